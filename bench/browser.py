@@ -32,8 +32,8 @@ SUBMIT = """rate => new Promise(done => {
       if (!head.classList.contains('glance')) found.whole ??= now;
     }
     const charts = [...document.querySelectorAll('#result > [data-spec]')];
-    if (found.whole && ![...document.querySelectorAll('#result #cheaper .waiting')].length) found.beside ??= now;
-    if (found.whole && found.beside && charts.every(chart => chart.dataset.drawn === 'true')) return done({...found, charts: now});
+    if (found.whole && !document.querySelector('#cheaper .waiting')) found.beside ??= now;
+    if (found.beside && charts.every(chart => chart.dataset.drawn === 'true')) return done({...found, charts: now});
     requestAnimationFrame(look);
   };
   look();

@@ -80,7 +80,7 @@ def test_many_that_come_at_once_wait_in_line() -> None:
         if scope["type"] != "http":
             return
         if scope["path"] == "/busy":
-            time.sleep(3.0)  # noqa: ASYNC251 - nobody is taken in meanwhile
+            time.sleep(3.0)  # nobody is taken in meanwhile
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
         await send({"type": "http.response.body"})
 

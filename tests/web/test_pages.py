@@ -390,6 +390,20 @@ def test_a_comparison_begins_with_the_first_plan(site: str) -> None:
     assert '<p class="verdict">' in headline
 
 
+def test_a_generated_answer_says_each_sentence_once(visit: Open) -> None:
+    page = visit().open("/plan?model=wan2.2-t2v-a14b&rate=10/h&chips=h100-sxm5-80gb,l40s")
+    head = page.locator("#result .headline")
+    said = [line for line in head.inner_text().splitlines() if line]
+    assert len(said) == len(set(said))
+    sentence = head.locator("h2.sentence").inner_text()
+    assert sentence.startswith("Rent ")
+    assert head.inner_text().count(sentence) == 1
+    assert "It delivers" in head.locator(".verdict").inner_text()
+    slide = page.locator("[data-slide=rate]")
+    assert slide.get_attribute("aria-valuetext") == "10/h"
+    assert "unset" not in (slide.get_attribute("class") or ""), "the load is read, whatever its unit"
+
+
 def test_a_long_table_is_folded(site: str) -> None:
     text = httpx.get(f"{site}/frontier", params=VIEWS["frontier"].example, timeout=60).text
     (count,) = re.findall(r"<summary>All (\d+) lines</summary>", text)

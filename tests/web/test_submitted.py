@@ -71,7 +71,9 @@ def test_a_job_without_an_answer_says_why(few: httpx.Client) -> None:
     told = ended(few, where)
     assert (told["state"], told["problem"]["type"]) == ("failed", "urn:chipwise:infeasible")
     result = few.get(f"{where}/result")
-    assert (result.status_code, result.json()) == (422, told["problem"]), "asking how far it is has not failed"
+    assert (result.status_code, result.json()) == (422, told["problem"]), (
+        "asking how far it is has not failed"
+    )
 
 
 @pytest.mark.parametrize(

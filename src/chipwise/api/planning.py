@@ -76,9 +76,7 @@ def plan(
 ) -> PlanReport:
     """The best plan of every chip, ranked, with what was refused and why, what would make the first cheaper, and tokens
     from an API. Arguments and errors are those of `ranked`."""
-    return ranked(
-        model, workload, terms, chips=chips, limits=limits, curve=curve, evidence=evidence
-    ).whole()
+    return ranked(model, workload, terms, chips=chips, limits=limits, curve=curve, evidence=evidence).whole()
 
 
 def ranked(

@@ -279,7 +279,11 @@ def rent_basis(
     saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
-    found = _offered(chip, today, spot) if not (providers or region) else _rent(chip, today, providers, region, spot)
+    found = (
+        _offered(chip, today, spot)
+        if not (providers or region)
+        else _rent(chip, today, providers, region, spot)
+    )
     if not found.quotes:
         what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), region)))
         raise NoPriceError(f"no offer states a price for {what}", "give what you pay: --price-of CHIP=USD")

@@ -160,15 +160,17 @@ class Jobs:
         finally:
             self._flights.pop((key, answer_s), None)
 
-    async def _ask(
-        self, worker: Worker, request: Any, answer_s: float, known: asyncio.Future[Any]
-    ) -> Any:
+    async def _ask(self, worker: Worker, request: Any, answer_s: float, known: asyncio.Future[Any]) -> Any:
         """One answer by one worker, which is free afterwards, or replaced where it had to be ended; `known` becomes
         what can be read of it before."""
         loop = asyncio.get_running_loop()
 
+        def begun(record: Any) -> None:
+            if not known.done():
+                known.set_result(record)
+
         def early(record: Any) -> None:
-            loop.call_soon_threadsafe(lambda: known.done() or known.set_result(record))
+            loop.call_soon_threadsafe(begun, record)
 
         asked = loop.run_in_executor(self._threads, worker.ask, request, early)
         try:

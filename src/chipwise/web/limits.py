@@ -54,8 +54,8 @@ class RefusedError(Exception):
 async def read_object(request: Request, most_bytes: int, within_s: float) -> dict[str, Any]:
     """The body of a request as one JSON object.
 
-    Raises `RefusedError`: 415 for another type or a coding, 413 for a body that is too large, 408 for one that does not arrive,
-    400 for what is no JSON, 422 for JSON that is no object.
+    Raises `RefusedError`: 415 for another type or a coding, 413 for a body that is too large, 408 for one that does not
+    arrive, 400 for what is no JSON, 422 for JSON that is no object.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

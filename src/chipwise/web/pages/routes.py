@@ -108,12 +108,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
             name = "answer/cheaper.html"
         text = await run_in_threadpool(environment().get_template(name).render, context)
         headers = {"vary": "HX-Request, Accept"}
-        if (
-            not whole
-            and "request" in result
-            and among is None
-            and early
-        ):
+        if not whole and "request" in result and among is None and early:
             headers["hx-push-url"] = f"/{view.verb}?{query_of(named(result['request']))}"
         return HTMLResponse(text, status, headers)
 
