@@ -32,7 +32,8 @@ SUBMIT = """rate => new Promise(done => {
       if (!head.classList.contains('glance')) found.whole ??= now;
     }
     const charts = [...document.querySelectorAll('#result > [data-spec]')];
-    if (found.whole && charts.every(chart => chart.dataset.drawn === 'true')) return done({...found, charts: now});
+    if (found.whole && !document.querySelector('#cheaper .waiting')) found.beside ??= now;
+    if (found.beside && charts.every(chart => chart.dataset.drawn === 'true')) return done({...found, charts: now});
     requestAnimationFrame(look);
   };
   look();
@@ -88,6 +89,7 @@ def main() -> None:
     for name, rows, key in (
         ("form to the answer among the first chips", seen, "first"),
         ("form to the whole answer", seen, "whole"),
+        ("form to what would make it cheaper", seen, "beside"),
         ("form to its charts", seen, "charts"),
         ("slider to answer", slid, "glance"),
     ):

@@ -290,7 +290,6 @@ MISSING = "an object is missing"
 LONG: dict[str, str] = {
     "api/fitting.py: fit": VERB,
     "api/measuring.py: measure_probe": VERB,
-    "api/planning.py: plan": VERB,
     "cli/catalogue.py: add_offer": COMMAND,
     "cli/evidence.py: import_files": COMMAND,
     "cli/measure.py: probe": COMMAND,

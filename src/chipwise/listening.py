@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chipwise.errors import UsageError
 
-__all__ = ["HEAD_S", "MOST", "MOST_OF_PEER", "Connection", "listen", "serving"]
+__all__ = ["HEAD_S", "MOST", "MOST_OF_PEER", "Connection", "Server", "listen", "serving"]
 
 HEAD_S = 10.0
 """Seconds in which the head of a request must be there."""
@@ -28,6 +28,12 @@ MOST = 800
 a rule: beyond them the event loop can take nobody in."""
 AT_ONCE = 128
 """Connections that are taken in before the first of them is looked at."""
+QUEUE = 1_024
+"""Connections that the system keeps until they are taken in. They cost no file, and where there is no room for one its
+sender is left to try again, or is cut off with what it has sent."""
+REST_S = 75
+"""Seconds that a connection may rest between two requests: longer than clients keep one (5 to 60), so that none is
+ended while the next request is on its way. Where there is no room, those that rest make some."""
 FILES = 1_024
 HEAD_BYTES = 16_384
 
@@ -80,6 +86,7 @@ class Connection(H11Protocol):
     def _watch(self) -> None:
         """The clock runs from the first moment without a request to the moment that its head is there."""
         if not self.waits:
+            self._since = self.loop.time()
             self._forget()
         elif self._late is None:
             self._since = self.loop.time()
@@ -92,22 +99,33 @@ class Connection(H11Protocol):
 
 
 def serving(app: Any, connection: type[Connection] = Connection) -> uvicorn.Config:
-    """How an application is served: HTTP alone, nothing logged but warnings, no header that a proxy could have set."""
+    """How an application is served: HTTP alone, no header that a proxy could have set. Only errors of the server are
+    logged: a line for each request that is none would let anybody fill the log."""
     _allow_files()
     return uvicorn.Config(
         app,
         http=connection,
         ws="none",
         backlog=AT_ONCE,
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
-        timeout_keep_alive=5,
+        timeout_keep_alive=REST_S,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=HEAD_BYTES,
         limit_concurrency=connection.most + 1,
         proxy_headers=False,
     )
+
+
+class Server(uvicorn.Server):
+    """Takes few connections in at a time, and lets many wait for that."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen; the event loop makes the queue as short as what it takes in at once."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(QUEUE)
 
 
 def listen(host: str, port: int) -> socket.socket:

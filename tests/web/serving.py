@@ -6,10 +6,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-import uvicorn
-
-from chipwise.listening import Connection, serving
+from chipwise.listening import Connection, Server, listen, serving
 from chipwise.web.app import create_app
 from chipwise.web.limits import Limits
 from chipwise.web.security import Access
@@ -20,18 +19,24 @@ def served(
     access: Access | None = None, limits: Limits | None = None, connection: type[Connection] = Connection
 ) -> Iterator[str]:
     """The address of a running server, without a slash at its end."""
-    config = serving(create_app(access, limits), connection)
-    config.port = 0
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    with answering(create_app(access, limits), connection) as address:
+        yield address
+
+
+@contextmanager
+def answering(app: Any, connection: type[Connection] = Connection) -> Iterator[str]:
+    """The same of any application."""
+    listening = listen("127.0.0.1", 0)
+    server = Server(serving(app, connection))
+    thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     for _ in range(600):
         if server.started:
             break
         time.sleep(0.05)
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(20)
+        listening.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -93,6 +94,32 @@ def test_only_json_is_read(address: str) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
         answer = httpx.post(f"{address}/v1/plan", content=b"{}", headers={"content-type": kind})
         problem(answer, 415)
+
+
+def test_a_method_that_is_not_taken_names_the_one_that_is(address: str) -> None:
+    asked = httpx.get(f"{address}/v1/plan")
+    assert (asked.status_code, asked.headers["allow"]) == (405, "POST")
+    assert asked.json()["detail"] == "GET is not taken at /v1/plan"
+    assert "GET /plan.json" in asked.json()["hint"]
+    sent = httpx.post(f"{address}/plan")
+    assert (sent.status_code, sent.json()["hint"]) == (405, "use GET or HEAD")
+    unknown = httpx.get(f"{address}/v1/plam")
+    assert (unknown.status_code, unknown.json()["nearest"][0]) == (404, "plan")
+
+
+@pytest.mark.parametrize(("path", "allowed"), [("/v1/plan", {"POST"}), ("/plan", {"GET", "HEAD"})])
+def test_options_are_told(address: str, path: str, allowed: set[str]) -> None:
+    told = httpx.options(f"{address}{path}")
+    assert (told.status_code, told.text) == (204, "")
+    assert set(told.headers["allow"].split(", ")) == {*allowed, "OPTIONS"}
+    assert "access-control-allow-origin" not in told.headers
+
+
+def test_a_body_in_a_coding_is_refused_as_such(address: str) -> None:
+    packed = gzip.compress(b'{"model": "meta-llama/Llama-3.1-8B"}')
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    answer = httpx.post(f"{address}/v1/fit", content=packed, headers=headers)
+    assert (answer.status_code, answer.json()["detail"]) == (415, "a body in gzip is not read")
 
 
 def test_addresses_and_methods_that_are_not(address: str) -> None:

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,14 @@ class Trick(Asked):
 
     what: str = ask("what it does", "sleep")
     seconds: float = ask("how long", 0.0)
+
+    def answers(self) -> Generator[Any, None, Any]:
+        if self.what != "parts":
+            return self.answer()
+        began = time.monotonic()
+        yield {"slept": 0.0, "began": began}
+        time.sleep(self.seconds)
+        return {"slept": self.seconds, "began": began}
 
     def answer(self) -> Any:
         if self.what == "open":
@@ -142,6 +150,19 @@ def test_an_answer_that_is_nearly_done_keeps_its_worker(desk: Desk) -> None:
     before = desk.ask(seconds=0.014)["process"]
     assert isinstance(desk.ask(0.1, seconds=0.4), RefusedError)
     assert desk.ask(seconds=0.015)["process"] == before
+
+
+def test_what_can_be_read_already_comes_first_and_the_rest_is_not_asked_for_again(desk: Desk) -> None:
+    async def asked() -> tuple[Any, Any, Any]:
+        question = Trick(what="parts", seconds=0.5)
+        early = await desk.jobs.soon(question)
+        whole = await desk.jobs.run(question)
+        return early, whole, await desk.jobs.soon(question)
+
+    (first, done), whole, again = desk.portal.call(asked)
+    assert (first["slept"], done) == (0.0, False)
+    assert (whole["slept"], whole["began"]) == (0.5, first["began"]), "the same answer went on"
+    assert again == (whole, True), "an answer that is known is given whole"
 
 
 def test_one_asker_leaving_does_not_take_the_answer_from_another(desk: Desk) -> None:

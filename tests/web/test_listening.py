@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from serving import served
+from serving import answering, served
+from starlette.types import Receive, Scope, Send
 
 from chipwise.listening import Connection
 
@@ -70,6 +71,46 @@ def test_one_connection_serves_several_requests_and_may_rest_between(narrow: str
         for _ in range(3):
             assert client.get("/healthz").status_code == 200
             time.sleep(0.6)
+
+
+def test_many_that_come_at_once_wait_in_line() -> None:
+    many = 300
+
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        if scope["path"] == "/busy":
+            time.sleep(3.0)  # nobody is taken in meanwhile
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    with answering(busy) as address, contextlib.ExitStack() as wires:
+        wires.enter_context(opened(address, b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n"))
+        time.sleep(0.3)
+        where = httpx.URL(address)
+        crowd = [
+            wires.enter_context(socket.create_connection((where.host, where.port or 80), 0.9))
+            for _ in range(many)
+        ]
+        for wire in crowd:
+            wire.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            wire.settimeout(20)
+        assert [wire.recv(12) for wire in crowd] == [b"HTTP/1.1 200"] * many
+
+
+def test_of_those_that_rest_the_one_that_was_asked_last_stays(narrow: str) -> None:
+    with httpx.Client(base_url=narrow) as used, contextlib.ExitStack() as rest:
+        used.get("/healthz")
+        others = [rest.enter_context(httpx.Client(base_url=narrow)) for _ in range(6)]
+        for other in others[:4]:
+            other.get("/healthz")
+        used.get("/healthz")
+        before = used._transport._pool.connections  # type: ignore[attr-defined]
+        others[4].get("/healthz")
+        others[5].get("/healthz")
+        kept = list(before)
+        assert used.get("/healthz").status_code == 200
+        assert used._transport._pool.connections == kept, "it was not ended"  # type: ignore[attr-defined]
 
 
 def test_a_crowd_that_waits_makes_room(narrow: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -255,6 +256,22 @@ def test_a_first_answer_stands_in_until_the_whole_one_is_there(visit: Open) -> N
     assert page.locator("#result.glancing").count() == 0
 
 
+def test_ranked_plans_do_not_wait_for_what_would_make_them_cheaper(visit: Open) -> None:
+    title = "What would make it cheaper"
+    page = visit().open(PLAN)
+    page.fill("[name=rate]", "13/s")
+    with page.expect_response(lambda r: r.request.headers.get("hx-target") == "div#cheaper") as rest:
+        page.click("#ask button[type=submit]")
+    lines = page.locator("#cheaper ul.notes li")
+    expect(page.locator("#cheaper h2")).to_have_text(title)
+    assert rest.value.ok
+    # who asks without a browser, or again, has all of it at once, and the same
+    again = httpx.get(page.url, headers={"HX-Request": "true", "HX-Target": "section#result"})
+    for text in (httpx.get(page.url).text, again.text):
+        assert 'id="cheaper"' not in text
+        assert all(line in html.unescape(text) for line in (title, *lines.all_inner_texts()))
+
+
 def test_older_questions_of_a_slider_are_given_up(visit: Open) -> None:
     page = visit().open(PLAN)
     held: list[Any] = []
@@ -371,6 +388,20 @@ def test_a_comparison_begins_with_the_first_plan(site: str) -> None:
     assert "×" in title
     assert len(re.sub(r"<[^>]+>", "", title)) < 80
     assert '<p class="verdict">' in headline
+
+
+def test_a_generated_answer_says_each_sentence_once(visit: Open) -> None:
+    page = visit().open("/plan?model=wan2.2-t2v-a14b&rate=10/h&chips=h100-sxm5-80gb,l40s")
+    head = page.locator("#result .headline")
+    said = [line for line in head.inner_text().splitlines() if line]
+    assert len(said) == len(set(said))
+    sentence = head.locator("h2.sentence").inner_text()
+    assert sentence.startswith("Rent ")
+    assert head.inner_text().count(sentence) == 1
+    assert "It delivers" in head.locator(".verdict").inner_text()
+    slide = page.locator("[data-slide=rate]")
+    assert slide.get_attribute("aria-valuetext") == "10/h"
+    assert "unset" not in (slide.get_attribute("class") or ""), "the load is read, whatever its unit"
 
 
 def test_a_long_table_is_folded(site: str) -> None:

@@ -39,7 +39,7 @@ def ended(client: httpx.Client, where: str) -> dict[str, Any]:
 
 def test_a_job_is_answered_as_the_question_is(few: httpx.Client) -> None:
     taken = few.post("/v1/jobs", json=FIT)
-    assert taken.status_code == 202
+    assert (taken.status_code, taken.headers["retry-after"]) == (202, "1")
     where = taken.headers["location"]
     assert where == taken.json()["self"]
     told = ended(few, where)
@@ -68,8 +68,12 @@ def test_a_job_is_ended(few: httpx.Client) -> None:
 def test_a_job_without_an_answer_says_why(few: httpx.Client) -> None:
     asked = {"model": "meta-llama/Llama-3.1-70B", "chip": "l4"}
     where = few.post("/v1/jobs", json={"verb": "estimate", "request": asked}).json()["self"]
-    assert ended(few, where)["type"] == "urn:chipwise:infeasible"
-    assert few.get(f"{where}/result").status_code == 422
+    told = ended(few, where)
+    assert (told["state"], told["problem"]["type"]) == ("failed", "urn:chipwise:infeasible")
+    result = few.get(f"{where}/result")
+    assert (result.status_code, result.json()) == (422, told["problem"]), (
+        "asking how far it is has not failed"
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chipwise.api.estimating import estimate
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
-    from chipwise.api.planning import plan
+    from chipwise.api.planning import plan, ranked
     from chipwise.api.suites.doors import SUITES, VALIDATIONS, predict_suite, validate
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "models",
     "plan",
     "predict_suite",
+    "ranked",
     "validate",
     "with_own_chips",
 ]
@@ -48,6 +49,7 @@ _HOMES = {
     "models": "loaded",
     "plan": "planning",
     "predict_suite": "suites.doors",
+    "ranked": "planning",
     "validate": "suites.doors",
     "with_own_chips": "checkup",
 }

@@ -13,7 +13,7 @@ from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe, load
 from chipwise.api.nearest import model_facts, network_facts
 from chipwise.api.placing import BEST, Given, Terms
-from chipwise.api.planning import limits_for, plan
+from chipwise.api.planning import limits_for, ranked
 from chipwise.api.suites.mlperf import Answer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks, near_benchmarks
@@ -376,7 +376,7 @@ def _condition(item: Item) -> Condition | None:
 def _best(model: str, workload: Workload, chip: str, chips: int, terms: Terms) -> PlanRecord:
     """The plan that `plan` shows first for these chips. Raises its errors."""
     limits = replace(limits_for(workload.task), have={chip: chips})
-    return plan(model, workload, terms, limits=limits, evidence=False, brief=True).plans[0]
+    return ranked(model, workload, terms, limits=limits, evidence=False).report.plans[0]
 
 
 def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:

@@ -6,7 +6,7 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
-from chipwise.report.records import PlanRecord, PlanReport, RefusalRecord
+from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord, PlanReport, RefusalRecord
 from chipwise.search.choose import EQUAL, Choice, Refusal
 from chipwise.search.deployments import deployments, few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
@@ -39,7 +39,7 @@ from chipwise.search.targets import meets
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Task, Workload
 
-__all__ = ["fed", "limits_for", "plan"]
+__all__ = ["Ranked", "fed", "limits_for", "plan", "ranked"]
 
 FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
     "serve": (("fp8", False), ("int4", True)),
@@ -48,6 +48,20 @@ FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
 }
 """By task the formats that 16-bit weights are compared with unless one is named, and whether only where no chip has a
 plan before. Most runtimes make fp8 while they load; a local user who can run a model as it is does so."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Ranked plans, which can be shown already, and what is worked out beside them from what the search has found:
+    what would make the first plan cheaper, and tokens from an API."""
+
+    report: PlanReport
+    beside: Callable[[], tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]]
+
+    def whole(self) -> PlanReport:
+        """The answer with both."""
+        levers, apis = self.beside()
+        return replace(self.report, levers=levers, apis=apis)
 
 
 def plan(
@@ -59,15 +73,28 @@ def plan(
     limits: Limits | None = None,
     curve: RateCurve | None = None,
     evidence: bool = True,
-    brief: bool = False,
 ) -> PlanReport:
+    """The best plan of every chip, ranked, with what was refused and why, what would make the first cheaper, and tokens
+    from an API. Arguments and errors are those of `ranked`."""
+    return ranked(model, workload, terms, chips=chips, limits=limits, curve=curve, evidence=evidence).whole()
+
+
+def ranked(
+    model: str,
+    workload: Workload,
+    terms: Terms | None = None,
+    *,
+    chips: Sequence[str] = (),
+    limits: Limits | None = None,
+    curve: RateCurve | None = None,
+    evidence: bool = True,
+) -> Ranked:
     """The best plan of every chip, ranked, with what was refused and why.
 
     `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
     A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
     local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
-    nearest published results stand beside the first plans and move nothing in them; a `brief` answer leaves out what
-    would make the first plan cheaper, and tokens from an API. Raises `InfeasibleError` where no
+    nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
     chip has a plan; `UsageError` and `UnknownNameError` for bad input.
     """
     terms = terms or Terms()
@@ -131,20 +158,24 @@ def plan(
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
     described = model_record(found.graph, found.config)
-    ranked = rank_plans(plans, workload)
-    first = ranked[0]
+    in_order = rank_plans(plans, workload)
+    first = in_order[0]
     its = next((c for c in wanted if c.id == first.chip), None)
     alone = replace(market, chips=[its] if its else [])
 
     def again(changed: Context) -> list[PlanRecord]:
         return _records(changed, alone.searched(changed, limits)[0])
 
+    def beside() -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
+        changes = levers(first, its, tried[first.precision], model, again) if its else ()
+        return changes, apis(first, described.name, workload, context.today)
+
     planned = {p.chip for p in plans}
-    as_stored = rank_plans(stored, workload)[:1] if ranked[0].converted else ()
-    return PlanReport(
+    as_stored = rank_plans(stored, workload)[:1] if first.converted else ()
+    report = PlanReport(
         model=described,
         workload=workload_record(workload),
-        plans=beside_published(ranked, described, workload, context.today) if evidence else ranked,
+        plans=beside_published(in_order, described, workload, context.today) if evidence else in_order,
         refused=(
             *never,
             *(refusal_record(r, workload) for c, r in result.refusals.items() if c not in planned),
@@ -165,9 +196,8 @@ def plan(
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
-        levers=levers(first, its, tried[first.precision], model, again) if its and not brief else (),
-        apis=() if brief else apis(first, described.name, workload, context.today),
     )
+    return Ranked(report, beside)
 
 
 @dataclass(frozen=True)

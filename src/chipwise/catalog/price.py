@@ -23,10 +23,12 @@ import datetime as dt
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Grade, Provenance, Source
 from chipwise.catalog.chips import get_chip, load_chips
@@ -83,7 +85,7 @@ class Hour:
     offer: Real = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rent:
     """Renting from `quotes`, offers with a price that count on the day; `stale`: none of them is surely recent.
     `spot`: at their spot price."""
@@ -106,20 +108,17 @@ class Rent:
         """
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         columns = (-1, *(1,) * n.ndim)
-        size = np.array([float(o.smallest) for o in self.quotes]).reshape(columns)
-        usd = np.array([self._usd(o) for o in self.quotes]).reshape(columns)
-        holds_any = np.array([o.holds_any for o in self.quotes]).reshape(columns)
+        size, usd, holds_any, marketplace = (column.reshape(columns) for column in self._columns)
         small = ~holds_any & (size < g)
         small &= ~np.all(small, axis=0)
         used = np.where(holds_any | (size < g), size, np.floor(size / g) * g)
         billed = np.ceil(n / used * (1.0 - 1e-12)) * size
         cost = np.where(small, np.inf, billed * usd)
-        groups = [np.array([i for i, o in enumerate(self.quotes) if o.provider == p]) for p in self.providers]
-        best = np.array([rows[np.argmin(cost[rows], axis=0)] for rows in groups])
+        best = np.array([rows[np.argmin(cost[rows], axis=0)] for rows in self._of_provider])
         bills = np.take_along_axis(cost, best, axis=0)
         near = np.isfinite(cost) & (billed <= SPARE * n)
-        market = np.array([p in MARKETPLACES for p in self.providers]).reshape(columns) & np.isfinite(bills)
-        modest = market | np.array([near[rows].any(axis=0) for rows in groups])
+        market = marketplace & np.isfinite(bills)
+        modest = market | np.array([near[rows].any(axis=0) for rows in self._of_provider])
         sold = np.isfinite(bills) & ~market
         some, counted_in = sold.any(axis=0), modest.sum(axis=0)
         under = np.maximum(counted_in - 1, 0) // UNDERCUT - market.sum(axis=0)
@@ -138,6 +137,24 @@ class Rent:
     def _usd(self, offer: Offer) -> float:
         """Dollars per hour and chip."""
         return (offer.spot_usd_per_chip_h if self.spot else offer.usd_per_chip_h) or 0.0
+
+    @cached_property
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        """Of every quote chips of the smallest order, dollars and whether it holds any number of chips; of every
+        provider whether it is a marketplace."""
+        return (
+            np.array([float(o.smallest) for o in self.quotes]),
+            np.array([self._usd(o) for o in self.quotes]),
+            np.array([o.holds_any for o in self.quotes]),
+            np.array([p in MARKETPLACES for p in self.providers]),
+        )
+
+    @cached_property
+    def _of_provider(self) -> tuple[NDArray[np.intp], ...]:
+        """The quotes of every provider."""
+        return tuple(
+            np.array([i for i, o in enumerate(self.quotes) if o.provider == p]) for p in self.providers
+        )
 
     @property
     def providers(self) -> tuple[str, ...]:
@@ -262,16 +279,31 @@ def rent_basis(
     saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
+    found = (
+        _offered(chip, today, spot)
+        if not (providers or region)
+        else _rent(chip, today, providers, region, spot)
+    )
+    if not found.quotes:
+        what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), region)))
+        raise NoPriceError(f"no offer states a price for {what}", "give what you pay: --price-of CHIP=USD")
+    return found
+
+
+def _rent(chip: str, today: dt.date, providers: tuple[str, ...], region: str, spot: bool) -> Rent:
     asked = (
         o
         for o in offers_of(_product(chip))
         if (not providers or o.provider in providers) and (not region or region in o.regions)
     )
     quotes, stale = counted(asked, today, spot=spot)
-    if not quotes:
-        what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), region)))
-        raise NoPriceError(f"no offer states a price for {what}", "give what you pay: --price-of CHIP=USD")
     return Rent(chip, quotes, stale, spot)
+
+
+@per_snapshot
+def _offered(chip: str, today: dt.date, spot: bool) -> Rent:
+    """Renting from anybody, anywhere: what most questions ask, several times each."""
+    return _rent(chip, today, (), "", spot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def generates(item: Item) -> bool:
 
 def nearest_published(target: Target, facts: Callable[[str], ModelFacts | None]) -> Nearest | None:
     """The published row nearest to a plan, None where no such chip was submitted with a language model."""
-    items = [i for chip in _kin(target.chip) for i in _best_of(chip)]
+    # rows of the very chip first: what they leave no room for is soon seen to be further away
+    chips = sorted(_kin(target.chip), key=lambda chip: chip != target.chip)
+    items = [i for chip in chips for i in _best_of(chip)]
     found = nearest(target, items, facts, ROWS)
     if not found:
         return None

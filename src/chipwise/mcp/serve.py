@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chipwise.errors import UsageError
-from chipwise.listening import listen, serving
+from chipwise.listening import Server, listen, serving
 from chipwise.mcp.server import create_server
 
 __all__ = ["PATH", "Sessions", "serve"]
@@ -71,7 +70,7 @@ def _http(port: int, say: Callable[[str], None]) -> None:
         streamable_http_path=PATH, host=HOST, max_request_body_size=BODY_BYTES, max_sessions=2 * MOST_SESSIONS
     )
     with contextlib.closing(listening):
-        uvicorn.Server(serving(Sessions(app))).run(sockets=[listening])
+        Server(serving(Sessions(app))).run(sockets=[listening])
 
 
 MOST_SESSIONS = 256

@@ -186,9 +186,12 @@ def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
     caches = {name(p.kv), "fp16"} if p.kv.bits == 16 else {p.kv.name}
     pairs = ((name(p.weight(cls)), name(p.activation(cls))) for cls in ("attention", "ffn", "expert"))
     for weight, activation in dict.fromkeys(pairs):
-        answers = [
-            runtime.supports(chip, weight, activation, kv, model.architecture) for kv in sorted(caches)
-        ]
-        if all(answer.state == "no" for answer in answers):
-            return answers[0].reason
+        first = ""
+        for kv in sorted(caches):
+            answer = runtime.supports(chip, weight, activation, kv, model.architecture)
+            if answer.state != "no":
+                break
+            first = first or answer.reason
+        else:
+            return first
     return ""

@@ -280,21 +280,22 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
         np.asarray(x, dtype=float).reshape(-1, 1) for x in (r.context, r.new, r.long, r.long_new, r.decodes)
     )
 
-    def seconds(step: Step, on: Device) -> Array:
-        total = sum(
-            (times * roofline(op, on) for times, op in sharded.ops(step)), np.zeros((len(engines), 1))
-        )
-        return np.asarray(total)[:, 0]
+    def seconds(step: Step) -> tuple[Array, Array]:
+        """Of a pass on the devices, and on such with endless bandwidth, [N]."""
+        here, there = np.zeros((len(engines), 1)), np.zeros((len(engines), 1))
+        for times, op in sharded.ops(step):
+            here = here + times * roofline(op, device)
+            there = there + times * roofline(op, endless)
+        return here[:, 0], there[:, 0]
 
     batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
     step, tokens = decode(batch, context), 1.0
     if speculation:
         step, tokens = verification(batch, context, speculation.draft_tokens), speculation.tokens_per_pass
-    pass_s, flops_s = (seconds(step, on) / tokens for on in (device, endless))
+    pass_s, flops_s = (pass_ / tokens for pass_ in seconds(step))
     prompt = prefill(new / long_new, long_new, long - long_new)
     apart = engines.prompts is not None
-    first_s = seconds(prompt, device) * (not apart)
-    work_s = seconds(prompt, endless) * (not apart)
+    first_s, work_s = (pass_ * (not apart) for pass_ in seconds(prompt))
     passes = decodes[:, 0] / batch[:, 0]
     rates = (engines.slots / np.maximum(passes * s + work_s, 1e-30) for s in (pass_s, flops_s))
     return Bounds(pass_s, first_s, *rates)

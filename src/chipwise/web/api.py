@@ -19,16 +19,16 @@ from chipwise.api.requests.doors import Problem, problem_of, read_request
 from chipwise.api.requests.launch import RECORD
 from chipwise.api.requests.verbs import FORMER, VERBS
 from chipwise.api.requests.written import Origin
-from chipwise.errors import ChipwiseError, nearest
+from chipwise.errors import ChipwiseError, nearest, shorten
 from chipwise.report.table import to_json
 from chipwise.web.jobs import Jobs
 from chipwise.web.limits import Limits, RefusedError, read_object
 from chipwise.web.openapi import openapi
-from chipwise.web.problems import problem_response
+from chipwise.web.problems import problem_of_refusal, problem_response
 from chipwise.web.security import FOREIGN
 from chipwise.web.submitted import Submitted, question_of
 
-__all__ = ["ask", "on_http_error", "on_refusal", "routes", "run", "written"]
+__all__ = ["ask", "on_http_error", "on_refusal", "routes", "run", "soon", "written"]
 
 RECORDS = tuple(
     verb
@@ -50,6 +50,13 @@ async def run(request: Request, asked: object) -> object:
     _refuse_foreign(request)
     jobs: Jobs = request.app.state.jobs
     return await jobs.run(asked, _leaving(request))
+
+
+async def soon(request: Request, asked: object) -> tuple[object, bool]:
+    """The same as soon as it can be read, and whether that is all of it."""
+    _refuse_foreign(request)
+    jobs: Jobs = request.app.state.jobs
+    return await jobs.soon(asked, _leaving(request))
 
 
 def _refuse_foreign(request: Request) -> None:
@@ -95,9 +102,14 @@ def _known(verb: str) -> str:
     """A verb by its name or a former one. Raises `RefusedError` (404) for any other."""
     verb = FORMER.get(verb, verb)
     if verb not in VERBS:
-        near = nearest(verb, VERBS)
-        raise RefusedError(404, Problem("unknown-name", "no such verb", f"one of {', '.join(VERBS)}", near))
+        raise _unknown(verb)
     return verb
+
+
+def _unknown(verb: str) -> RefusedError:
+    """The refusal of a verb that there is not."""
+    hint = f"one of {', '.join(VERBS)}"
+    return RefusedError(404, Problem("unknown-name", "no such verb", hint, nearest(verb, VERBS)))
 
 
 def _successor(request: Request, address: str) -> dict[str, str]:
@@ -109,6 +121,10 @@ def _successor(request: Request, address: str) -> dict[str, str]:
 
 UNVERSIONED = "@1764547200"
 """Since when addresses without a version are the former ones, in seconds of 1970."""
+
+
+AGAIN = {"retry-after": "1"}
+"""When to ask again how far a job is."""
 
 
 async def _submit(request: Request) -> Response:
@@ -129,18 +145,19 @@ async def _submit(request: Request) -> Response:
         return await run_in_threadpool(_with_question, verb, given, record)
 
     job = submitted.submit(verb, answer)
-    return JSONResponse(job.told(), 202, {"location": job.told()["self"]})
+    return JSONResponse(job.told(), 202, {"location": job.told()["self"], **AGAIN})
 
 
 async def _job(request: Request) -> Response:
-    """How far a job is; DELETE ends it."""
+    """How far a job is, of one that failed with what was wrong; DELETE ends it."""
     submitted: Submitted = request.app.state.submitted
     job = submitted.find(request.path_params["job"])
     if request.method == "DELETE":
         submitted.cancel(job)
+    said = job.told()
     if job.refused is not None:
-        raise job.refused
-    return JSONResponse(job.told())
+        said["problem"] = problem_of_refusal(job.refused.status, job.refused.problem)
+    return JSONResponse(said, headers={} if job.ended_s is not None else AGAIN)
 
 
 async def _result(request: Request) -> Response:
@@ -171,11 +188,24 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """What the framework refuses, as a problem too: no such address, no such method."""
+    """What the framework refuses, as a problem too: no such address, no such method. OPTIONS is told the methods."""
     assert isinstance(error, HTTPException)
-    known = "/, /v1/<verb>, /v1/jobs, /v1/docs, /v1/openapi.json, /healthz"
-    hint = f"there are {known}" if error.status_code == 404 else ""
-    answer = problem_response(error.status_code, Problem("refused", str(error.detail), hint))
+    path, allowed = request.url.path, (error.headers or {}).get("Allow", "")
+    what, hint = str(error.detail), ""
+    if error.status_code == 404:
+        what = f"nothing is at {shorten(path, 60)}"
+        hint = "there are /, /v1/<verb>, /v1/jobs, /v1/docs, /v1/openapi.json, /healthz"
+    elif error.status_code == 405:
+        name = path.rpartition("/")[2]
+        if allowed == "POST" and name not in ("jobs", *VERBS, *FORMER):
+            return await on_refusal(request, _unknown(name))
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers={"allow": f"{allowed}, OPTIONS"})
+        what = f"{request.method} is not taken at {shorten(path, 60)}"
+        hint = f"use {' or '.join(sorted(allowed.split(', ')))}"
+        if allowed == "POST" and name != "jobs":
+            hint = f"POST the fields as JSON, or GET /{name}.json with them in the address"
+    answer = problem_response(error.status_code, Problem("refused", what, hint))
     answer.headers.update(error.headers or {})
     return answer
 

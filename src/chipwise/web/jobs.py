@@ -29,9 +29,11 @@ GONE = 499  # as nginx has it: the asker closed the connection; nobody sees it
 
 @dataclass(slots=True)
 class _Flight:
-    """A question that is being answered and how many wait for it."""
+    """A question that is being answered, how many wait for it, and what can be read of the answer before it is
+    whole."""
 
     task: asyncio.Task[Any]
+    known: asyncio.Future[Any]
     askers: int = 0
 
 
@@ -84,45 +86,64 @@ class Jobs:
         return await self.run(request, gone, within_s)
 
     async def run(
-        self, request: Any, gone: Callable[[], Awaitable[None]] | None = None, within_s: float | None = None
+        self,
+        request: Any,
+        gone: Callable[[], Awaitable[None]] | None = None,
+        within_s: float | None = None,
     ) -> Any:
         """What something that answers itself says, as `answer` says it."""
-        answer = await self._shared(request, gone, within_s)
-        if isinstance(answer, Problem):
-            raise RefusedError(422, answer)
-        return answer
+        return (await self._shared(request, gone, within_s))[0]
+
+    async def soon(self, request: Any, gone: Callable[[], Awaitable[None]] | None = None) -> tuple[Any, bool]:
+        """The same as soon as it can be read, and whether it is whole: else whoever asks for the answer gets that,
+        which is being worked out."""
+        return await self._shared(request, gone, None, early=True)
 
     async def _shared(
-        self, request: Any, gone: Callable[[], Awaitable[None]] | None, within_s: float | None
-    ) -> Any:
+        self,
+        request: Any,
+        gone: Callable[[], Awaitable[None]] | None,
+        within_s: float | None,
+        *,
+        early: bool = False,
+    ) -> tuple[Any, bool]:
+        """An answer and whether it is whole."""
         key = (type(request), request, date.today(), _imported())
         if key in self._known:
             self._known.move_to_end(key)
-            return self._known[key]
+            return _found(self._known[key]), True
         wait_s, answer_s = within_s or self.limits.wait_s, within_s or self.limits.answer_s
         place = (key, answer_s)
         flight = self._flights.get(place)
         if flight is None:
             if len(self._flights) >= self.limits.workers + self.limits.waiting:
                 raise RefusedError(429, Problem("busy", "too many questions at once", "ask again soon"), 2)
-            work = self._work(request, key, wait_s, answer_s)
-            flight = self._flights[place] = _Flight(asyncio.create_task(work))
+            known: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            work = self._work(request, key, wait_s, answer_s, known)
+            flight = self._flights[place] = _Flight(asyncio.create_task(work), known)
+            flight.task.add_done_callback(lambda done: done.cancelled() or done.exception())
         flight.askers += 1
         waits: set[asyncio.Future[Any]] = {flight.task}
+        waits |= {flight.known} if early else set()
         left = asyncio.ensure_future(gone()) if gone is not None else None
         try:
             await asyncio.wait(waits | {left} if left else waits, return_when=asyncio.FIRST_COMPLETED)
             if flight.task.done():
-                return flight.task.result()
+                return _found(flight.task.result()), True
+            if early and flight.known.done():
+                return flight.known.result(), False
             raise RefusedError(GONE, Problem("cancelled", "the asker has gone"))
         finally:
             flight.askers -= 1
-            if flight.askers == 0 and not flight.task.done():
+            # what somebody reads the beginning of is soon whole, and soon asked for
+            if flight.askers == 0 and not flight.task.done() and not (early and flight.known.done()):
                 flight.task.cancel()
             if left is not None:
                 left.cancel()
 
-    async def _work(self, request: Any, key: Any, wait_s: float, answer_s: float) -> Any:
+    async def _work(
+        self, request: Any, key: Any, wait_s: float, answer_s: float, known: asyncio.Future[Any]
+    ) -> Any:
         try:
             try:
                 async with asyncio.timeout(wait_s):
@@ -130,7 +151,7 @@ class Jobs:
             except TimeoutError:
                 problem = Problem("busy", "all workers are busy", "ask again soon")
                 raise RefusedError(429, problem, 5) from None
-            answer = await self._ask(worker, request, answer_s)
+            answer = await self._ask(worker, request, answer_s, known)
             if not isinstance(answer, str):  # pages are large
                 self._known[key] = answer
             while len(self._known) > self.limits.kept_answers:
@@ -139,9 +160,19 @@ class Jobs:
         finally:
             self._flights.pop((key, answer_s), None)
 
-    async def _ask(self, worker: Worker, request: Any, answer_s: float) -> Any:
-        """One answer by one worker, which is free afterwards, or replaced where it had to be ended."""
-        asked = asyncio.get_running_loop().run_in_executor(self._threads, worker.ask, request)
+    async def _ask(self, worker: Worker, request: Any, answer_s: float, known: asyncio.Future[Any]) -> Any:
+        """One answer by one worker, which is free afterwards, or replaced where it had to be ended; `known` becomes
+        what can be read of it before."""
+        loop = asyncio.get_running_loop()
+
+        def begun(record: Any) -> None:
+            if not known.done():
+                known.set_result(record)
+
+        def early(record: Any) -> None:
+            loop.call_soon_threadsafe(begun, record)
+
+        asked = loop.run_in_executor(self._threads, worker.ask, request, early)
         try:
             answer = await asyncio.wait_for(asyncio.shield(asked), answer_s)
         except TimeoutError:
@@ -187,6 +218,13 @@ class Jobs:
     def _dismiss(self, worker: Worker) -> None:
         self._workers.discard(worker)
         worker.stop()
+
+
+def _found(answer: Any) -> Any:
+    """An answer. Raises `RefusedError` for what is a problem instead."""
+    if isinstance(answer, Problem):
+        raise RefusedError(422, answer)
+    return answer
 
 
 def _imported() -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 
 from chipwise.api.requests.doors import Problem
+from chipwise.errors import shorten
 
 __all__ = ["Limits", "RefusedError", "read_object"]
 
@@ -53,14 +54,18 @@ class RefusedError(Exception):
 async def read_object(request: Request, most_bytes: int, within_s: float) -> dict[str, Any]:
     """The body of a request as one JSON object.
 
-    Raises `RefusedError`: 415 for another type, 413 for a body that is too large, 408 for one that does not arrive,
-    400 for what is no JSON, 422 for JSON that is no object.
+    Raises `RefusedError`: 415 for another type or a coding, 413 for a body that is too large, 408 for one that does not
+    arrive, 400 for what is no JSON, 422 for JSON that is no object.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(
             415, Problem("unusable-value", "the body is no JSON", "Content-Type: application/json")
         )
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        what = f"a body in {shorten(coding, 20)} is not read"
+        raise RefusedError(415, Problem("unusable-value", what, "send it without Content-Encoding"))
     try:
         body = await asyncio.wait_for(_body(request, most_bytes), within_s)
     except TimeoutError:

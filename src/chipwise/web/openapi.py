@@ -94,6 +94,7 @@ JOB = {
         "passed_s": {"type": "number", "description": "seconds since then, or until it ended"},
         "self": {"type": "string", "description": "where to ask again"},
         "result": {"type": "string", "description": "where the answer is, once there is one"},
+        "problem": {"$ref": "#/components/schemas/Problem"},
     },
     "required": ["id", "verb", "state", "submitted", "passed_s", "self"],
     "additionalProperties": False,
@@ -196,10 +197,10 @@ def _jobs(refusals: dict[str, Any]) -> dict[str, Any]:
         },
         "/v1/jobs/{job}": {
             "get": operation(
-                "job", "How far a job is.", {"200": _json("its state", told, example)} | came, number
+                "job", "How far a job is.", {"200": _json("its state", told, example)} | none | few, number
             ),
             "delete": operation(
-                "cancel", "End a job.", {"200": _json("its state", told, example)} | came, number
+                "cancel", "End a job.", {"200": _json("its state", told, example)} | none | few, number
             ),
         },
         "/v1/jobs/{job}/result": {

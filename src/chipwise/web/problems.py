@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from chipwise.api.requests.doors import Problem
 
-__all__ = ["PROBLEM_SCHEMA", "problem_response"]
+__all__ = ["PROBLEM_SCHEMA", "problem_of_refusal", "problem_response"]
 
 PROBLEM_SCHEMA = {
     "type": "object",
@@ -61,6 +61,13 @@ PROBLEM_SCHEMA = {
 
 def problem_response(status: int, problem: Problem, retry_s: int | None = None) -> Response:
     """A problem as a response; `retry_s` says when one may ask again."""
+    headers = {"retry-after": str(retry_s)} if retry_s is not None else {}
+    text = json.dumps(problem_of_refusal(status, problem), ensure_ascii=False).encode("utf-8", "replace")
+    return Response(text, status, headers, "application/problem+json")
+
+
+def problem_of_refusal(status: int, problem: Problem) -> dict[str, Any]:
+    """A problem with its status as JSON says it."""
     try:
         title = HTTPStatus(status).phrase
     except ValueError:
@@ -80,9 +87,7 @@ def problem_response(status: int, problem: Problem, retry_s: int | None = None) 
     if problem.reasons or problem.reachable:
         finite = {k: v if math.isfinite(v) else None for k, v in problem.reachable.items()}
         body |= {"reasons": dict(problem.reasons), "reachable": finite}
-    headers = {"retry-after": str(retry_s)} if retry_s is not None else {}
-    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-    return Response(text, status, headers, "application/problem+json")
+    return body
 
 
 def _escaped(field: str) -> str:

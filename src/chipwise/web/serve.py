@@ -10,10 +10,8 @@ import threading
 import webbrowser
 from collections.abc import Callable
 
-import uvicorn
-
 from chipwise.errors import UsageError
-from chipwise.listening import listen, serving
+from chipwise.listening import Server, listen, serving
 from chipwise.web.app import create_app
 from chipwise.web.limits import Limits
 from chipwise.web.security import Access, loopback
@@ -62,7 +60,7 @@ def serve(
         opener.daemon = True
         opener.start()
     with contextlib.closing(listening), contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listening])
+        Server(config).run(sockets=[listening])
 
 
 def _address(host: str, port: int) -> str:

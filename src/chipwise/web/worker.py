@@ -7,6 +7,8 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 from chipwise.api.requests.doors import Problem, problem_of
 from chipwise.errors import ChipwiseError
 
-__all__ = ["CrashError", "EndedError", "Worker"]
+__all__ = ["CrashError", "EndedError", "Known", "Worker"]
 
 GARBAGE = 200_000
 """New objects after which some are looked through: more than most answers make."""
@@ -27,6 +29,13 @@ class CrashError(Exception):
 
 class EndedError(CrashError):
     """The worker has ended: another one is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What can be read of an answer while the rest of it is worked out."""
+
+    record: Any
 
 
 class Worker:
@@ -44,12 +53,14 @@ class Worker:
         """The id of the process."""
         return self._process.pid
 
-    def ask(self, request: Any) -> Any:
-        """The answer as a record, or a `Problem`. Raises `CrashError` where there is neither, `EndedError` where
-        there will be no more."""
+    def ask(self, request: Any, known: Callable[[Any], None] | None = None) -> Any:
+        """The answer as a record, or a `Problem`; `known` is called with what can be read of it before. Raises
+        `CrashError` where there is neither, `EndedError` where there will be no more."""
         try:
             self._pipe.send(request)
-            answer = self._pipe.recv()
+            while isinstance(answer := self._pipe.recv(), Known):
+                if known is not None:
+                    known(answer.record)
         except (EOFError, OSError) as error:
             raise EndedError(f"the worker has ended ({error or 'no answer'})") from None
         if isinstance(answer, CrashError):
@@ -70,12 +81,16 @@ def _serve(pipe: Connection) -> None:
     gc.set_threshold(GARBAGE)
     with contextlib.suppress(EOFError, OSError):
         while True:
-            pipe.send(_answer(pipe.recv()))
+            pipe.send(_answer(pipe.recv(), lambda record: pipe.send(Known(record))))
 
 
-def _answer(request: Any) -> Any:
+def _answer(request: Any, known: Callable[[Any], None]) -> Any:
     try:
-        return request.answer()
+        parts = request.answers()
+        while True:
+            known(next(parts))
+    except StopIteration as whole:
+        return whole.value
     except ChipwiseError as error:
         return problem_of(error)
     except MemoryError:

@@ -14,7 +14,8 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
@@ -115,8 +116,18 @@ class Asked:
     def answer(self) -> Any:
         """The same; an error carries the field that it is about, where a field holds the name that does not exist or
         stands first in its words."""
-        try:
+        with self._placed():
             return self.run()
+
+    def answers(self) -> Generator[Any, None, Any]:
+        """The answer, as `answer` has it; before it comes what can be read of it already, of most questions nothing."""
+        yield from ()
+        return self.answer()
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        try:
+            yield
         except ChipwiseError as error:
             name = error.name if isinstance(error, UnknownNameError) else ""
             error.field = error.field or self._holding(name) or self._first(error.what)

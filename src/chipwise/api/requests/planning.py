@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -51,6 +51,7 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workl
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
     from chipwise.api.placing import Terms
+    from chipwise.api.planning import Ranked
 
 N = TypeVar("N", bound=MediaReport)
 
@@ -225,7 +226,16 @@ class PlanRequest(PlanOptions):
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
         if self.media(self.model):
             return self.beside(self.model, self.task, self._generated(numbers_of(self.parameters)))
-        return self.report(numbers_of(self.parameters))
+        return self.ranked(numbers_of(self.parameters)).whole()
+
+    def answers(self) -> Generator[Any, None, Any]:
+        """First the ranked plans, then the same with what would make the first of them cheaper."""
+        if self.media(self.model):
+            return self.answer()
+        with self._placed():
+            found = self.ranked(numbers_of(self.parameters))
+            yield found.report
+            return found.whole()
 
     def _generated(self, numbers: Parameters | None) -> MediaReport:
         """The same of a model that generates no tokens."""
@@ -291,8 +301,9 @@ class PlanRequest(PlanOptions):
                 raise UsageError(f"--{name} is of single requests, --samples is a job", instead, field=name)
         return job
 
-    def report(self, numbers: Parameters | None, *, brief: bool = False) -> PlanReport:
-        """The same of a language model, priced with these numbers (None: those shipped); `brief` as in `api.plan`."""
+    def ranked(self, numbers: Parameters | None, *, published: bool = True) -> Ranked:
+        """The plans of a language model as they are ranked, priced with these numbers (None: those shipped); not
+        `published`: without results beside them."""
         have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
@@ -306,15 +317,14 @@ class PlanRequest(PlanOptions):
             runtime=None if self.runtime == "best" else self.runtime,
         )
         with hinting("fit", sized):
-            return api.plan(
+            return api.ranked(
                 self.model,
                 workload,
                 self.terms(numbers),
                 chips=chips,
                 limits=replace(self.limits_of(self.task), have=have or {}, at_most=at_most),
                 curve=self.curve(),
-                evidence=self.evidence in ("all", "published") and not brief,
-                brief=brief,
+                evidence=published and self.evidence in ("all", "published"),
             )
 
     def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:

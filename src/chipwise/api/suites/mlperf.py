@@ -162,7 +162,7 @@ def _planned(
 def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
     # candidates that cannot be are NaN on the way, whatever a suite makes of NaN in its answers
     with np.errstate(all="ignore"):
-        return question.report(numbers).plans[0]
+        return question.ranked(numbers).report.plans[0]
 
 
 def _sampled(run: Run, numbers: Parameters) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -39,9 +39,10 @@ class Glance:
             changed["most"] = MOST
         return cls(replace(question, **changed))
 
-    def answer(self) -> Any:
+    def answers(self) -> Generator[Any, None, Any]:
         """The answer. Raises the errors of the verb."""
+        yield from ()
         q = self.question
         if isinstance(q, PlanRequest) and not q.media(q.model):
-            return q.report(numbers_of(q.parameters), brief=True)
+            return q.ranked(numbers_of(q.parameters), published=False).report
         return q.answer()

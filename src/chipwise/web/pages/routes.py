@@ -20,7 +20,7 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.table import render
-from chipwise.web.api import ask, run, written
+from chipwise.web.api import ask, run, soon, written
 from chipwise.web.limits import RefusedError
 from chipwise.web.openapi import operations
 from chipwise.web.pages.form import controls, groups
@@ -36,6 +36,8 @@ __all__ = ["routes"]
 
 GLANCE = "chipwise-glance"
 """Header of a question whose form is still moving: the chips that are on the screen."""
+ANSWER, CHEAPER = "section#result", "div#cheaper"
+"""What an answer goes into, as htmx says it: the place of the whole answer, and that of what is read last."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -67,14 +69,16 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if "application/json" in request.headers.get("accept", ""):
             return await _json(view.verb)(request)
         asked = given(request.query_params.multi_items())
-        whole = "hx-request" not in request.headers
+        whole, into = "hx-request" not in request.headers, request.headers.get("hx-target", "")
         first = whole and not asked
         values = dict(view.example) if first else asked
         # an address without a question shows the example, and fetches its answer when it is on the screen
         foreign = bool(
             request.scope.get(FOREIGN)
         )  # a link of another site fills in the form, and starts no work
-        result = {} if first or foreign else await _result(view, request, asked, request.headers.get(GLANCE))
+        among = request.headers.get(GLANCE)
+        early = into.startswith(ANSWER)
+        result = {} if first or foreign else await _result(view, request, asked, among, early=early)
         status = result.get("status", 200)
         context = {
             "view": view,
@@ -86,7 +90,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
             "pending": first and not foreign,
             "foreign": foreign,
             # below another answer it is a part of that, and shows its pictures
-            "part": not whole and not request.headers.get("hx-target", "").startswith("section#"),
+            "part": not whole and not into.startswith("section#"),
         }
         if whole:
             found = controls(view.request, values)
@@ -100,14 +104,11 @@ def _page(view: View, *, home: bool = False) -> Handler:
                 "chips": sorted(load_chips()),
             }
         name = "page.html" if whole else "fragment.html"
+        if into == CHEAPER and "record" in result:
+            name = "answer/cheaper.html"
         text = await run_in_threadpool(environment().get_template(name).render, context)
         headers = {"vary": "HX-Request, Accept"}
-        if (
-            not whole
-            and "request" in result
-            and GLANCE not in request.headers
-            and request.headers.get("hx-target", "").startswith("section#result")
-        ):
+        if not whole and "request" in result and among is None and early:
             headers["hx-push-url"] = f"/{view.verb}?{query_of(named(result['request']))}"
         return HTMLResponse(text, status, headers)
 
@@ -115,14 +116,17 @@ def _page(view: View, *, home: bool = False) -> Handler:
 
 
 async def _result(
-    view: View, request: Request, asked: dict[str, str], among: str | None = None
+    view: View, request: Request, asked: dict[str, str], among: str | None, *, early: bool
 ) -> dict[str, Any]:
     """What the template of a view is filled with: the answer and what is drawn from it, or what is wrong. `among` chips
-    it is a glance, None: the whole answer."""
+    it is a glance, None: the whole answer, where `early` as soon as it can be read."""
+    whole = True
     try:
         question = await run_in_threadpool(read_request, view.verb, asked)
-        if among is None:
-            record = await ask(request, view.verb, dict(asked))
+        if among is None and early:
+            record, whole = await soon(request, question)
+        elif among is None:
+            record = await run(request, question)
         else:
             names = [get_chip(name).id for name in among.split(",") if name.strip()]
             record = await run(request, Glance.among(question, names))
@@ -131,7 +135,8 @@ async def _result(
     except RefusedError as refused:
         return {"problem": refused.problem, "status": refused.status}
     shown = await run_in_threadpool(view.filled, question, record)
-    return {"request": question, "record": record, "query": query_of(named(question)), **shown}
+    query = query_of(named(question))
+    return {"request": question, "record": record, "query": query, "whole": whole, **shown}
 
 
 def _json(verb: str) -> Handler:

@@ -3,6 +3,7 @@ anywhere without a network, and printed."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +46,9 @@ class Sheet:
     verb: str
     question: Request
 
-    def answer(self) -> str:
+    def answers(self) -> Generator[Any, None, str]:
         """The page. Raises the errors of the verb, and `UsageError` for one that has no page."""
+        yield from ()
         return sheet_page(self.verb, self.question, answered(self.verb, self.question))
 
 

@@ -39,7 +39,7 @@
     const number = Number(found[1]), said = found[2];
     const seconds = { ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1, min: 60 };
     if (unit === "s" || unit === "ms") return said in seconds ? number * seconds[said] / seconds[unit] : NaN;
-    if (unit === "/s" && (said === "/s" || said === "")) return number;
+    if (unit === "/s") return number / ({ "": 1, "/s": 1, "/min": 60, "/h": 3600 }[said] ?? NaN);
     return said === "" ? number : said in SUFFIX && !unit ? number * SUFFIX[said] : NaN;
   }
   function write(value, unit) {

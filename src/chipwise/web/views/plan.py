@@ -63,8 +63,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "compare": link("compare", {**asked, "chips": ",".join(p.chip for p in plans[:4]), "have": None}),
         "shown": SHOWN,
         "badges": badges(report),
+        "cheaper": cheaper(report),
         "foot": {
-            "What would make it cheaper": cheaper(report),
             "About the first plan": first_plan(report, plans, everything=True),
             "How they were ranked, and what was left out": ranking(report, plans, everything=True),
         },

@@ -97,12 +97,14 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     charts = (
         [Chart("timeline", "A request from left to right", stage_timeline(timed[0]), note)] if timed else []
     )
+    said = verdict(report)
     first = report.plans[0] if report.plans else None
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
         "tables": tables(report, everything=True),
-        "verdict": " ".join(verdict(report)),
+        "verdict": said[0],
+        "further": " ".join(said[1:]),
         "badges": [b for b in badges if b[0]],
     }
 
