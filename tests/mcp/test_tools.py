@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,7 +22,7 @@ from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
 from chipwise.mcp.prompts import PROMPTS
 from chipwise.mcp.resources import Kept
-from chipwise.mcp.tools import TOOLS, fields_of
+from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +78,8 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "details": ("plan", {"model": SMALL, "details": True}, "whole_answer"),
     "a record that is none": ("launch", {"saved": "{}", "for": "vllm"}, "not a saved answer"),
     "an old address": ("launch", {"saved": "chipwise://answers/0", "for": "vllm"}, "no longer kept"),
+    "counts": ("plan", {"model": MODEL, "chips": ["1xh100", "4xl4"]}, "1x h100-sxm5-80gb lack"),
+    "own chips": ("plan", {"model": MODEL, "have": {"h100": 2}}, "2x h100-sxm5-80gb lack"),
     "too little memory": ("estimate", {"model": MODEL, "chip": "l4", "tp": 4}, "what would help"),
     "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
@@ -150,15 +153,44 @@ def tokens(text: str) -> float:
 
 
 def test_the_list_and_the_answers_are_what_an_agent_can_afford(heard: Heard) -> None:
-    whole = sum(
-        tokens(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in heard.tools.values()
-    )
-    assert whole < 8_000
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in heard.tools.values()]
+    assert tokens(json.dumps({"tools": listed})) < 7_500  # blanks included, as some clients write them
     for name, answer in heard.answers.items():
         assert not answer.is_error, f"{name}: {text_of(answer)}"
         assert json.loads(text_of(answer)) == answer.structured_content
         assert tokens(text_of(answer)) < 2_000, name
     assert all(tokens(text) < 2_000 for text in heard.resources.values())
+
+
+def _empty(value: Any, name: str = "") -> Iterator[str]:
+    """The names of what says nothing in an answer."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _empty(part, key)
+    elif isinstance(value, list) and value:
+        for part in value:
+            yield from _empty(part, f"{name}[]") if isinstance(part, dict) else ()
+    elif value in (None, [], {}, "") or (name in SILENT and value == SILENT[name]):
+        yield name
+
+
+def test_answers_leave_out_what_says_nothing(heard: Heard) -> None:
+    for verb, answer in heard.answers.items():
+        assert list(_empty(answer.structured_content)) == [], verb
+    line = heard.answers["plan"].structured_content["plans"][0]
+    assert {"ttft_ms", "tpot_ms", "usd_per_h", "chips"} <= set(line)
+    assert "hours" not in line
+
+
+def test_fields_that_are_not_described_are_named(heard: Heard) -> None:
+    """By their names, or by that of an earlier tool that has them all."""
+    for verb, tool in heard.tools.items():
+        shown, text = set(tool.input_schema["properties"]), tool.description
+        others = [name for name in TOOLS if f"all of `{name}`" in text]
+        inherited = {field for name in others for field in fields_of(name)}
+        assert inherited <= set(fields_of(verb))
+        for field in set(fields_of(verb)) - shown - inherited:
+            assert re.search(rf"[ :]{field}[,.]", text), (verb, field)
 
 
 def test_no_field_offers_a_file_that_is_not_read() -> None:

@@ -78,8 +78,8 @@ PLAN = Short(
     "calibrated > modelled. `bound` names what takes most of a token's time, with its share; "
     "`ten_percent_more_gives` the gain in tokens per second if that resource were 10 % faster. `kv` is the "
     "format of the cache; `replicas` count `spare` ones; `prompt_workers` run prefill for all of them (0: "
-    "there is one pool). `memory_gb` is of one device; `p95_ms` is what 95 % of requests do not exceed (null: the "
-    "formula does not hold there).",
+    "there is one pool). `memory_gb` is of one device; `p95_ms` is what 95 % of requests do not exceed, not there "
+    "where its formula does not hold.",
 )
 FIT = Short(
     "FitLine",

@@ -6,7 +6,6 @@ import ctypes
 import json
 import logging
 import math
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +42,7 @@ from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_
 from chipwise.api.requests.verbs import FORMER
 from chipwise.api.requests.written import Origin
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.machine import kinds
 from chipwise.catalog.offer import load_offers
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.prompts import listed_prompts, prompted
@@ -255,20 +255,21 @@ def _mended(verb: str, given: Mapping[str, Any], files: bool) -> str:
         name: given[name] for name in ("model", "precision", "kv", "runtime", "count") if given.get(name)
     }
     chips = given.get("chips") or given.get("chip") or given.get("have")
+    names: Any = chips
     if isinstance(chips, str):
-        counted = re.fullmatch(r"(\d+)\s*x\s*(.+)", chips.strip())
-        asked |= {"count": int(counted[1]), "chips": counted[2]} if counted else {"chips": chips}
-    elif isinstance(chips, list):
-        asked["chips"] = chips
-    if "chips" not in asked:
+        names = [n.strip() for n in chips.split(",") if n.strip()]
+    elif isinstance(chips, Mapping):
+        names = [f"{count}x{chip}" for chip, count in chips.items()]
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         return ""
+    asked["chips"] = names
     fits = _fits(asked, files)
     said = [
         f"{f.chips}x {f.chip} lack {f.missing_bytes / 1e9:.3g} GB each" for f in fits if f.verdict == "no"
     ][:3]
     mends = list(dict.fromkeys(m for f in fits for m in f.mend))[:4]
     anywhere = {name: value for name, value in asked.items() if name not in ("count", "chips")}
-    for wider in (asked | {"count": None}, anywhere):
+    for wider in (asked | {"count": None, "chips": list(kinds(names))}, anywhere):
         holding = [f for f in _fits(wider, files) if f.verdict != "no" and load_chips()[f.chip].kind != "cpu"]
         if holding:
             rented = {o.chip for o in load_offers()}
