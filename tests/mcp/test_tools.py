@@ -79,7 +79,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "a record that is none": ("launch", {"saved": "{}", "for": "vllm"}, "not a saved answer"),
     "an old address": ("launch", {"saved": "chipwise://answers/0", "for": "vllm"}, "no longer kept"),
     "counts": ("plan", {"model": MODEL, "chips": ["1xh100", "4xl4"]}, "1x h100-sxm5-80gb lack"),
-    "own chips": ("plan", {"model": MODEL, "have": {"h100": 2}}, "2x h100-sxm5-80gb lack"),
+    "own chips": ("plan", {"model": MODEL, "have": {"h100": 1}}, "1x h100-sxm5-80gb lack"),
     "too little memory": ("estimate", {"model": MODEL, "chip": "l4", "tp": 4}, "what would help"),
     "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
