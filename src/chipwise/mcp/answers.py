@@ -531,7 +531,13 @@ def statements_answer(report: StatementsReport) -> dict[str, Any]:
         for s in report.statements
     ]
     said = f"{found[0]['verdict']}: {found[0]['because']}" if found else report.note
-    return {"verdict": said, "statements": found, "nearest": list(report.nearest), "note": report.note}
+    return {
+        "verdict": said,
+        "statements": found,
+        "would_answer_it": list(report.commands),
+        "nearest": list(report.nearest),
+        "note": report.note,
+    }
 
 
 def launch_answer(report: LaunchReport) -> dict[str, Any]:
