@@ -194,8 +194,8 @@ class MediaAnswer:
     model: str
     plans: tuple[MediaLine, ...]
     more_chips: tuple[str, ...]
-    stages: dict[str, float]
-    memory: dict[str, float]
+    stage_s: dict[str, float]
+    memory_bytes: dict[str, float]
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
 
@@ -536,7 +536,7 @@ def statements_answer(report: StatementsReport) -> dict[str, Any]:
         "statements": found,
         "would_answer_it": list(report.commands),
         "nearest": list(report.nearest),
-        "note": report.note,
+        "note": report.note if found else "",
     }
 
 

@@ -228,6 +228,7 @@ SILENT: Mapping[str, Any] = {
     "missing_gb": 0.0,
     "host_gb": 0.0,
     "more_plans": 0,
+    "weight": 0.0,
 }
 """Values of the short form that say nothing: they are what one takes for granted where nothing is said."""
 
