@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
     "another tool's field": ("plan", {"model": SMALL, "qps": 3}, "here it is called rate: requests per second"),
     "a closed model": ("plan", {"model": "gpt-4o"}, "OpenAI publishes neither"),
-    "a layout": ("explain", {"model": MODEL, "chip": "h100"}, "(tp="),
+    "a layout": ("explain", {"model": MODEL, "chip": "h100"}, "(pp="),
     "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),
     "target": ("plan", {"model": SMALL, "chips": "l4", "tpot": "1us"}, "tpot"),
     "bare": ("plan", {"model": SMALL, "chips": "l4", "tpot": 40}, "40ms or 40s"),
