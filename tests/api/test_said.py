@@ -171,7 +171,10 @@ def test_a_maker_stands_for_a_chip_and_the_answer_says_so() -> None:
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        ("Llama 3 405B took 30.84M GPU hours on H100", "chipwise plan meta-llama/Llama-3.1-405B --task train"),
+        (
+            "Llama 3 405B took 30.84M GPU hours on H100",
+            "chipwise plan meta-llama/Llama-3.1-405B --task train",
+        ),
         ("Trainium2 is half the cost of H100", "--price-of trainium2=USD_PER_H"),
         ("Grok uses 100,000 H100s", "chipwise chips show h100-sxm5-80gb"),
         ("Whisper runs at 70x real time on an A100", "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"),

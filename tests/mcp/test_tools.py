@@ -67,7 +67,11 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "name": ("plan", {"model": "qwen3-235b-a2b"}, "Qwen/Qwen3-235B-A22B"),
     "chip": ("fit", {"model": SMALL, "chips": "h100x"}, "h100"),
     "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
-    "another tool's field": ("plan", {"model": SMALL, "qps": 3}, "here it is called rate: requests per second"),
+    "another tool's field": (
+        "plan",
+        {"model": SMALL, "qps": 3},
+        "here it is called rate: requests per second",
+    ),
     "a closed model": ("plan", {"model": "gpt-4o"}, "OpenAI publishes neither"),
     "a layout": ("explain", {"model": MODEL, "chip": "h100"}, "(pp="),
     "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),

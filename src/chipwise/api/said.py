@@ -1,7 +1,8 @@
 """What a sentence about hardware says in figures: the chips, the model, the quantities and how they are compared.
 
-People write "8xH100 serves Llama 3.1 70B at 24,000 tokens/s" or "MI300X beats H100". Names are read by the catalogue's own
-readers; a family without a generation ("Gaudi", "GPUs") stands for the chip that `chip_names.toml` gives it.
+People write "8xH100 serves Llama 3.1 70B at 24,000 tokens/s" or "MI300X beats H100". Names are read by the
+catalogue's own readers; a family without a generation ("Gaudi", "GPUs") stands for the chip that
+`chip_names.toml` gives it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from chipwise.catalog.rented import NAMES
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 
-__all__ = ["Aspect", "Quantity", "Saying", "Spoken", "said_in"]
+__all__ = ["Aspect", "Quantity", "Saying", "Spoken", "said_in", "usual_chip"]
 
 Aspect = Literal["speed", "training", "price", "per dollar", "energy", "memory", "bandwidth", "peak"]
 
@@ -52,9 +53,9 @@ class Quantity:
 @dataclass(frozen=True, slots=True)
 class Saying:
     """A sentence as it was read. `ratio` is how many times the first chip is said to have of the second (above 1: more,
-    None: no figure), `more` which way it is said to go (0: as much). `model` is a name that verbs take, `named` the words
-    for it; `alone`: it is about one user; `fits`: it is about what fits or runs; `denied`: it says that something is
-    not so, `needs`: that a model needs it. `left` is a clause about a price beside a comparison of speeds, which is not
+    None: no figure), `more` which way it is said to go (0: as much). `model` is a name that verbs take, `named` the
+    words for it; `alone`: it is about one user; `fits`: it is about what fits or runs; `denied`: it says that something
+    is not so, `needs`: that a model needs it. `left` is a clause about a price beside a comparison of speeds, which is not
     read."""
 
     text: str
@@ -88,7 +89,9 @@ TIMES = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "
 UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
     (
         "tokens/s",
-        re.compile(rf"{NUMBER}\s*(k?)\s*(?:(?:output |generated )?(?:tokens?|toks?|tk|t){SECOND}|tps\b)", re.I),
+        re.compile(
+            rf"{NUMBER}\s*(k?)\s*(?:(?:output |generated )?(?:tokens?|toks?|tk|t){SECOND}|tps\b)", re.I
+        ),
         lambda m: SCALES[m[3].lower()],
     ),
     ("B/s", re.compile(rf"{NUMBER}\s*([gtp])i?b{SECOND}", re.I), lambda m: SCALES[m[3].lower()]),
@@ -99,9 +102,7 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
     ),
     (
         "FLOP/s",
-        re.compile(
-            rf"{NUMBER}\s*([tpe]|tera|peta|exa)[- ]?(?:flop/?s?|ops)\b|{NUMBER}\s*([tp])f\b", re.I
-        ),
+        re.compile(rf"{NUMBER}\s*([tpe]|tera|peta|exa)[- ]?(?:flop/?s?|ops)\b|{NUMBER}\s*([tp])f\b", re.I),
         lambda m: SCALES[PREFIXED.get((m[3] or m[6]).lower(), (m[3] or m[6]).lower())],
     ),
     (
@@ -120,10 +121,21 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
 )
 """Units as people write them; earlier ones take their words first."""
 
-COUNTS = {"a single": 1, "one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16, "pair of": 2}
+COUNTS = {
+    "a single": 1,
+    "one": 1,
+    "single": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "eight": 8,
+    "sixteen": 16,
+    "pair of": 2,
+}
 COUNT = re.compile(rf"(?:(?<![\d.,])(\d[\d,]*)\s*[x×*]?|\b({'|'.join(COUNTS)}))[\s-]*$", re.I)
 TIMES_BEFORE = re.compile(
-    r"(?:\b(?:is|are|was|about|roughly|nearly|almost|to|least|over|only|a|like|~)\s*)\d+(?:\.\d+)?\s*(?:x|×)\s*$", re.I
+    r"(?:\b(?:is|are|was|about|roughly|nearly|almost|to|least|over|only|a|like|~)\s*)\d+(?:\.\d+)?\s*(?:x|×)\s*$",
+    re.I,
 )
 """`is 3x A100`: a ratio, not a count."""
 
@@ -138,15 +150,23 @@ WORDED = {
     r"\bhalf\b": 0.5,
 }
 MORE = re.compile(
-    r"\b(?:fast\w*|quick\w*|beats?|beating|outperforms?|better|higher|more|wins?|ahead|leads?|superior|crush\w*|ahead of)\b",
+    r"\b(?:fast\w*|quick\w*|beats?|beating|outperforms?|better|higher|more|wins?|ahead|leads?|superior|crush\w*)\b",
     re.I,
 )
 LESS = re.compile(r"\b(?:slow\w*|worse|behind|loses?|lower|less|fewer|weaker|inferior|lags?)\b", re.I)
-CHEAP = re.compile(r"\b(?:cheap\w*|less expensive|lower (?:price|cost)|costs? less|saves?|half the (?:price|cost))\b", re.I)
+CHEAP = re.compile(
+    r"\b(?:cheap\w*|less expensive|lower (?:price|cost)|costs? less|saves?|half the (?:price|cost))\b", re.I
+)
 DEAR = re.compile(r"\b(?:dearer|pricier|(?:more )?expensive|costs? more)\b", re.I)
-SAME = re.compile(r"\b(?:as (?:fast|good|quick) as|equals?|equal to|same (?:speed|performance)|match(?:es)?|on par)\b", re.I)
+SAME = re.compile(
+    r"\b(?:as (?:fast|good|quick) as|equals?|equal to|same (?:speed|performance)|match(?:es)?|on par)\b", re.I
+)
 ASPECTS: tuple[tuple[Aspect, str], ...] = (
-    ("per dollar", r"per dollar|per (?:million |m )?tokens?\b|price[- ]?performance|price[-/ ]to|performance per|bang for|per \$|cost[- ]effic\w+|value"),
+    (
+        "per dollar",
+        r"per dollar|per (?:million |m )?tokens?\b|price[- ]?performance|price[-/ ]to|performance per|bang for|per \$"
+        r"|cost[- ]effic\w+|value",
+    ),
     ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|watts?\b|joules?"),
     ("price", rf"{CHEAP.pattern}|{DEAR.pattern}|\bprices?\b|\bcosts?\b"),
     ("training", r"\btrain(?:s|ed|ing)?\b|fine[- ]?tun\w+|pre[- ]?training"),
@@ -162,18 +182,23 @@ PRECISIONS = (
     ("bf16", r"\b(?:bf16|fp16|16[- ]?bit|half precision|unquanti[sz]ed)\b"),
 )
 ALONE = re.compile(
-    r"(?:per|/|each|single|one|a)\s*(?:user|stream|request|person|session)\b|single[- ](?:user|stream)|batch(?: size)?(?: of)? 1\b|interactive",
+    r"(?:per|/|each|single|one|a)\s*(?:user|stream|request|person|session)\b|single[- ](?:user|stream)"
+    r"|batch(?: size)?(?: of)? 1\b|interactive",
     re.I,
 )
 FITS = re.compile(
-    r"\b(?:fits?|fit into|runs?|run|running|load|holds?|hold|enough|suffices?|serves?|serve|host|handle|deploy|needs?|requires?)\b",
+    r"\b(?:fits?|runs?|running|load|holds?|enough|suffices?|serves?|host|handle|deploy|needs?|requires?)\b",
     re.I,
 )
 NEEDS = re.compile(r"\b(?:needs?|requires?|takes?|takes up|uses?|occupies|weighs?|consumes?)\b", re.I)
 DENIED = re.compile(
-    r"\b(?:not|no|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b", re.I
+    r"\b(?:not|no|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
+    re.I,
 )
-BESIDE = re.compile(r"\b(?:at|for) (?:(?:about|only) )?(?:half|a third|a quarter|a fraction|\d+ ?%)[^,.;]*?\b(?:price|cost)s?\b", re.I)
+BESIDE = re.compile(
+    r"\b(?:at|for) (?:(?:about|only) )?(?:half|a third|a quarter|a fraction|\d+ ?%)[^,.;]*?\b(?:price|cost)s?\b",
+    re.I,
+)
 COMPARED = re.compile(r"^\s*(?:compared (?:to|with)|unlike|versus|against|relative to)\b", re.I)
 WORD = re.compile(r"[A-Za-z0-9][\w.+-]*")
 BARE = re.compile(r"\d+(?:\.\d+)?[bB]")
@@ -312,6 +337,11 @@ def _in_speech() -> dict[str, str]:
     return dict(parse(shipped_text(NAMES))["in_speech"])
 
 
+def usual_chip() -> str:
+    """The chip that people mean by a GPU."""
+    return _in_speech()["gpu"]
+
+
 def _chip(words: str, after: str) -> tuple[str, int | None, bool] | None:
     """The chip that words name, with the count in them, and whether they name a family."""
     single = re.sub(r"(?<=[a-z0-9])s$", "", words.lower())
@@ -364,7 +394,9 @@ def _ratio(text: str, aspect: Aspect) -> tuple[tuple[float, float] | None, int |
     other's."""
     cheap, dear = bool(CHEAP.search(text)), bool(DEAR.search(text))
     less = bool(LESS.search(text)) and not cheap
-    more: int | None = 0 if SAME.search(text) else -1 if less or cheap else 1 if MORE.search(text) or dear else None
+    more: int | None = (
+        0 if SAME.search(text) else -1 if less or cheap else 1 if MORE.search(text) or dear else None
+    )
     if aspect == "per dollar" and more is not None:
         more = abs(more) if not less else -1
     if (m := PERCENT.search(text)) is not None and more is not None:

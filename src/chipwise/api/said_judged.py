@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chipwise.api.requests.command import command_line, plain_command
-from chipwise.api.said import Quantity, Saying, Spoken
+from chipwise.api.said import Quantity, Saying, Spoken, usual_chip
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.names import core
@@ -24,7 +24,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.claim import TIE
 from chipwise.report.records import Figure
 from chipwise.report.statements import FigureOf, StatementRecord, shown
-from chipwise.units import format_bytes, format_number
+from chipwise.units import format_number
 
 __all__ = ["judged", "would_judge"]
 
@@ -106,7 +106,9 @@ def judged(saying: Saying) -> StatementRecord | None:
         try:
             found = way(saying, work)
         except InfeasibleError as error:
-            found = _Verdict("false" if not saying.denied else "true", str(error).partition(" (")[0] + ".", "")
+            found = _Verdict(
+                "false" if not saying.denied else "true", str(error).partition(" (")[0] + ".", ""
+            )
         except ChipwiseError:
             continue
         if found is not None:
@@ -159,8 +161,10 @@ def would_judge(saying: Saying) -> tuple[str, ...]:
     if saying.model and TRAINED.search(saying.text):
         count = next((s.count for s in saying.chips if s.count), 8)
         method = " --method lora" if "lora" in saying.text.lower() else ""
-        chip = chips[0] if chips else "h100"
-        return (f"chipwise plan {model} --task train --tokens TOKENS --chips {chip} --counts {count}{method}",)
+        chip = chips[0] if chips else usual_chip()
+        return (
+            f"chipwise plan {model} --task train --tokens TOKENS --chips {chip} --counts {count}{method}",
+        )
     if len(chips) > 1:
         unpriced = [c for c in chips if saying.aspect in ("price", "per dollar") and not _priced(c)]
         price = f" --price-of {','.join(f'{c}=USD_PER_H' for c in unpriced)}" if unpriced else ""
@@ -217,9 +221,11 @@ def _holding(work: _Shown, model: str, s: Spoken, precision: str = "") -> int:
     return int(fit.fits[0].chips)
 
 
-def _planned(work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any) -> Any:
-    """The best plan on all of so many chips; on one machine of a desk the best of those that use at most as many. A chip
-    that takes many to hold a model may take more than the fewest."""
+def _planned(
+    work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any
+) -> Any:
+    """The best plan on all of so many chips; on one machine of a desk the best of those that use at most as many. A
+    chip that takes many to hold a model may take more than the fewest."""
     ways = [{"have": f"{count}x{chip}"}] if count > 1 and not _at_desk(chip) else []
     for way in (*ways, {"chips": f"{count}x{chip}"}):
         with contextlib.suppress(InfeasibleError, UsageError):
@@ -274,11 +280,16 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
         said = f"Of all requests together, and with short prompts alone. {together} One user sees {one}.{measured}"
         return _Verdict("true with a condition", said, read)
     if low <= best * NEAR:
-        said = f"Such a rate was measured, by a submission that was tuned for it.{measured} With software as it is installed less is predicted: {together[0].lower()}{together[1:]} One user sees {one}."
+        said = (
+            f"Such a rate was measured, by a submission that was tuned for it.{measured} With software as it is "
+            f"installed less is predicted. {together} One user sees {one}."
+        )
         return _Verdict("true with a condition", said, read)
     beyond = f"More than is predicted at any load. {together} One user sees {one}.{measured}"
     soft = work.sure() == "low" and low <= 2 * short.high
-    return _Verdict("not settled" if soft else "false" if low > 2 * short.high else "misleading", beyond, read)
+    return _Verdict(
+        "not settled" if soft else "false" if low > 2 * short.high else "misleading", beyond, read
+    )
 
 
 def _narrower(saying: Saying, work: _Shown, s: Spoken, count: int) -> Figure | None:
@@ -334,7 +345,9 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
         report = work.ask("match", model=saying.model, chip=s.chip, count=count)
     except ChipwiseError:
         return "", 0.0
-    near = [m for m in report.matches if m.item.speed and m.mark("chip") == "same" and m.mark("model") in ALIKE]
+    near = [
+        m for m in report.matches if m.item.speed and m.mark("chip") == "same" and m.mark("model") in ALIKE
+    ]
     if not near:
         work.commands.pop()
         return "", 0.0
@@ -354,13 +367,19 @@ def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
     plan = work.ask("plan", model=saying.model, chips=s.chip, batch=1).plans[0]
     time = plan.latency_s
     work.kinds.add(time.basis)
-    how = f"{plan.precision}, {plan.offload} offloaded" if plan.offload not in ("", "none") else plan.precision
+    how = (
+        f"{plan.precision}, {plan.offload} offloaded" if plan.offload not in ("", "none") else plan.precision
+    )
     work.figure(f"a request with the model's usual settings, {how}", time.mid, "s")
     rate = f"{time.mid:.3g} s [{time.low:.3g} to {time.high:.3g}] in {how}"
     read = f"{saying.model} takes {quoted.words} on {_many(1, s.chip)}."
     said = f"A request with the model's usual settings is predicted to take {rate}"
     if quoted.high < time.low:
-        return _Verdict("misleading", f"{said}; fewer steps, a distilled model or a smaller picture would be faster.", read)
+        return _Verdict(
+            "misleading",
+            f"{said}; fewer steps, a distilled model or a smaller picture would be faster.",
+            read,
+        )
     if quoted.low > time.high:
         return _Verdict("true with a condition", f"{said}: it can be faster than that.", read)
     return _Verdict("true", f"{said}.", read)
@@ -401,7 +420,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         far = max(saying.ratio[0] / most, least / saying.ratio[1])
         verdict = "not settled" if far < UNSURE else verdict
     if saying.aspect in ("speed", "training") and (a.count or 1) == (b.count or 1):
-        peaks = {
+        peaks: Mapping[str, Callable[[Any], float | None]] = {
             "bf16 peaks": lambda c: c.matrix.get("bf16") or c.matrix.get("fp16"),
             "bandwidths": lambda c: c.memory.bytes_per_s,
         }
@@ -458,7 +477,9 @@ def _ratio_verdict(saying: Saying, least: float, most: float, tie: float) -> str
         found = "misleading" if short else "true with a condition"
     else:
         found = "false"
-    return {"true": "false", "false": "true", "misleading": "true"}.get(found, found) if saying.denied else found
+    return (
+        {"true": "false", "false": "true", "misleading": "true"}.get(found, found) if saying.denied else found
+    )
 
 
 def _common(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> tuple[str, str, int, int]:
@@ -467,7 +488,10 @@ def _common(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> tuple[str, st
     said: a chip that has a narrower one is not to win by it."""
     said = bool(a.count or b.count)
     for model in (saying.model,) if saying.model else (USUAL, LARGE):
-        ones = [_holding(work, model, Spoken(s.chip, s.count or (1 if said else None), "", False, 0)) for s in (a, b)]
+        ones = [
+            _holding(work, model, Spoken(s.chip, s.count or (1 if said else None), "", False, 0))
+            for s in (a, b)
+        ]
         if not said and max(ones) <= SERVER:
             ones = [max(ones)] * 2
         if saying.model or max(ones) <= SERVER:
@@ -484,7 +508,10 @@ def _speeds(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, flo
     """Ratios of predicted speed of one user and of a full batch, and of the best measured results of a benchmark."""
     model, precision, na, nb = _common(saying, work, a, b)
     one = [_planned(work, model, s.chip, n, "local", precision) for s, n in ((a, na), (b, nb))]
-    found = {f"{_short(model)} in {precision}, one user": one[0].tokens_per_s_per_user.mid / one[1].tokens_per_s_per_user.mid}
+    found = {
+        f"{_short(model)} in {precision}, one user": one[0].tokens_per_s_per_user.mid
+        / one[1].tokens_per_s_per_user.mid
+    }
     full = [_planned(work, model, s.chip, n, "batch", precision) for s, n in ((a, na), (b, nb))]
     whole = [p.tokens_per_s_per_chip.mid * n for p, n in zip(full, (na, nb), strict=True)]
     found["as many requests as fit"] = whole[0] / whole[1]
@@ -515,7 +542,10 @@ def _best_measured(work: _Shown, model: str, a: str, b: str) -> dict[str, float]
     except ChipwiseError:
         return {}
     best = {
-        chip: max((i.speed or 0.0 for i in report.measured if (i.chip, i.scenario) == (chip, "Offline")), default=0.0)
+        chip: max(
+            (i.speed or 0.0 for i in report.measured if (i.chip, i.scenario) == (chip, "Offline")),
+            default=0.0,
+        )
         for chip in (a, b)
     }
     if not all(best.values()):
@@ -545,7 +575,9 @@ def _trainings(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, 
         plan = work.ask("train", model=model, tokens="10B", chips=s.chip, counts=counts).plans[0]
         work.kinds.add(plan.days.basis)
         days.append(plan.days.mid)
-    return {f"speed of training {_short(model)} on {a.count or 8} and {b.count or 8} chips": days[1] / days[0]}
+    return {
+        f"speed of training {_short(model)} on {a.count or 8} and {b.count or 8} chips": days[1] / days[0]
+    }
 
 
 def _hourly(work: _Shown, chip: str) -> tuple[float, float] | None:
@@ -622,14 +654,22 @@ def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
             return None
         states = STATES * record.params
         whole = work.figure("weights, gradients and Adam's state of all parameters", states, "B")
-        because = f"Weights and gradients in 16 bit and what Adam keeps in 32 are {whole}, 16 bytes a parameter; activations come on top, LoRA or 8-bit optimisers take far less."
+        because = (
+            f"Weights and gradients in 16 bit and what Adam keeps in 32 are {whole}, 16 bytes a parameter; "
+            "activations come on top, LoRA or 8-bit optimisers take far less."
+        )
         near = quoted.low / NEAR <= states <= quoted.high * NEAR
         return _Verdict("true with a condition" if near else "misleading", because, "")
     wide = work.figure(f"weights in {record.precision}", record.weight_bytes, "B")
-    narrow_bytes = work.ask("fit", model=saying.model, chips="h100-sxm5-80gb", count=8, precision="w4a16").model.weight_bytes
+    narrow_bytes = work.ask(
+        "fit", model=saying.model, chips=usual_chip(), count=8, precision="w4a16"
+    ).model.weight_bytes
     narrow = work.figure("weights in 4 bit", narrow_bytes, "B")
     cache = work.figure("cache of 1,000 tokens", 1000 * record.kv_bytes_per_token, "B")
-    because = f"Weights are {wide} in {record.precision} and {narrow} in 4 bit; every 1,000 tokens of a request add {cache}, activations and the runtime some GB."
+    because = (
+        f"Weights are {wide} in {record.precision} and {narrow} in 4 bit; every 1,000 tokens of a request "
+        f"add {cache}, activations and the runtime some GB."
+    )
     weights = narrow_bytes if saying.precision == "w4a16" else record.weight_bytes
     if saying.precision == "fp8" or saying.precision == "int8":
         weights = 0.53 * record.weight_bytes if record.precision in ("bf16", "fp16") else record.weight_bytes
@@ -656,8 +696,10 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     where = _many(count, s.chip)
     if fit.verdict != "no":
         batch = work.figure("requests of 2,300 tokens at once", float(fit.largest_batch), "")
-        because = f"Weights of {weights} fit on {where}, with {batch} requests of 2,300 tokens beside them."
-        verdict = "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
+        because = f"Weights of {weights} fit on {where}, and {batch} requests of 2,300 tokens fit too."
+        verdict = (
+            "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
+        )
         return _Verdict({"true": "false"}.get(verdict, verdict) if saying.denied else verdict, because, "")
     short = work.figure("missing on each", fit.missing_bytes, "B")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
@@ -687,7 +729,9 @@ def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
     if not fewest:
         return None
     said = [f"{work.figure(f'fewest chips in {p}', float(n), '')} in {p}" for p, n in fewest.items()]
-    because = f"The fewest {get_chip(s.chip).name} that hold the weights and one request are {', '.join(said)}."
+    because = (
+        f"The fewest {get_chip(s.chip).name} that hold the weights and one request are {', '.join(said)}."
+    )
     first = next(iter(fewest.values()))
     if quoted.low / NEAR <= first <= quoted.high * NEAR:
         return _Verdict("true", because, "")
@@ -708,17 +752,26 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
     ends = _hourly(work, s.chip)
     if ends is None:
         return None
-    low, high = (work.figure(f"{what} list price of one, on demand, an hour", value, "$") for what, value in zip(("lowest", "highest"), ends, strict=True))
+    low, high = (
+        work.figure(f"{what} list price of one, on demand, an hour", value, "$")
+        for what, value in zip(("lowest", "highest"), ends, strict=True)
+    )
     because = f"Dated list prices of one on demand go from {low} to {high} an hour."
     each = [value / (s.count or 1) for value in (quoted.low, quoted.high)]
     if each[1] < ends[0] / NEAR:
         far = each[1] < ends[0] / 2
-        said = f"{because} Below them are spot, reserved and owned chips, and offers that are not listed here."
+        said = (
+            f"{because} Below them are spot, reserved and owned chips, and offers that are not listed here."
+        )
         return _Verdict("false" if far else "true with a condition", said, "")
     if each[1] > ends[1] * NEAR:
         return _Verdict("misleading", because, "")
     spread = ends[1] > 2 * ends[0]
-    return _Verdict("true with a condition" if spread else "true", f"{because} It depends on who rents it out." if spread else because, "")
+    return _Verdict(
+        "true with a condition" if spread else "true",
+        f"{because} It depends on who rents it out." if spread else because,
+        "",
+    )
 
 
 def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
@@ -734,8 +787,14 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
             nearest = min(sizes, key=lambda size: abs(count * size - quoted.low))
             found.append(_like(work, quoted, "memory", nearest, count))
         elif quoted.unit == "B/s":
-            links = (chip.scaleup.bytes_per_s if chip.scaleup else None) if "nvlink" in saying.text.lower() else None
-            found.append(_like(work, quoted, "bandwidth of the memory", links or chip.memory.bytes_per_s, count))
+            links = (
+                (chip.scaleup.bytes_per_s if chip.scaleup else None)
+                if "nvlink" in saying.text.lower()
+                else None
+            )
+            found.append(
+                _like(work, quoted, "bandwidth of the memory", links or chip.memory.bytes_per_s, count)
+            )
         elif quoted.unit == "W":
             found.append(_like(work, quoted, "power limit", chip.tdp_w, count))
         elif quoted.unit == "FLOP/s":
@@ -748,7 +807,9 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.", "")
 
 
-def _like(work: _Shown, quoted: Quantity, what: str, value: float | None, count: int) -> tuple[str, str] | None:
+def _like(
+    work: _Shown, quoted: Quantity, what: str, value: float | None, count: int
+) -> tuple[str, str] | None:
     if not value:
         return None
     text = work.figure(what, count * value, quoted.unit)
@@ -771,8 +832,14 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int) -> tuple[str, s
         for zeros in (1, 2):
             for kind, peak in peaks.items():
                 if quoted.low / LIKE[zeros] <= size * zeros * peak <= quoted.high * LIKE[zeros]:
-                    dense = work.figure(f"dense peak in {kind}" + (f" of {size}" if size > 1 else ""), size * peak, "FLOP/s")
-                    said = f"the dense peak in {kind}" + (f" of {size} chips" if size > 1 else "") + f" is {dense}"
+                    dense = work.figure(
+                        f"dense peak in {kind}" + (f" of {size}" if size > 1 else ""), size * peak, "FLOP/s"
+                    )
+                    said = (
+                        f"the dense peak in {kind}"
+                        + (f" of {size} chips" if size > 1 else "")
+                        + f" is {dense}"
+                    )
                     if zeros == 1:
                         return ("true" if size == count else "true with a condition"), said
                     return "misleading", f"{said}: twice that counts the zeros of structured sparsity"

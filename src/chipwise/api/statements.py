@@ -61,8 +61,10 @@ def check_statement(text: str) -> StatementsReport:
         if (read := judged(saying) if not made or saying.of("tokens/s") else None) is not None:
             return StatementsReport(text, (read,), (), READ)
     if not made:
-        note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it could be worked out"
-        return StatementsReport(text, (), _nearest(text, table), f"{note}: nothing was judged", would_judge(saying))
+        note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it can be judged"
+        return StatementsReport(
+            text, (), _nearest(text, table), f"{note}: nothing was judged", would_judge(saying)
+        )
     note = ""
     if any(bool(DENIED.search(text.lower())) != bool(DENIED.search(s.text.lower())) for s in made):
         note = "the text seems to deny what the verdict is about: read it with that in mind"
@@ -95,7 +97,9 @@ def _nearest(text: str, table: Mapping[str, Statement]) -> tuple[str, ...]:
     return tuple(s.text for s in sorted(near, key=likeness, reverse=True)[:NEAR])
 
 
-LITTLE = frozenset("the and for are not than that with more one all its has need needs you your can runs run".split())
+LITTLE = frozenset(
+    "the and for are not than that with more one all its has need needs you your can runs run".split()
+)
 """Words that say little of what a statement is about."""
 
 

@@ -185,12 +185,18 @@ def completed(name: str, begun: str) -> Sequence[str]:
         "verb": tuple(VERBS),
     }
     before, last = ("", begun)
-    if name in ("chip", "chips", "have"):  # a list, of which the last name is being written, and a count before it
+    if name in (
+        "chip",
+        "chips",
+        "have",
+    ):  # a list, of which the last name is being written, and a count before it
         before, last = re.fullmatch(r"((?:.*,)?\s*(?:\d+\s*x\s*)?)(.*)", begun, re.DOTALL).groups()  # type: ignore[union-attr]
     words = re.findall(r"[a-z0-9.]+", last.lower())
     found = [n for n in tables.get(name, ()) if all(word in n.lower() for word in words)]
     start = "".join(words)
-    begins = sorted(found, key=lambda n: (not re.sub(r"[^a-z0-9.]+", "", n.lower()).startswith(start), n.lower()))
+    begins = sorted(
+        found, key=lambda n: (not re.sub(r"[^a-z0-9.]+", "", n.lower()).startswith(start), n.lower())
+    )
     return [f"{before}{n}" for n in begins]
 
 
