@@ -55,8 +55,8 @@ class Saying:
     """A sentence as it was read. `ratio` is how many times the first chip is said to have of the second (above 1: more,
     None: no figure), `more` which way it is said to go (0: as much). `model` is a name that verbs take, `named` the
     words for it; `alone`: it is about one user; `fits`: it is about what fits or runs; `denied`: it says that something
-    is not so, `needs`: that a model needs it. `left` is a clause about a price beside a comparison of speeds, which is not
-    read."""
+    is not so, `needs`: that a model needs it. `left` is a clause about a price beside a comparison of speeds, which is
+    not read."""
 
     text: str
     chips: tuple[Spoken, ...]
