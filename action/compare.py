@@ -22,6 +22,7 @@ from chipwise.api.requests.planning import FitRequest
 from chipwise.api.requests.verbs import question
 from chipwise.api.saving import diff, open_saved, save
 from chipwise.catalog.files import read_text
+from chipwise.catalog.machine import counted
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.report.diff import diff_view
 from chipwise.report.table import Column, Table, render
@@ -87,7 +88,11 @@ def answered(root: Path, file: Path, out: Path) -> tuple[Path | None, Path | Non
             if verb in ("plan", "compare") and getattr(found, "chips", None):
                 save("fit", about(found, FitRequest), str(fits))
             elif verb == "estimate":
-                save("fit", about(found, FitRequest, chips=found.chip), str(fits))
+                own = found.count or found.tp * found.pp * found.dp  # chips of one replica
+                alone = counted(found.chip) is None
+                save(
+                    "fit", about(found, FitRequest, chips=found.chip, count=own if alone else None), str(fits)
+                )
             save(verb, found, str(answer))
     except ChipwiseError as error:
         why = str(error)
@@ -122,6 +127,9 @@ def figures(answer: Path | None, fits: Path | None, why: str) -> dict[str, Said]
         for name, key, form in FIGURES:
             if best.get(key):
                 found[name] = Said(form(best[key]["mid"]), best[key]["mid"])
+        for name, key, form in PLAIN if best.get("chance") is not None else ():
+            if best.get(key) is not None:
+                found[name] = Said(form(best[key]), best[key])
     for fit in fitted.get("fits") or ():
         room = fit["memory"]["cache_bytes"]
         said = {"no": f"no, {format_bytes(fit['missing_bytes'])} missing"}.get(fit["verdict"], fit["verdict"])
@@ -159,6 +167,10 @@ FIGURES = (
     ("$", "usd", format_number),
     ("days", "days", format_number),
 )
+PLAIN = (
+    ("requests/s at most", "largest_requests_per_s", format_number),
+    ("targets hold with", "chance", lambda share: f"{share:.0%}"),
+)
 SIZES = (
     ("parameters", "params", format_count),
     ("parameters", "parameters", format_count),
@@ -186,6 +198,8 @@ def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
     out = StringIO()
     out.write(_heading(file))
     changed, report = old != new, None
+    if verdict := _verdict(before, after):
+        out.write(f"**{verdict}**\n\n")
     if before[0] and after[0] and verbs[0] == verbs[1]:
         with contextlib.chdir(folder):
             report = diff(before[0].name, after[0].name)
@@ -199,6 +213,19 @@ def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
         render(diff_view(report), report, "md", out)
         out.write("\n</details>\n")
     return out.getvalue() + "\n", changed
+
+
+def _verdict(
+    before: tuple[Path | None, Path | None, str], after: tuple[Path | None, Path | None, str]
+) -> str:
+    """What a reviewer has to see first: that a question is not answered any more, is new, or is answered again."""
+    was, now = bool(before[0]), bool(after[0])
+    why = shorten(after[2], 300).replace("*", "")
+    if was and not now:
+        return f"No longer answered: {why}"
+    if now and not was:
+        return "Answered for the first time." if "no such file" in before[2] else "Answered again."
+    return "" if now or before[2] == after[2] else f"Not answered: {why}"
 
 
 def _heading(file: Path) -> str:

@@ -29,6 +29,32 @@ CONFIG = {
 SERVING = 'verb = "plan"\n[request]\nmodel = "config.json"\nchips = "l4,l40s"\nrate = "2/s"\ntpot = "80ms"\n'
 
 
+def test_a_question_that_is_no_longer_answered_is_said_first(repository: Path) -> None:
+    file = repository / "chat" / "serving.toml"
+    before = 'verb = "estimate"\n[request]\nmodel = "config.json"\nchip = "l4"\ntp = 2\nrate = "0.5/s"\n'
+    file.write_text(before)
+    git(repository, "commit", "--quiet", "-am", "two")
+    file.write_text(before.replace("tp = 2", "tp = 1").replace("0.5/s", "50/s"))
+    text, _, _ = compared(repository)
+    after_heading = text.partition("### `chat/serving.toml`")[2].strip()
+    assert after_heading.startswith("**No longer answered: ")
+    assert "are carried, 50 were asked" in after_heading.splitlines()[0]
+    assert row(text, "fits 2x l4")[1] == "-", "memory of the layout that is asked for"
+    assert row(text, "fits 1x l4")[0] == "-"
+
+
+def test_targets_and_the_most_load_are_compared(repository: Path) -> None:
+    config = repository / "chat" / "config.json"
+    config.write_text(json.dumps(CONFIG | {"num_hidden_layers": 48}))
+    text, _, _ = compared(repository)
+    before, after, change = row(text, "requests/s at most")
+    assert float(before) > 2
+    assert before != after
+    assert change.endswith("%")
+    assert row(text, "targets hold with")[0].endswith("%")
+    assert " whole " not in text
+
+
 def git(folder: Path, *arguments: str) -> str:
     """What git says in a folder."""
     own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")

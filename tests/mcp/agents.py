@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -41,7 +42,9 @@ def http_server() -> Iterator[str]:
 async def connected(transport: str) -> AsyncIterator[Client]:
     """A client of a fresh server over "stdio" or "http"."""
     if transport == "stdio":
-        async with Client(StdioServerParameters(command=sys.executable, args=list(COMMAND))) as client:
+        # the environment says which package is tested, and the protocol's client passes little of it on
+        server = StdioServerParameters(command=sys.executable, args=list(COMMAND), env=dict(os.environ))
+        async with Client(server) as client:
             yield client
     else:
         with http_server() as address:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,7 +22,7 @@ from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
 from chipwise.mcp.prompts import PROMPTS
 from chipwise.mcp.resources import Kept
-from chipwise.mcp.tools import TOOLS, fields_of
+from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,13 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "name": ("plan", {"model": "qwen3-235b-a2b"}, "Qwen/Qwen3-235B-A22B"),
     "chip": ("fit", {"model": SMALL, "chips": "h100x"}, "h100"),
     "field": ("plan", {"model": SMALL, "ratee": 3}, "rate"),
+    "another tool's field": (
+        "plan",
+        {"model": SMALL, "qps": 3},
+        "here it is called rate: requests per second",
+    ),
+    "a closed model": ("plan", {"model": "gpt-4o"}, "OpenAI publishes neither"),
+    "a layout": ("explain", {"model": MODEL, "chip": "h100"}, "(pp="),
     "missing": ("kernel", {"op": "gemm", "chips": "l4"}, "needs m, n, k"),
     "target": ("plan", {"model": SMALL, "chips": "l4", "tpot": "1us"}, "tpot"),
     "bare": ("plan", {"model": SMALL, "chips": "l4", "tpot": 40}, "40ms or 40s"),
@@ -77,6 +85,8 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "details": ("plan", {"model": SMALL, "details": True}, "whole_answer"),
     "a record that is none": ("launch", {"saved": "{}", "for": "vllm"}, "not a saved answer"),
     "an old address": ("launch", {"saved": "chipwise://answers/0", "for": "vllm"}, "no longer kept"),
+    "counts": ("plan", {"model": MODEL, "chips": ["1xh100", "4xl4"]}, "1x h100-sxm5-80gb lack"),
+    "own chips": ("plan", {"model": MODEL, "have": {"h100": 1}}, "1x h100-sxm5-80gb lack"),
     "too little memory": ("estimate", {"model": MODEL, "chip": "l4", "tp": 4}, "what would help"),
     "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
@@ -118,7 +128,16 @@ async def everything(client: Client) -> Heard:
     for uri in (*uris, "chipwise://chips/mi300x", "chipwise://fields/plan"):
         read[uri] = (await client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
     refused = {}
-    for uri in ("chipwise://chips/..%2F..%2Fetc%2Fpasswd", "chipwise://nothing", "file:///etc/passwd"):
+    for uri in (
+        "chipwise://chips/..%2F..%2Fetc%2Fpasswd",
+        "chipwise://nothing",
+        "file:///etc/passwd",
+        "chipwise://accuracy/nothing",
+        "chipwise://fields/plam",
+        f"{whole}/nothing",
+        f"{whole}/plans/99",
+        "chipwise://answers/0123456789abcdef",
+    ):
         with pytest.raises(MCPError) as error:
             await client.read_resource(uri)
         refused[uri] = str(error.value)
@@ -150,15 +169,44 @@ def tokens(text: str) -> float:
 
 
 def test_the_list_and_the_answers_are_what_an_agent_can_afford(heard: Heard) -> None:
-    whole = sum(
-        tokens(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in heard.tools.values()
-    )
-    assert whole < 8_000
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in heard.tools.values()]
+    assert tokens(json.dumps({"tools": listed})) < 7_500  # blanks included, as some clients write them
     for name, answer in heard.answers.items():
         assert not answer.is_error, f"{name}: {text_of(answer)}"
         assert json.loads(text_of(answer)) == answer.structured_content
         assert tokens(text_of(answer)) < 2_000, name
     assert all(tokens(text) < 2_000 for text in heard.resources.values())
+
+
+def _empty(value: Any, name: str = "") -> Iterator[str]:
+    """The names of what says nothing in an answer."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _empty(part, key)
+    elif isinstance(value, list) and value:
+        for part in value:
+            yield from _empty(part, f"{name}[]") if isinstance(part, dict) else ()
+    elif value in (None, [], {}, "") or (name in SILENT and value == SILENT[name]):
+        yield name
+
+
+def test_answers_leave_out_what_says_nothing(heard: Heard) -> None:
+    for verb, answer in heard.answers.items():
+        assert list(_empty(answer.structured_content)) == [], verb
+    line = heard.answers["plan"].structured_content["plans"][0]
+    assert {"ttft_ms", "tpot_ms", "usd_per_h", "chips"} <= set(line)
+    assert "hours" not in line
+
+
+def test_fields_that_are_not_described_are_named(heard: Heard) -> None:
+    """By their names, or by that of an earlier tool that has them all."""
+    for verb, tool in heard.tools.items():
+        shown, text = set(tool.input_schema["properties"]), tool.description
+        others = [name for name in TOOLS if f"all of `{name}`" in text]
+        inherited = {field for name in others for field in fields_of(name)}
+        assert inherited <= set(fields_of(verb))
+        for field in set(fields_of(verb)) - shown - inherited:
+            assert re.search(rf"[ :]{field}[,.]", text), (verb, field)
 
 
 def test_no_field_offers_a_file_that_is_not_read() -> None:
@@ -217,6 +265,13 @@ def test_resources_hold_what_they_say(heard: Heard) -> None:
     assert "chipwise://accuracy/" in heard.resources["chipwise://accuracy"]
     assert "5300" in heard.resources["chipwise://chips/mi300x"]
     assert all("unknown" in said for said in heard.refused.values())
+    for end, wanted in (
+        ("/plam", "did you mean plan"),
+        ("accuracy/nothing", "at-a-glance"),
+        ("/99", "unknown number of plans: it has 1 to "),
+        ("cdef", "no longer kept"),
+    ):
+        assert any(wanted in said for uri, said in heard.refused.items() if uri.endswith(end)), end
 
 
 def test_prompts_and_completions() -> None:
@@ -231,15 +286,44 @@ def test_prompts_and_completions() -> None:
             ref = PromptReference(type="ref/prompt", name="plan-my-model")
             found = await client.complete(ref, {"name": "model", "value": "qwen3-3"})
             none = await client.complete(ref, {"name": "nothing", "value": ""})
-            return prompts, said, found, none
+            lists = []
+            for name, value in (("have", "2xl40s,8xh100"), ("model", "llama 3.1 8b"), ("claim", "torus")):
+                lists.append((await client.complete(ref, {"name": name, "value": value})).completion.values)
+            return prompts, said, found, none, lists
 
-    prompts, said, found, none = anyio.run(ask)
+    prompts, said, found, none, (have, model, claim) = anyio.run(ask)
     assert [p.name for p in prompts] == list(PROMPTS)
     text = said.messages[0].content.text
     assert "Qwen3-32B {users}" in text
     assert "10 requests per second" in text
     assert "Qwen/Qwen3-32B" in found.completion.values
     assert none.completion.values == []
+    assert "2xl40s,8xh100-sxm5-80gb" in have
+    assert SMALL in model
+    assert claim == ["TPUs are joined in a 4-D torus."]
+
+
+def test_a_training_run_is_planned_by_plan_too(heard: Heard) -> None:
+    async def ask() -> Any:
+        async with Client(server.create_server()) as client:
+            return await client.call_tool(
+                "plan", {"model": SMALL, "task": "train", "tokens": "10B", "chips": "h100", "counts": [8]}
+            )
+
+    answer = anyio.run(ask)
+    assert answer.structured_content["plans"][0]["mfu"] > 0.2
+
+
+def test_a_sentence_with_figures_is_judged_by_a_tool(heard: Heard) -> None:
+    async def ask(text: str) -> Any:
+        async with Client(server.create_server()) as client:
+            return (await client.call_tool("check_statement", {"text": text})).structured_content
+
+    found = anyio.run(ask, "8xH100 serves Llama 3.1 70B at 24,000 tokens/s")
+    assert found["verdict"].startswith("true with a condition")
+    assert any("evidence claim" in command for command in found["statements"][0]["shown_by"])
+    unknown = anyio.run(ask, "Whisper runs at 70x real time on an A100")
+    assert unknown["would_answer_it"][0] == "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"
 
 
 def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import threading
 import time
 import urllib.request
@@ -150,6 +151,29 @@ def test_a_server_as_predicted_and_one_that_is_not(stub: Stub, plan: str) -> Non
     assert report.unlike == ()
     stub.text = text(0.1, 0.02, running=64)
     assert watch_once(stub.address, expected).unlike == ("64 requests in flight, the plan has 8",)
+
+
+def test_another_load_names_the_question_that_the_server_answers(stub: Stub, plan: str, run: Run) -> None:
+    stub.text = text(0.1, 0.02, running=24)
+    report = watch_once(stub.address, expected_of(plan))
+    assert report.command.endswith("--concurrency 24 --in 1000 --out 200")
+    ran = run(*shlex.split(report.command)[1:])
+    assert ran.code == 0, ran.err
+    out = run("watch", stub.address, "--saved", plan, "--once").out
+    assert "two different questions" in out
+    assert "what is predicted at this load" in out
+
+
+def test_another_model_is_said(stub: Stub, plan: str) -> None:
+    expected = expected_of(plan)
+    stub.text = text(0.1, 0.02).replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-32B")
+    report = watch_once(stub.address, expected)
+    said = "the server answers with Qwen/Qwen3-32B, the plan is of meta-llama/Llama-3.1-8B"
+    assert report.unlike == (said,)
+    assert report.command == "", "that would ask for the plan's model"
+    for alias in ("chat", "unsloth/Meta-Llama-3.1-8B-Instruct"):
+        stub.text = text(0.1, 0.02).replace("meta-llama/Llama-3.1-8B", alias)
+        assert watch_once(stub.address, expected).unlike == (), alias
 
 
 def test_what_prometheus_reads(stub: Stub, plan: str) -> None:

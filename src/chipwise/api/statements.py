@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chipwise.api.requests.command import command_line, plain_command
+from chipwise.api.said import Saying, said_in
+from chipwise.api.said_judged import judged, would_judge
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.statements import Said, Statement, load_statements, words_of
 from chipwise.catalog.system import get_system
@@ -52,29 +54,53 @@ def check_statement(text: str) -> StatementsReport:
     if len(text) > LONGEST:
         raise UsageError(f"{len(text):,} characters are no statement", f"at most {LONGEST:,}", field="text")
     table = load_statements()
-    made = [s for s in table.values() if words_of(s.text) == words_of(text)] or [
-        s for s in table.values() if s.made_in(text)
-    ]
+    made = [s for s in table.values() if words_of(s.text) == words_of(text)]
     if not made:
-        note = f"no statement is known that says '{shorten(text, 60)}'; nothing was judged"
-        return StatementsReport(text, (), _nearest(text, table), note)
+        saying = said_in(text)
+        made = [s for s in table.values() if s.made_in(text) and _about(s, saying)]
+        if (read := judged(saying) if not made or saying.of("tokens/s") else None) is not None:
+            return StatementsReport(text, (read,), (), READ)
+    if not made:
+        note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it can be judged"
+        return StatementsReport(
+            text, (), _nearest(text, table), f"{note}: nothing was judged", would_judge(saying)
+        )
     note = ""
     if any(bool(DENIED.search(text.lower())) != bool(DENIED.search(s.text.lower())) for s in made):
         note = "the text seems to deny what the verdict is about: read it with that in mind"
     return StatementsReport(text, tuple(map(_worked_out, made)), (), note)
 
 
+READ = "the sentence was read by its figures: is it what was meant? The commands show the same for other conditions"
+
+
+def _about(s: Statement, saying: Saying) -> bool:
+    """Whether a statement is about the same as a sentence that compares two chips: not about serving where the sentence
+    is about training, or about speed where it is about dollars."""
+    if len(saying.chips) != 2 or saying.aspect not in ("training", "per dollar", "energy"):
+        return True
+    return saying.aspect in (said_in(s.text).aspect, *({"training"} if "train" in str(s.asks) else ()))
+
+
 def _nearest(text: str, table: Mapping[str, Statement]) -> tuple[str, ...]:
-    """The statements with the most words and letters in common."""
+    """The statements with the most words and letters in common, of those that share a word that says something."""
     mine = set(words_of(text).split())
 
-    def likeness(s: Statement) -> float:
-        own = set(words_of(s.text).split()) | {w for group in s.says for w in group.split("|")}
-        letters = difflib.SequenceMatcher(None, words_of(text), words_of(s.text)).ratio()
-        return len(mine & own) / (len(mine) or 1) + letters
+    def words(s: Statement) -> set[str]:
+        return set(words_of(s.text).split()) | {w for group in s.says for w in group.split("|")}
 
-    ordered = sorted(table.values(), key=likeness, reverse=True)
-    return tuple(s.text for s in ordered[:NEAR])
+    def likeness(s: Statement) -> float:
+        letters = difflib.SequenceMatcher(None, words_of(text), words_of(s.text)).ratio()
+        return len(mine & words(s)) / (len(mine) or 1) + letters
+
+    near = [s for s in table.values() if any(len(w) > 2 and w not in LITTLE for w in mine & words(s))]
+    return tuple(s.text for s in sorted(near, key=likeness, reverse=True)[:NEAR])
+
+
+LITTLE = frozenset(
+    "the and for are not than that with more one all its has need needs you your can runs run".split()
+)
+"""Words that say little of what a statement is about."""
 
 
 def _worked_out(s: Statement) -> StatementRecord:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import shlex
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from chipwise.api.saving import open_saved
-from chipwise.errors import UsageError, shorten
+from chipwise.catalog.configs import named_config
+from chipwise.catalog.names import core
+from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.measure.metrics import UNREADABLE, Reading, Window, metrics_address, read_metrics
 from chipwise.report.records import Figure
 from chipwise.report.watched import Expected, WatchReport, exposition, held, unlike
@@ -31,7 +35,9 @@ def expected_of(path: str, rank: int = 1) -> Expected:
         ranks = f"1 to {len(plans)}" if plans else "save one: chipwise plan MODEL --save FILE"
         raise UsageError(f"{path}: no plan {rank} of a server in it", ranks)
     workload = saved.report["workload"]
-    title = f"{saved.report['model']['name']}: {plan['chips']}x {plan['chip']}, {plan['layout']['label']}"
+    layout = plan["layout"]
+    said = "unsharded" if layout["label"] == "whole" else layout["label"]
+    title = f"{saved.report['model']['name']}: {plan['chips']}x {plan['chip']}, {said}"
     return Expected(
         title=f"{title}, {plan['precision']}, {plan['runtime']}",
         ttft_s=Figure(**plan["ttft_s"]),
@@ -39,7 +45,18 @@ def expected_of(path: str, rank: int = 1) -> Expected:
         concurrency=plan["concurrency"],
         prompt_tokens=workload["prompt_tokens"],
         output_tokens=workload["output_tokens"],
+        model=saved.report["model"]["name"],
+        command=_deployment(saved.request.get("model"), plan),
     )
+
+
+def _deployment(model: Any, plan: Mapping[str, Any]) -> str:
+    """The command that asks for one server of a plan, without its load."""
+    named = str(model) if isinstance(model, str) else "config.json"
+    sizes = [f"--{n} {plan['layout'][n]}" for n in ("tp", "pp", "dp", "ep") if plan["layout"].get(n, 1) > 1]
+    format_ = ["--precision", plan["precision"]] if plan["converted"] else []
+    parts = ("chipwise estimate", shlex.quote(named), "--chip", plan["chip"], *sizes, *format_)
+    return " ".join((*parts, "--runtime", plan["runtime"]))
 
 
 def watch_once(url: str, expected: Expected) -> WatchReport:
@@ -138,6 +155,13 @@ def _compared(url: str, expected: Expected, window: Window) -> WatchReport:
     times = [held("TTFT", window.ttft_s, expected.ttft_s)]
     if expected.tpot_s is not None:
         times.append(held("TPOT", window.tpot_s, expected.tpot_s))
+    other = tuple(_other_models(expected, window))
+    differs = tuple(unlike(expected, window.running, window.prompt_tokens, window.output_tokens))
+    load = (window.running, window.prompt_tokens, window.output_tokens)
+    command = ""
+    if differs and not other and all(math.isfinite(n) and n >= 1 for n in load):
+        running, prompt, output = (f"{n:.0f}" for n in load)
+        command = f"{expected.command} --concurrency {running} --in {prompt} --out {output}"
     return WatchReport(
         url=url,
         plan=expected.title,
@@ -149,8 +173,21 @@ def _compared(url: str, expected: Expected, window: Window) -> WatchReport:
         prompt_tokens=_known(window.prompt_tokens),
         output_tokens=_known(window.output_tokens),
         times=tuple(times),
-        unlike=tuple(unlike(expected, window.running, window.prompt_tokens, window.output_tokens)),
+        unlike=(*other, *differs),
+        command=command,
     )
+
+
+def _other_models(expected: Expected, window: Window) -> Iterator[str]:
+    """What a server answers with that is another model than the plan's. A name that is none of the catalogue's may be
+    what the server was told to call it."""
+    with contextlib.suppress(ChipwiseError):
+        planned = named_config(expected.model)
+        for name in (n for n in window.models if any(c.isdigit() for c in n)):
+            with contextlib.suppress(ChipwiseError):
+                found = named_config(name)
+                if core(found.name) != core(planned.name):
+                    yield f"the server answers with {shorten(name)}, the plan is of {planned.name}"
 
 
 def _why(error: Exception) -> str:

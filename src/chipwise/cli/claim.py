@@ -36,6 +36,13 @@ def check(
     report = CheckStatementRequest(text=" ".join(text)).run()
     if not report.statements:
         near = ", ".join(f'"{statement}"' for statement in report.nearest)
-        hint = f"nothing was judged; near to it: {near}; all of them: chipwise claim list"
+        hint = "; ".join(
+            (
+                "nothing was judged",
+                *(f"would answer it: {command}" for command in report.commands),
+                *((f"near to it: {near}",) if near else ()),
+                "all that are known: chipwise claim list",
+            )
+        )
         raise UnknownNameError("statement", report.asked, (), hint)
     output.show(statements_view(report), report)

@@ -78,8 +78,8 @@ PLAN = Short(
     "calibrated > modelled. `bound` names what takes most of a token's time, with its share; "
     "`ten_percent_more_gives` the gain in tokens per second if that resource were 10 % faster. `kv` is the "
     "format of the cache; `replicas` count `spare` ones; `prompt_workers` run prefill for all of them (0: "
-    "there is one pool). `memory_gb` is of one device; `p95_ms` is what 95 % of requests do not exceed (null: the "
-    "formula does not hold there).",
+    "there is one pool). `memory_gb` is of one device; `p95_ms` is what 95 % of requests do not exceed, not there "
+    "where its formula does not hold.",
 )
 FIT = Short(
     "FitLine",
@@ -195,8 +195,8 @@ class MediaAnswer:
     model: str
     plans: tuple[MediaLine, ...]
     more_chips: tuple[str, ...]
-    stages: dict[str, float]
-    memory: dict[str, float]
+    stage_s: dict[str, float]
+    memory_bytes: dict[str, float]
     without_plan: dict[str, tuple[str, ...]]
     assumptions: tuple[str, ...]
     changes: dict[str, float]
@@ -534,7 +534,13 @@ def statements_answer(report: StatementsReport) -> dict[str, Any]:
         for s in report.statements
     ]
     said = f"{found[0]['verdict']}: {found[0]['because']}" if found else report.note
-    return {"verdict": said, "statements": found, "nearest": list(report.nearest), "note": report.note}
+    return {
+        "verdict": said,
+        "statements": found,
+        "would_answer_it": list(report.commands),
+        "nearest": list(report.nearest),
+        "note": report.note if found else "",
+    }
 
 
 def launch_answer(report: LaunchReport) -> dict[str, Any]:

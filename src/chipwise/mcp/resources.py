@@ -20,6 +20,8 @@ from mcp.types import (
 )
 
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.statements import load_statements
+from chipwise.errors import UnknownNameError
 from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
@@ -128,6 +130,21 @@ class Kept:
             whole = whole[int(number) - 1]
         return _written(whole)
 
+    def why(self, uri: str) -> str:
+        """Why the address of an answer holds nothing, "" for any other address."""
+        found = ANSWER.fullmatch(uri)
+        if found is None:
+            return ""
+        name, part, _ = found.groups()
+        answer = self._answers.get(name)
+        if answer is None:
+            return f"unknown answer {uri}: it is no longer kept, ask the question again"
+        if part not in answer:
+            return f"unknown part '{part}' of this answer: it has {', '.join(answer)} and record"
+        lines = answer[part]
+        most = f"1 to {len(lines)}" if isinstance(lines, list) and lines else "no numbers"
+        return f"unknown number of {part}: it has {most}"
+
 
 def _written(value: Any) -> str:
     text = json.dumps(_rounded(value), ensure_ascii=False, separators=(",", ":"))
@@ -160,25 +177,39 @@ def completed(name: str, begun: str) -> Sequence[str]:
         "id": tuple(load_chips()),
         "chip": tuple(load_chips()),
         "chips": tuple(load_chips()),
+        "have": tuple(load_chips()),
+        "claim": tuple(s.text for s in load_statements().values()),
+        "text": tuple(s.text for s in load_statements().values()),
         "model": tuple(bundled_configs()),
         "suite": tuple(_sections()),
         "verb": tuple(VERBS),
     }
-    wanted = begun.lower().replace(" ", "")
-    found = [n for n in tables.get(name, ()) if wanted in n.lower()]
-    return sorted(found, key=lambda n: (not n.lower().startswith(wanted), n.lower()))
+    before, last = ("", begun)
+    if name in (
+        "chip",
+        "chips",
+        "have",
+    ):  # a list, of which the last name is being written, and a count before it
+        before, last = re.fullmatch(r"((?:.*,)?\s*(?:\d+\s*x\s*)?)(.*)", begun, re.DOTALL).groups()  # type: ignore[union-attr]
+    words = re.findall(r"[a-z0-9.]+", last.lower())
+    found = [n for n in tables.get(name, ()) if all(word in n.lower() for word in words)]
+    start = "".join(words)
+    begins = sorted(
+        found, key=lambda n: (not re.sub(r"[^a-z0-9.]+", "", n.lower()).startswith(start), n.lower())
+    )
+    return [f"{before}{n}" for n in begins]
 
 
 def read(uri: str, kept: Kept | None = None) -> ReadResourceResult:
     """A resource, as Markdown or JSON; `kept` are the answers of the server.
 
-    Raises `UnknownNameError` for a chip that does not exist, `KeyError` for any other address.
+    Raises `UnknownNameError` for a chip, a tool or a suite that does not exist, `KeyError` for any other address.
     """
     kind = MARKDOWN
     if (sheet := SHEET.fullmatch(uri)) is not None:
         text = _sheet(unquote(sheet.group(1)))
     elif (suite := SUITE.fullmatch(uri)) is not None:
-        text = _sections()[unquote(suite.group(1))]
+        text = _section(unquote(suite.group(1)))
     elif (fields := FIELDS.fullmatch(uri)) is not None:
         kind, text = JSON, _fields(fields.group(1))
     elif kept is not None and ANSWER.fullmatch(uri):
@@ -192,7 +223,7 @@ def _fields(verb: str) -> str:
     from chipwise.mcp.tools import TOOLS, fields_of
 
     if verb not in TOOLS:
-        raise KeyError(verb)
+        raise UnknownNameError("tool", verb, TOOLS, f"one of {', '.join(TOOLS)}")
     return json.dumps(fields_of(verb), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -222,6 +253,13 @@ def _sections() -> dict[str, str]:
         name = "-".join(re.findall(r"[a-z0-9]+", section.partition("\n")[0].lower()))
         found[name] = f"## {section}"[:SUITE_CHARS]
     return found
+
+
+def _section(name: str) -> str:
+    sections = _sections()
+    if name not in sections:
+        raise UnknownNameError("suite", name, sections, f"one of {', '.join(sections)}")
+    return sections[name]
 
 
 def _sheet(name: str) -> str:

@@ -6,7 +6,6 @@ import ctypes
 import json
 import logging
 import math
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +39,10 @@ from mcp.types import (
 
 from chipwise import __version__
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
-from chipwise.api.requests.verbs import FORMER
+from chipwise.api.requests.verbs import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.machine import kinds
 from chipwise.catalog.offer import load_offers
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.prompts import listed_prompts, prompted
@@ -96,6 +96,8 @@ class _Calls:
         try:
             return await anyio.to_thread.run_sync(read, uri, self.kept)
         except KeyError:
+            if told := self.kept.why(uri):
+                raise MCPError(code=INVALID_PARAMS, message=told, data={"uri": shorten(uri)}) from None
             known = ", ".join((*(str(r.uri) for r in RESOURCES), *(t.uri_template for t in TEMPLATES)))
             said = f"unknown resource '{shorten(uri)}' (there are {known})"
         except ChipwiseError as error:
@@ -124,6 +126,8 @@ class _Calls:
         given = dict(params.arguments or {})
         try:
             verb = FORMER.get(params.name, params.name)
+            if verb == "plan" and given.get("task") in TRAINED:
+                verb = "train"  # as the command line has it
             if verb not in TOOLS:
                 raise UnknownNameError("tool", params.name, TOOLS, f"one of {', '.join(TOOLS)}")
             if "details" in given:
@@ -255,27 +259,35 @@ def _mended(verb: str, given: Mapping[str, Any], files: bool) -> str:
         name: given[name] for name in ("model", "precision", "kv", "runtime", "count") if given.get(name)
     }
     chips = given.get("chips") or given.get("chip") or given.get("have")
+    names: Any = chips
     if isinstance(chips, str):
-        counted = re.fullmatch(r"(\d+)\s*x\s*(.+)", chips.strip())
-        asked |= {"count": int(counted[1]), "chips": counted[2]} if counted else {"chips": chips}
-    elif isinstance(chips, list):
-        asked["chips"] = chips
-    if "chips" not in asked:
+        names = [n.strip() for n in chips.split(",") if n.strip()]
+    elif isinstance(chips, Mapping):
+        names = [f"{count}x{chip}" for chip, count in chips.items()]
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         return ""
+    asked["chips"] = names
     fits = _fits(asked, files)
     said = [
         f"{f.chips}x {f.chip} lack {f.missing_bytes / 1e9:.3g} GB each" for f in fits if f.verdict == "no"
     ][:3]
     mends = list(dict.fromkeys(m for f in fits for m in f.mend))[:4]
     anywhere = {name: value for name, value in asked.items() if name not in ("count", "chips")}
-    for wider in (asked | {"count": None}, anywhere):
+    for wider in (asked | {"count": None, "chips": list(kinds(names))}, anywhere):
         holding = [f for f in _fits(wider, files) if f.verdict != "no" and load_chips()[f.chip].kind != "cpu"]
         if holding:
             rented = {o.chip for o in load_offers()}
             first = sorted(holding, key=lambda f: (f.chip not in rented, f.chips))
-            mends += [f"{f.chips}x {f.chip}" for f in first[:3]]
+            mends += [f"{f.chips}x {f.chip}{_laid_out(f)}" for f in first[:3]]
             break
     return "; ".join((*said, f"what would help: {', or '.join(mends)}")) if mends else ""
+
+
+def _laid_out(f: Any) -> str:
+    """The layout at which chips hold a model, in the fields of a deployment."""
+    sizes = {"tp": f.layout.tp, "pp": f.layout.pp, "ep": f.layout.ep} if f.layout is not None else {}
+    said = ", ".join(f"{name}={size}" for name, size in sizes.items() if size > 1)
+    return f" ({said})" if said else ""
 
 
 def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:

@@ -6,8 +6,9 @@ the resource `chipwise://fields/{verb}`; the whole of an answer is read by the l
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from typing import Any
@@ -34,7 +35,7 @@ from chipwise.mcp.answers import (
 )
 from chipwise.report.table import to_json
 
-__all__ = ["MOST_CHARS", "TOOLS", "Offered", "fields_of", "listed", "shortened"]
+__all__ = ["MOST_CHARS", "SILENT", "TOOLS", "Offered", "fields_of", "listed", "shortened"]
 
 MOST_CHARS = 7_600
 """Characters of an answer: under 2,000 tokens of four characters."""
@@ -208,14 +209,38 @@ TOOLS: Mapping[str, Offered] = {verb: SAID.get(verb) or _offered(verb) for verb 
 
 def shortened(verb: str, report: Any, links: str = "") -> dict[str, Any]:
     """The answer of a tool as JSON of at most `MOST_CHARS` characters; `links` says where the whole is read. What is
-    left
-    out of long lists is counted under `left_out`."""
+    not known, does not apply or goes without saying (`SILENT`) is not there; what is left out of long lists is counted
+    under `left_out`."""
     short = TOOLS[verb].short(report)
     answer: dict[str, Any] = json.loads(to_json(short)) if is_dataclass(short) else dict(short)
-    answer = {name: value for name, value in answer.items() if value not in (None, [], {})}
+    answer = _telling(answer)
     if links:
         answer["whole_answer"] = links
     return _within(answer, MOST_CHARS)
+
+
+SILENT: Mapping[str, Any] = {
+    "layout": "whole",
+    "spare": 0,
+    "prompt_workers": 0,
+    "replicas": 1,
+    "hosts": 1,
+    "missing_gb": 0.0,
+    "host_gb": 0.0,
+    "more_plans": 0,
+    "weight": 0.0,
+}
+"""Values of the short form that say nothing: they are what one takes for granted where nothing is said."""
+
+
+def _telling(value: Any) -> Any:
+    """An answer without what says nothing: what is not known or does not apply, and what goes without saying."""
+    if isinstance(value, list):
+        return [_telling(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    told = ((name, _telling(part)) for name, part in value.items())
+    return {n: v for n, v in told if v not in (None, [], {}, "") and not (n in SILENT and v == SILENT[n])}
 
 
 def _within(answer: dict[str, Any], most: int) -> dict[str, Any]:
@@ -262,25 +287,59 @@ def fields_of(verb: str, *, files: bool = False) -> dict[str, Any]:
 def _tool(verb: str, offered: Offered, files: bool) -> Tool:
     every = fields_of(verb, files=files)
     needed = list(request_schema(verb, files=files).get("required", ()))
-    front = [n for n in dict.fromkeys((*needed, *(offered.front or list(every)[:FRONT]))) if n in every]
+    usual = DEPLOYMENT if set(DEPLOYMENT) <= set(every) else list(every)[:FRONT]
+    front = [n for n in dict.fromkeys((*needed, *(offered.front or usual))) if n in every]
     further = [n for n in every if n not in front]
-    more = f" Further fields (chipwise://fields/{verb}): {', '.join(further)}." if further else ""
+    more = f" Further fields (chipwise://fields/{verb}): {_named(verb, further, files)}." if further else ""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: _described(verb, name, every[name], files) for name in front},
+        "additionalProperties": bool(further),
+    }
+    if needed:
+        schema["required"] = needed
     return Tool(
         name=verb,
         title=offered.title,
         description=f"{offered.use}{more}",
-        input_schema={
-            "type": "object",
-            "properties": {name: every[name] for name in front},
-            "required": needed,
-            "additionalProperties": bool(further),
-        },
+        input_schema=schema,
         annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )
 
 
+def _described(verb: str, name: str, field: dict[str, Any], files: bool) -> dict[str, Any]:
+    """A field of the list: in few words where an earlier tool has described the same in full."""
+    earlier = itertools.takewhile(lambda v: v != verb, SAID)
+    same = (v for v in earlier if name in SAID[v].front and fields_of(v, files=files).get(name) == field)
+    return field | {"description": BRIEF[name]} if name in BRIEF and any(same) else field
+
+
+def _named(verb: str, further: Sequence[str], files: bool) -> str:
+    """The names of fields that are not described; instead of those that an earlier tool has too, its name."""
+    own = set(fields_of(verb, files=files))
+    for other in itertools.takewhile(lambda v: v != verb, TOOLS):
+        theirs = set(fields_of(other, files=files))
+        if theirs <= own and len(theirs & set(further)) > FEW:
+            return ", ".join((f"all of `{other}`", *(n for n in further if n not in theirs)))
+    return ", ".join(further)
+
+
+FEW = 10
+"""Names of fields that are listed although another tool has them too."""
+
+BRIEF: Mapping[str, str] = {
+    "model": "a bundled name, the keys of a config.json, or dimensions",
+    "chip": "a chip, several or a machine for rent, which replicas fill (8xh100)",
+    "concurrency": "concurrent clients, one request in flight each; default: as many as fit",
+    "chips": "only these, separated by commas, with a count at most that many",
+}
+"""Fields that many tools have, in few words."""
+
+DEPLOYMENT = ("model", "chip", "tp", "pp", "concurrency")
+"""What a deployment is given by."""
+
 FRONT = 8
-"""Fields that are described in the list where a tool does not say which."""
+"""Fields that are described in the list where a tool does not say which and takes no deployment."""
 
 
 def _flat(part: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:

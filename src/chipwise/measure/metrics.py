@@ -23,6 +23,7 @@ MOST_BYTES = 8_000_000
 WAIT_S = 10.0
 LINE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*\})?\s+(\S+)(?:\s+-?\d+)?\s*")
 PREFIX = "vllm:"
+ANSWERED = re.compile(r'vllm:time_to_first_token_seconds_count\{[^}]*?model_name="([^"\\]+)"[^}]*\}\s+(\S+)')
 SUMS = {
     "ttft": ("time_to_first_token_seconds",),
     # by request as benchmarks have it; else by token, under its name and the former one
@@ -42,14 +43,15 @@ UNREADABLE = (OSError, http.client.HTTPException, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters at a moment (`at_s`, of a clock that only runs forward): sums and counts by what they are of, and
-    requests that run and wait."""
+    """The counters at a moment (`at_s`, of a clock that only runs forward): sums and counts by what they are of,
+    requests that run and wait, and the names of the models that answered any."""
 
     at_s: float
     sums: Mapping[str, float]
     counts: Mapping[str, float]
     running: float
     waiting: float
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Window:
     output_tokens: float
     running: float
     waiting: float
+    models: tuple[str, ...] = ()
 
     @staticmethod
     def between(first: Reading | None, last: Reading) -> Window:
@@ -84,6 +87,7 @@ class Window:
             output_tokens=means.get("output", math.nan),
             running=(first.running + last.running) / 2.0,
             waiting=last.waiting,
+            models=last.models,
         )
 
     @property
@@ -127,7 +131,14 @@ def parse_metrics(text: str, at_s: float = 0.0) -> Reading:
     for what, names in SUMS.items():
         if there := [n for n in names if f"{n}_count" in found and f"{n}_sum" in found]:
             sums[what], counts[what] = found[f"{there[0]}_sum"], found[f"{there[0]}_count"]
-    return Reading(at_s, sums, counts, found.get(RUNNING, math.nan), found.get(WAITING, math.nan))
+    running, waiting = found.get(RUNNING, math.nan), found.get(WAITING, math.nan)
+    return Reading(at_s, sums, counts, running, waiting, tuple(_models(text)))
+
+
+def _models(text: str) -> Iterator[str]:
+    """The names under which a server's models answered requests, each once."""
+    names = dict.fromkeys(m[1] for m in map(ANSWERED.match, text.splitlines()) if m and m[2].strip("0.+e"))
+    yield from names
 
 
 def _samples(text: str) -> Iterator[tuple[str, float]]:

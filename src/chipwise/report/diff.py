@@ -162,6 +162,7 @@ def _name(part: Mapping[str, Any]) -> str:
         value = part.get(key)
         if isinstance(value, Mapping):
             value = value.get("label") or value.get("id")
+            value = "unsharded" if value == "whole" else value
         if value is not None and value != "" and not isinstance(value, list | tuple):
             words.append(f"{value}x" if key == "chips" else str(value))
     return " ".join(words if "id" in part else (*words, *_texts(part.get("name"))))

@@ -43,12 +43,13 @@ class StatementRecord:
 @dataclass(frozen=True, slots=True, repr=False)
 class StatementsReport(Answer):
     """The statements that a text makes, worked out; without a text all of them, not worked out. `nearest` are those
-    that an unknown text is near to; `note` says what kind of answer this is."""
+    that an unknown text is near to, `commands` what would answer it; `note` says what kind of answer this is."""
 
     asked: str
     statements: tuple[StatementRecord, ...]
     nearest: tuple[str, ...]
     note: str
+    commands: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
@@ -69,8 +70,9 @@ FIGURES = (
 def statements_view(report: StatementsReport) -> tuple[Table, ...]:
     """One line a statement; of those that were worked out the reason, figures and commands."""
     if report.asked and not report.statements:
+        would = tuple(f"would answer it: {command}" for command in report.commands)
         near = tuple(f'near to it: "{text}"' for text in report.nearest)
-        return (Table.of((), STATEMENTS, (), (report.note, *near)),)
+        return (Table.of((), STATEMENTS, (), (report.note, *would, *near)),)
     if not report.asked:
         return (Table.of(report.statements, STATEMENTS, (), (report.note,)),)
     return tuple(_worked_out(s, report.note if s is report.statements[-1] else "") for s in report.statements)
@@ -102,6 +104,8 @@ def shown(value: float | str, unit: str) -> str:
         return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g} %"
     if unit == "x":
         return f"{value:.2f}"
+    if unit == "W":
+        return f"{value:,.0f} W"
     if unit == "year":
         return f"{value:.0f}"
     if unit == "$":

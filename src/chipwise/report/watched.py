@@ -18,7 +18,8 @@ ALIKE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a saved plan says of one of its servers: times with their intervals, and the load that they are for."""
+    """What a saved plan says of one of its servers: times with their intervals, and the load that they are for.
+    `command` asks for the same deployment, without a load."""
 
     title: str
     ttft_s: Figure
@@ -26,6 +27,8 @@ class Expected:
     concurrency: float
     prompt_tokens: float
     output_tokens: float
+    model: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ class HeldRecord:
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """What a server does, held against its plan. `seconds` is None since its start. `unlike` says how its load is not
-    the plan's: the comparison is then of two different questions."""
+    """What a server does, held against its plan. `seconds` is None since its start. `unlike` says how its load, or its
+    model, is not the plan's: the comparison is then of two different questions, and `command` asks the one that the
+    server answers ("": its load is not known)."""
 
     url: str
     plan: str
@@ -55,6 +59,7 @@ class WatchReport:
     output_tokens: float | None
     times: tuple[HeldRecord, ...]
     unlike: tuple[str, ...]
+    command: str = ""
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
@@ -81,8 +86,8 @@ TIMES = (
     Column("time", "name"),
     Column("measured", "measured_s", lambda v: DASH if v is None else format_seconds(v), right=True),
     Column("predicted", lambda h: format_seconds(h.predicted_s.mid), right=True),
-    Column("80 % within", lambda h: _span(h.predicted_s), right=True),
-    Column("held", lambda h: {True: "yes", False: "no", None: DASH}[h.within]),
+    Column("80 % interval", lambda h: _span(h.predicted_s), right=True),
+    Column("within", lambda h: {True: "yes", False: "no", None: DASH}[h.within]),
 )
 """What is said of a time of a server."""
 
@@ -91,7 +96,12 @@ def watch_view(report: WatchReport) -> Table:
     """The times of a server against its plan."""
     since = "since it was started" if report.seconds is None else f"in {report.seconds:.0f} s"
     head = (report.plan, f"{report.url}: {report.requests:,.0f} requests {since}", "")
-    return Table.of(report.times, TIMES, head, tuple(f"note: {line}" for line in report.unlike))
+    foot = [f"note: {line}" for line in report.unlike]
+    if report.unlike:
+        foot.append("so this compares two different questions, whatever the last column says")
+    if report.command:
+        foot.append(f"what is predicted at this load: {report.command}")
+    return Table.of(report.times, TIMES, head, tuple(foot))
 
 
 def _span(figure: Figure) -> str:

@@ -32,17 +32,22 @@ def about(request: Asked, kind: type[R], **changed: Any) -> R:
 
 def command_line(verb: str, request: Asked) -> str:
     """The command that asks this, without options at their defaults."""
-    parts = ["chipwise", verb]
+    parts = ["chipwise", *GROUPED.get(verb, (verb,))]
+    named = len(parts)
     for f in fields(request):  # type: ignore[arg-type]
         value = getattr(request, f.name)
         if f.name in ("model", "op"):
             # a configuration that was given itself, where it is too long for a line, is one that the user has in a file
             long = value.lstrip().startswith(INLINE) and (len(value) > MOST_INLINE or "\n" in value)
-            parts.insert(2, "config.json" if long else value)
+            parts.insert(named, "config.json" if long else value)
         elif value != f.default and value is not None:
             option = option_of(outer(f))
             parts += [option] if value is True else [option, as_text(value)]
     return shlex.join(parts)
+
+
+GROUPED: dict[str, tuple[str, ...]] = {"match": ("evidence", "match")}
+"""Verbs that the command line has under another."""
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
 from chipwise.catalog.machine import counted, joined, parse_machine
+from chipwise.catalog.names import closed
 from chipwise.catalog.networks import is_built_in
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
@@ -235,7 +236,7 @@ def _model(name: str, own: Own) -> str:
     try:
         found = named_config(name)
     except UnknownNameError as error:
-        if error.nearest or benchmark_of(name) is not None:
+        if error.nearest or benchmark_of(name) is not None or closed(name):
             raise
         raise UnknownNameError("model", name, media.names(), hint) from None
     known = name if found.weights else found.name

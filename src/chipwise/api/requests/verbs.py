@@ -26,7 +26,7 @@ from chipwise.api.requests.evidence import (
     EvidenceMatchRequest,
     EvidenceRequest,
 )
-from chipwise.api.requests.field import ALSO, outer
+from chipwise.api.requests.field import ALSO, ELSEWHERE, outer
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.launch import DiffRequest, LaunchRequest, ReplayRequest
 from chipwise.api.requests.planning import (
@@ -40,7 +40,7 @@ from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
-__all__ = ["FORMER", "VERBS", "Request", "question"]
+__all__ = ["FORMER", "TRAINED", "VERBS", "Request", "question"]
 
 TRAINED = ("train", "finetune")  # tasks that train answers
 
@@ -113,6 +113,10 @@ def question(verb: str, given: Mapping[str, Any]) -> Request:
     for name in given:
         if name not in known:
             error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
+            called = ELSEWHERE.get(name.lower().replace("-", "_"), "").split()
+            if ours := next((other for other in called if other in known), ""):
+                error.nearest = (ours,)
+                error.hint = f"here it is called {ours}: {known[ours].metadata['help']}"
             error.field = shorten(name)
             raise error
     for name, f in known.items():

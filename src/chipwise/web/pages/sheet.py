@@ -35,7 +35,7 @@ SCRIPTS = (
     "charts.js",
     "page.js",
 )
-COMMANDS = {"train": "plan", "match": "evidence match"}
+COMMANDS = {"train": "plan"}
 VIEW_OF = {"estimate": "explain"}
 
 

@@ -1,0 +1,204 @@
+"""Sentences with figures are read as people write them, and judged by what is worked out for them."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from docs.generate.console import on_the_day
+
+from chipwise.api.said import said_in
+from chipwise.api.statements import check_statement
+from command_line import Run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_day() -> Iterator[None]:
+    with on_the_day():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("text", "chips"),
+    [
+        ("8xH100 serves it", [("h100-sxm5-80gb", 8)]),
+        ("two RTX 3090s beat one 4090", [("rtx-3090", 2), ("rtx-4090", 1)]),
+        ("an H100 is 3x an A100", [("h100-sxm5-80gb", None), ("a100-sxm4-80gb", None)]),
+        ("H100 is 3x A100", [("h100-sxm5-80gb", None), ("a100-sxm4-80gb", None)]),
+        ("1.5x H100 performance", [("h100-sxm5-80gb", None)]),
+        ("compared to an H100, the MI300X has more", [("mi300x", None), ("h100-sxm5-80gb", None)]),
+        ("an A100 80GB has 2 TB/s", [("a100-sxm4-80gb", None)]),
+        ("NVIDIA's H100 beats Groq", [("h100-sxm5-80gb", None), ("groq-lpu1", None)]),
+        ("30.84M GPU hours on H100", [("h100-sxm5-80gb", None)]),
+        ("a DGX H100 runs it", [("h100-sxm5-80gb", 8)]),
+        ("weights in 4 bit take 140 GB", []),
+        ("Llama 3 70B at 300 tokens/s", []),
+    ],
+)
+def test_chips_are_read_with_their_counts(text: str, chips: list[tuple[str, int | None]]) -> None:
+    assert [(s.chip, s.count) for s in said_in(text).chips] == chips
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("Groq runs Llama 2 70B at 300 tokens/s", "meta-llama/Llama-2-70b"),
+        ("MI300X beats H100 in Llama 70B", "meta-llama/Llama-3.1-70B"),
+        ("DeepSeek V3 fits on 8 H200", "deepseek-ai/DeepSeek-V3"),
+        ("a 7B model fits in 8 GB", "7B"),
+        ("SDXL takes 2 seconds", "sdxl"),
+        ("8 GB are enough", ""),
+        ("an H100 is 30x an A100", ""),
+    ],
+)
+def test_models_are_read_as_people_call_them(text: str, model: str) -> None:
+    found = said_in(text).model
+    assert found == model or (model and found.startswith(model))
+
+
+@pytest.mark.parametrize(
+    ("text", "figures"),
+    [
+        ("at 2,100 tokens per second", [(2100, "tokens/s")]),
+        ("24k tok/s", [(24000, "tokens/s")]),
+        ("20-30 tps", [(20, "tokens/s")]),
+        ("3.35TB/s and 80GB", [(3.35e12, "B/s"), (80e9, "B")]),
+        ("989 TFLOPS or 1.4 exaflops", [(989e12, "FLOP/s"), (1.4e18, "FLOP/s")]),
+        ("costs $2.50 per GPU hour", [(2.5, "$/h")]),
+        ("2.5 MB per token", [(2.5e6, "B/token")]),
+        ("needs 576 chips", [(576, "chips")]),
+        ("takes 90 ms", [(0.09, "s")]),
+        ("two 3090s", []),
+    ],
+)
+def test_figures_are_read_with_their_units(text: str, figures: list[tuple[float, str]]) -> None:
+    assert [(pytest.approx(q.low), q.unit) for q in said_in(text).quantities] == figures
+
+
+@pytest.mark.parametrize(
+    ("text", "ratio", "more"),
+    [
+        ("an H100 is 30x an A100", (30, 30), 1),
+        ("Gaudi 3 is 50% faster than H100", (1.5, 1.5), 1),
+        ("30-40% better price performance", (1.3, 1.4), 1),
+        ("A is 40% cheaper than B", (0.6, 0.6), -1),
+        ("half the price of an H100", (0.5, 0.5), -1),
+        ("as good as a 4090", None, 0),
+        ("twice as slow", (0.5, 0.5), -1),
+        ("beats it", None, 1),
+        ("it has a torus", None, None),
+    ],
+)
+def test_comparisons_are_read(text: str, ratio: tuple[float, float] | None, more: int | None) -> None:
+    saying = said_in(text)
+    assert saying.ratio == (pytest.approx(ratio) if ratio else None)
+    assert saying.more == more
+
+
+JUDGED = [
+    ("An H100 gives 120 tokens/s to a single user on Llama 3 8B", "true", "speed of one user"),
+    ("An H100 gives 3000 tokens/s on Llama 3 8B", "true with a condition", "all requests together"),
+    ("8xH100 serves Llama 3.1 70B at 24,000 tokens/s", "true with a condition", "was measured"),
+    ("8xH100 serves Llama 3.1 70B at 15,000 tokens/s", "true with a condition", "short prompts"),
+    ("an H100 does 40,000 tokens/s on Llama 3.1 8B", "false", "at any load"),
+    ("An H100 gives each user 500 tokens/s on Llama 3.1 70B", "false", "One user"),
+    ("Apple M3 Ultra can run DeepSeek R1 at 20 tokens/s", "true", "q4_k_m"),
+    ("a 4090 does 800 tokens/s on Llama 3 8B", "false", "One user"),
+    ("an H100 is 30x an A100", "misleading", "Bf16 peaks"),
+    ("a 4090 is faster than an A100", "false", "Bandwidths"),
+    ("an A100 is not faster than an H100", "true", "Bandwidths"),
+    ("MI300X beats H100 in Llama 70B", "true with a condition", "MLPerf llama2-70b"),
+    ("B200 is 4x faster than H100 for training", "misleading", "training"),
+    ("the MI300X has 2.4x the memory of an H100", "true", "memory 2.40"),
+    ("MI300X has 192 GB and 5.3 TB/s", "true", "192 GiB"),
+    ("M3 Ultra has 512GB", "true", "512 GiB"),
+    ("A100 80GB has 3 TB/s", "false", "2.04 TB/s"),
+    ("GB200 NVL72 delivers 1.4 exaflops", "misleading", "zeros"),
+    ("An H100 costs $0.50 per hour", "false", "list prices"),
+    ("Llama 70B needs 140GB of VRAM", "true with a condition", "141 GB"),
+    ("Llama 70B needs 500GB of VRAM", "false", "141 GB"),
+    ("A 4-bit 70B model fits on a single 48GB card", "true", "in 4 bit"),
+    ("DeepSeek V3 fits on 8 H200", "true", "fit on 8x"),
+    ("Llama 3.1 405B fits on 8 H100", "true with a condition", "In 4 bit"),
+    ("Llama 3.1 405B cannot run on two H100", "true", "lacks"),
+    ("Groq needs 576 chips for Llama 70B", "true", "617"),
+    ("The KV cache of Llama 70B takes 2.5 MB per token", "false", "328 kB"),
+    ("Fine-tuning a 7B model needs 112 GB", "true with a condition", "16 bytes a parameter"),
+    ("Stable Diffusion XL takes 2 seconds on a 4090", "misleading", "predicted to take"),
+]
+
+
+@pytest.mark.parametrize(("text", "verdict", "because"), JUDGED, ids=[text for text, _, _ in JUDGED])
+def test_sentences_with_figures_are_judged(text: str, verdict: str, because: str) -> None:
+    report = check_statement(text)
+    (found,) = report.statements
+    assert found.name == "read"
+    assert found.verdict == verdict, found.because
+    assert because in found.because
+    assert found.commands
+    assert found.basis
+
+
+def test_what_is_worked_out_is_what_the_commands_show(run: Run) -> None:
+    (found,) = check_statement("8xH100 serves Llama 3.1 70B at 24,000 tokens/s").statements
+    shown: list[float] = []
+
+    def numbers(part: object) -> None:
+        if isinstance(part, dict | list):
+            for inner in part.values() if isinstance(part, dict) else part:
+                numbers(inner)
+        elif isinstance(part, int | float):
+            shown.append(float(part))
+
+    for command in found.commands:
+        ran = run(*shlex.split(command)[1:], "--format", "json")
+        assert ran.code in (0, 4), (command, ran.err)
+        numbers(json.loads(ran.out))
+    one = next(f for f in found.figures if f.what.startswith("one user"))
+    assert any(math.isclose(one.value, s, rel_tol=1e-9) for s in shown if isinstance(one.value, float))
+
+
+def test_a_maker_stands_for_a_chip_and_the_answer_says_so() -> None:
+    (found,) = check_statement("Cerebras is 20x faster than GPUs").statements
+    assert "Cerebras stands for WSE-3 / CS-3, GPUs stands for H100" in found.because
+    assert found.confidence == "low"
+    assert found.verdict == "not settled"  # nobody measured it here, and 20 is not far from what is predicted
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (
+            "Llama 3 405B took 30.84M GPU hours on H100",
+            "chipwise plan meta-llama/Llama-3.1-405B --task train",
+        ),
+        ("Trainium2 is half the cost of H100", "--price-of trainium2=USD_PER_H"),
+        ("Grok uses 100,000 H100s", "chipwise chips show h100-sxm5-80gb"),
+        ("Whisper runs at 70x real time on an A100", "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"),
+        ("the moon is made of cheese", ""),
+    ],
+)
+def test_what_cannot_be_judged_says_what_would(text: str, command: str) -> None:
+    report = check_statement(text)
+    assert report.statements == ()
+    assert "nothing was judged" in report.note
+    assert command in " ".join(report.commands)
+    assert bool(report.commands) == bool(command)
+    if not command:
+        assert report.nearest == ()
+
+
+def test_a_statement_about_serving_does_not_answer_for_training() -> None:
+    (serving,) = check_statement("an H100 is 3x an A100").statements
+    (training,) = check_statement("an H100 is 3x an A100 for training").statements
+    assert serving.name == "h100-3x-a100"
+    assert training.name == "read"
+    assert "training" in training.because
+
+
+def test_a_price_beside_a_speed_is_not_passed_over() -> None:
+    (found,) = check_statement("Gaudi 3 has 1.5x H100 inference performance at half the price").statements
+    assert found.because.endswith("The price in it was not judged.")
