@@ -109,7 +109,8 @@ def test_a_gguf_header_gives_dimensions_and_format(tmp_path: Path) -> None:
         False,
         4096,
     )
-    assert any("--precision q4_k_m" in note for note in config.notes)
+    assert config.weights == "q4_k_m"
+    assert any("stored as q4_k_m" in note for note in config.notes)
 
 
 def test_one_part_of_several_does_not_say_whether_the_head_is_tied(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_one_part_of_several_does_not_say_whether_the_head_is_tied(tmp_path: Pat
     assert not any("header as given does not say" in note for note in alone.notes)
     part = find_config(str(gguf(tmp_path / "b.gguf", first, {"token_embd.weight": [64, 1000]})))
     assert any("header as given does not say" in note for note in part.notes)
-    assert "in this one of 2 parts" in part.notes[0]
+    assert "in 1 of 2 parts" in part.notes[0]
     held = find_config(str(gguf(tmp_path / "c.gguf", first, {"output.weight": [64, 1000]})))
     assert not held.data["tie_word_embeddings"]
     later = gguf(tmp_path / "d.gguf", {"split.no": 1, "split.count": 2}, {})

@@ -27,7 +27,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
-from chipwise.catalog.networks import BY_COUNTS, is_built_in
+from chipwise.catalog.networks import BY_COUNTS
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
@@ -55,7 +55,7 @@ from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, JobRecord, NetworkRecord, PriceRecord, RefusalRecord
 from chipwise.search.deployments import few_of, machine_for, reserved
 from chipwise.search.space import FEW_WORDS, Limits
-from chipwise.tracing.sources import Source, source_of
+from chipwise.tracing.sources import Source, own_source
 from chipwise.units import duration_above, format_number, format_seconds, parse_quantity
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
@@ -243,7 +243,7 @@ def network(name: str) -> NetworkRecord:
 
 def own_model(model: str) -> str | Files:
     """A model by name as it is, one of the user's own with its files."""
-    source = None if is_built_in(model) else source_of(model)
+    source = own_source(model)
     return model if source is None else Files(source)
 
 

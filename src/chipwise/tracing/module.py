@@ -86,9 +86,9 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
 
 def _takes(module: Any, keywords: Mapping[str, Any]) -> bool:
     """Whether a mapping at the end of example arguments names arguments, rather than being one (PixArt's
-    `added_cond_kwargs`)."""
+    `added_cond_kwargs`), of which no key is an argument's name."""
     known = inspect.signature(getattr(module, "forward", module)).parameters
-    return set(keywords) <= set(known) or any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return bool(set(keywords) & set(known)) or any(p.kind is p.VAR_KEYWORD for p in known.values())
 
 
 def own_example(module: Any, name: str) -> tuple[list[Any], Mapping[str, Any]]:
