@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -133,7 +135,7 @@ def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...], str]:
 
     def load() -> bytes:
         try:
-            with path.open("rb") as file:
+            with _opened(path) as file:
                 read = _gguf if path.suffix == ".gguf" else _safetensors
                 return json.dumps(read(file, path)).encode()
         except DAMAGED:
@@ -188,7 +190,7 @@ def stored_tensors(path: Path) -> dict[str, StoredTensor]:
     Raises `UsageError` for a header that is cut off, too long or malformed.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             if path.suffix != ".gguf":
                 return _tensors(file, path)
             found = _gguf_header(file, path)[1]
@@ -200,6 +202,13 @@ def stored_tensors(path: Path) -> dict[str, StoredTensor]:
         raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
     except OSError as error:
         raise _bad(path, "cannot be read", error.strerror or "check the path") from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file, open: a pipe would be waited for, and a device has no end. Raises `UsageError`, `OSError`."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise _bad(path, "not a file", "expected weights, GGUF or safetensors")
+    return path.open("rb")
 
 
 def _bad(path: Path, what: str, hint: str) -> UsageError:
@@ -306,7 +315,7 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str], str]:
     given, tensors = _gguf_header(file, path)
     for other in files:
         if other.name != path.name:
-            with other.open("rb") as more:
+            with _opened(other) as more:
                 keys, held = _gguf_header(more, other)
             given, tensors = {**keys, **given}, {**tensors, **held}
     entries, head = sum(t.entries for t in tensors.values()), "output.weight" in tensors
@@ -404,10 +413,18 @@ ENTRY_BYTES: Mapping[str, int] = {
 
 def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
     source = _Bytes(file, MOST_JSON)
-    table: Any = json.loads(source.take(source.one("Q")))
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise _bad(path, "a name occurs twice in its header", "is it a safetensors file?")
+        return found
+
+    table: Any = json.loads(source.take(source.one("Q")), object_pairs_hook=unique)
     if not isinstance(table, dict):
         raise _bad(path, "not a safetensors header", "expected one JSON object")
     found: dict[str, StoredTensor] = {}
+    spans: list[tuple[int, int]] = []
     for name, entry in table.items():
         if name == "__metadata__":
             continue
@@ -423,6 +440,10 @@ def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
         if size is not None and size * found[name].entries != found[name].bytes:
             what = f"tensor {shorten(str(name), 40)!r} has {found[name].bytes:,} bytes for its shape {shape}"
             raise _bad(path, shorten(what, 160), "is it damaged?")
+        spans.append((span[0], span[1]))
+    spans.sort()
+    if any(begin < end for (_, end), (begin, _) in pairwise(spans)):
+        raise _bad(path, "two tensors share a place", "is it damaged?")
     return found
 
 

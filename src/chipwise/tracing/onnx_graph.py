@@ -6,6 +6,7 @@ Operators: onnx/onnx, docs/Operators.md (opset 22), and the contributed ones tha
 from __future__ import annotations
 
 import math
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,7 +75,10 @@ def read_onnx(path: Path) -> Pipeline:
     Raises `UsageError` for a file that is missing, damaged or too large, and for shapes that cannot be inferred.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
+            raise UsageError(f"{path}: not a file", "expected an ONNX graph")
+        if about.st_size > MOST_BYTES:
             raise UsageError(f"{path}: larger than {MOST_BYTES:,} bytes", "save its weights as external data")
         model = onnx.load(str(path), load_external_data=False)
     except OSError as error:
