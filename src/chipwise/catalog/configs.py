@@ -327,7 +327,7 @@ def cached_snapshot(path: Path) -> Path | None:
 
 
 def _folder_name(file: Path) -> str:
-    """What the model in a folder is called: by the folder, of a snapshot in the Hugging Face cache by its repository."""
+    """What the model in a folder is called: by the folder, of a snapshot in the Hugging Face cache by repository."""
     parts = file.parts[-4:-1]
     if len(parts) == 3 and parts[1] == "snapshots" and parts[0].startswith(CACHED):
         return parts[0].removeprefix(CACHED).replace("--", "/")
@@ -349,7 +349,7 @@ def _of_adapter(file: Path) -> ModelConfig:
         what = f"{file}: an adapter of {shorten(base, 80)!r}, which is not bundled"
         raise UsageError(what, "give that model's config.json or folder", field="model") from None
     said = f"{shorten(str(kind or 'LoRA'), 20)}{f', rank {rank}' if isinstance(rank, int) else ''}"
-    note = f"{shorten(str(file.parent), 60)} is an adapter ({said}) of {found.name}: the model is planned with it merged"
+    note = f"{shorten(str(file.parent), 60)} is an adapter ({said}) of {found.name}: the model is planned, it merged"
     targets = data.get("target_modules")
     if isinstance(rank, int) and isinstance(targets, list) and targets:
         named = shorten("+".join(map(str, targets)), 80)

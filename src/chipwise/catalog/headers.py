@@ -35,11 +35,13 @@ ENDINGS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7", ".nemo", ".torchscript", ".joblib")
 ITS_SOURCE = "give the model that it was made of: its config.json, its name, FILE.onnx or FILE.py:function"
 COMPILED: Mapping[str, str] = {
-    ".pte": "an ExecuTorch program", ".pt2": "an exported program of PyTorch", ".tflite": "a LiteRT (TensorFlow Lite) model",
+    ".pte": "an ExecuTorch program", ".pt2": "an exported program of PyTorch",
+    ".tflite": "a LiteRT (TensorFlow Lite) model",
     ".task": "a LiteRT bundle", ".litertlm": "a LiteRT bundle", ".mlpackage": "a Core ML package",
     ".mlmodel": "a Core ML model", ".mlmodelc": "a compiled Core ML model", ".engine": "a TensorRT engine",
     ".trt": "a TensorRT engine", ".plan": "a TensorRT engine", ".h5": "a Keras file", ".keras": "a Keras file",
-    ".hdf5": "a Keras file", ".pb": "a TensorFlow graph", ".ort": "a model of ONNX Runtime", ".rknn": "a Rockchip model",
+    ".hdf5": "a Keras file", ".pb": "a TensorFlow graph", ".ort": "a model of ONNX Runtime",
+    ".rknn": "a Rockchip model",
     ".hef": "a Hailo program", ".dlc": "a Qualcomm model", ".msgpack": "a Flax file", ".ggml": "a GGML file",
     ".neff": "a Neuron program", ".xmodel": "an AMD Vitis model", ".bmodel": "a Sophgo model", ".mnn": "an MNN model",
     ".npz": "an archive of NumPy arrays", ".npy": "a NumPy array",
@@ -94,7 +96,14 @@ KEYS: Mapping[str, str] = {
     "nextn_predict_layers": "num_nextn_predict_layers",
     "interleave_moe_layer_step": "moe_layer_interval",
 }
-LATENT = ("q_lora_rank", "kv_lora_rank", "v_head_dim", "key_length_mla", "value_length_mla", "qk_rope_head_dim")
+LATENT = (
+    "q_lora_rank",
+    "kv_lora_rank",
+    "v_head_dim",
+    "key_length_mla",
+    "value_length_mla",
+    "qk_rope_head_dim",
+)
 """Keys of latent attention, which mean other things, or nothing, to the rest."""
 FILE_TYPES: Mapping[int, str] = {
     0: "fp32", 1: "bf16", 2: "q4_0", 3: "q4_1", 7: "q8_0", 8: "q5_0", 9: "q5_1", 10: "q2_k", 11: "q3_k_s",
@@ -196,7 +205,9 @@ def stored_tensors(path: Path) -> dict[str, StoredTensor]:
             found = _gguf_header(file, path)[1]
             unknown = next((t.dtype for t in found.values() if not t.bytes and t.entries), None)
             if unknown is not None:
-                raise _bad(path, f"tensors of {unknown} have a size that is not known", "is it of a newer llama.cpp?")
+                raise _bad(
+                    path, f"tensors of {unknown} have a size that is not known", "is it of a newer llama.cpp?"
+                )
             return found
     except DAMAGED:
         raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
@@ -299,7 +310,7 @@ def _gguf_header(file: BinaryIO, path: Path) -> tuple[dict[str, Any], dict[str, 
 
 
 def gguf_parts(path: Path) -> list[Path]:
-    """The files of a GGUF model that are there, the first part first; the file itself where it is not one of several."""
+    """The files of a GGUF model that are there, the first part first; the file alone where it is no part."""
     named = PART.match(path.name)
     if named is None:
         return [path]
@@ -360,7 +371,11 @@ def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], li
     else:
         data = {key: value for key, value in data.items() if key not in LATENT}
     if "num_experts" in data:
-        same = {"n_routed_experts": "num_experts", "moe_num_experts": "num_experts", "moe_k": "num_experts_per_tok"}
+        same = {
+            "n_routed_experts": "num_experts",
+            "moe_num_experts": "num_experts",
+            "moe_k": "num_experts_per_tok",
+        }
         same |= {"num_shared_experts": "n_shared_experts", "moe_num_shared_experts": "n_shared_experts"}
         same |= {"moe_layer_start_index": "first_k_dense_replace", "num_local_experts": "num_experts"}
         wanted = SPELLED.get(TYPES[kind], ("num_local_experts",))

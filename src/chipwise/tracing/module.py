@@ -141,7 +141,9 @@ def _traced(
 ) -> _Run:
     recorder.recording = False
     while isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
-        recorder.notes["one copy of a data-parallel module is traced, its exchanges are not part of it"] = None
+        recorder.notes["one copy of a data-parallel module is traced, its exchanges are not part of it"] = (
+            None
+        )
         module = module.module
     if training and not isinstance(module, torch.nn.Module):
         raise UsageError("only a torch.nn.Module can be trained", "pass the module itself")
@@ -315,7 +317,9 @@ def called(
         own = OPERATOR.search(str(error))
         if own is not None:
             what = f"{title}: the operator {own[1]} is compiled, not dispatched, so that it cannot be traced"
-            hint = "for attention use scaled_dot_product_attention, in transformers attn_implementation='sdpa'"
+            hint = (
+                "for attention use scaled_dot_product_attention, in transformers attn_implementation='sdpa'"
+            )
             raise UsageError(what, hint) from None
         if isinstance(error, ImportError):
             hint = "install it where chipwise is installed"

@@ -216,9 +216,7 @@ class _Graph:
                 ):
                     tensor.ClearField(name)
                 kept = graph.input.add()
-                kept.CopyFrom(
-                    helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-                )
+                kept.CopyFrom(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
         small = [t for t in graph.initializer if math.prod(t.dims) <= 1024]
         del graph.initializer[:]
         graph.initializer.extend(small)
@@ -285,7 +283,10 @@ class _Graph:
         """Operators of the graphs in an If (of its branches that with more operations), a Loop or a Scan, as often as
         they run; said where that is not known."""
         graphs = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
-        times, what = 1.0, f"{node.op_type} '{shorten(node.name or (node.output[0] if node.output else ''), 40)}'"
+        times, what = (
+            1.0,
+            f"{node.op_type} '{shorten(node.name or (node.output[0] if node.output else ''), 40)}'",
+        )
         first = outer.get(node.input[0]) if node.input else None
         if node.op_type == "Loop":
             count = self.counts.get(node.input[0]) if node.input else None
@@ -323,9 +324,7 @@ class _Graph:
         except Exception:  # what it raises is private to onnx; what stays unknown is named where it matters
             return graph
 
-    def _of_body(
-        self, graph: Any, outer: Mapping[str, _Value], depth: int
-    ) -> Iterator[tuple[float, Op]]:
+    def _of_body(self, graph: Any, outer: Mapping[str, _Value], depth: int) -> Iterator[tuple[float, Op]]:
         values = {**outer, **_values(self._inferred(graph, outer))}
         for node in graph.node:
             inputs, outputs = [values.get(n) for n in node.input], [values.get(n) for n in node.output]
@@ -335,8 +334,10 @@ class _Graph:
             rule = RULES.get(node.op_type)
             if rule is None or node.op_type in FREE:
                 continue
-            if not outputs or outputs[0] is None or any(
-                v is None for n, v in zip(node.input, inputs, strict=True) if n
+            if (
+                not outputs
+                or outputs[0] is None
+                or any(v is None for n, v in zip(node.input, inputs, strict=True) if n)
             ):
                 what = f"{self.path}: the shapes of {node.op_type} in an inner graph are not known"
                 raise UsageError(what, "run onnxsim or onnxruntime's symbolic_shape_infer first")
@@ -400,7 +401,9 @@ class _Graph:
 
 def _values(graph: Any) -> dict[str, _Value]:
     """The tensors of a graph whose shapes are known, its own weights included."""
-    found: dict[str, _Value] = {t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in graph.initializer}
+    found: dict[str, _Value] = {
+        t.name: _Value(tuple(t.dims), t.data_type, weight=True) for t in graph.initializer
+    }
     for info in (*graph.input, *graph.value_info, *graph.output):
         tensor = info.type.tensor_type
         sizes = [d.dim_value for d in tensor.shape.dim]
@@ -528,7 +531,9 @@ def _grouped(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) ->
     kv_heads = int(given.get("kv_num_heads", heads))
     b, length = q.shape[0], q.shape[1]
     if k is None:  # packed
-        size = q.shape[-1] // (heads + 2 * kv_heads) if "kv_num_heads" in given else q.shape[-1] // (3 * heads)
+        size = (
+            q.shape[-1] // (heads + 2 * kv_heads) if "kv_num_heads" in given else q.shape[-1] // (3 * heads)
+        )
         seen = length
     else:
         size, seen = q.shape[-1] // heads, k.shape[1] if len(k.shape) == 3 else k.shape[2]

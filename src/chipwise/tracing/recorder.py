@@ -528,8 +528,10 @@ def _grouped(a: torch.Tensor, b: torch.Tensor, offsets: Any = None, *_: Any) -> 
     return a.new_empty((*lead, a.shape[-2], b.shape[-1]))
 
 
-def _ctc(log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """The results of the CTC loss at the longest targets, whose lengths torch's own rule would have to know: losses, and
+def _ctc(
+    log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Results of the CTC loss at the longest targets, whose lengths torch's own rule would have to know: losses, and
     forward scores of every label with blanks between (Graves et al. 2006)."""
     steps, batch = log_probs.shape[0], log_probs.shape[1] if log_probs.ndim == 3 else 1
     longest = targets.shape[-1] if targets.ndim == 2 else -(-targets.shape[0] // batch)

@@ -28,7 +28,7 @@ Config = Mapping[str, Any]
 
 def read_method(config: Config, origin: str) -> Quantisation:
     """The rules of a configuration. Raises `UsageError` for a method or a number type that is not read."""
-    own = "modelopt" if config.get("quant_algo") else "mlx" if _is_mlx(config) else ""
+    own = "modelopt" if config.get("quant_algo") else "mlx-lm" if _is_mlx(config) else ""
     method = str(config.get("quant_method") or own).lower()
     if method not in METHODS:
         what = f"{origin}: quant_method = {shorten(method)!r} is not read yet"
@@ -193,8 +193,9 @@ def _is_mlx(config: Config) -> bool:
 
 
 def _mlx(config: Config, origin: str) -> Quantisation:
-    """mlx-lm (mlx_lm/utils.py, quantize_model), which packs the embedding and the head too: groups with a 16-bit scale and a 16-bit offset, or, as `mode` says,
-    OCP's formats; a module has its own, or false, under its name."""
+    """mlx-lm (mlx_lm/utils.py, quantize_model), which packs the embedding and the head too: groups with a
+    16-bit scale and a 16-bit offset, or, as `mode` says, OCP's formats; a module has its own, or false, under its name.
+    """
     everywhere = _mlx_format(config, origin)
     rules: list[Rule] = []
     ignored: list[str] = []
@@ -252,7 +253,7 @@ def _torchao(config: Config, origin: str) -> Quantisation:
     """torchao by the short names that transformers' TorchAoConfig takes; their groups are of 128."""
     kind = config.get("quant_type")
     if isinstance(kind, Mapping):  # since 0.10 an object {"default": {"_type": "Int4WeightOnlyConfig", ...}}
-        first = next(iter(kind.values()), {})
+        first: Any = next(iter(kind.values()), None)
         kind = first.get("_type") if isinstance(first, Mapping) else None
     name = re.sub(r"[^a-z0-9]", "", str(kind).lower()).removesuffix("config")
     if name not in TORCHAO:
@@ -302,7 +303,7 @@ METHODS: dict[str, Callable[[Config, str], Quantisation]] = {
     "modelopt": _modelopt,
     "modelopt_fp4": _modelopt,
     "quark": _quark,
-    "mlx": _mlx,
+    "mlx-lm": _mlx,
     "auto-round": _auto_round,
     "intel/auto-round": _auto_round,
     "hqq": _hqq,
