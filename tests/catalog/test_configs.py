@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chipwise.catalog.configs import MAX_BYTES, bundled_configs, find_config, parse_config
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.tracing.sources import is_pipeline
 
 SMALL = {"model_type": "llama", "hidden_size": 64}
 
@@ -236,3 +237,41 @@ def test_dimensions_that_make_no_transformer_are_named(text: str, what: str) -> 
 
     with pytest.raises(ChipwiseError, match=what):
         load(text)
+
+
+def test_an_adapter_is_its_base_model(tmp_path: Path) -> None:
+    folder = tmp_path / "tuned"
+    folder.mkdir()
+    said = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.1-8B", "r": 16}
+    (folder / "adapter_config.json").write_text(json.dumps({**said, "target_modules": ["q_proj", "v_proj"]}))
+    (folder / "adapter_model.safetensors").write_bytes(b"")
+    for text in (folder, folder / "adapter_config.json", folder / "adapter_model.safetensors"):
+        found = find_config(str(text))
+        assert found.name == "meta-llama/Llama-3.1-8B"
+        assert "--lora rank=16,targets=q_proj+v_proj" in found.notes[-1]
+    assert not is_pipeline(str(folder))
+    for base, match in (
+        ("tuned", "is not bundled"),
+        (str(folder), "is not bundled"),
+        ("", "names no base_model"),
+    ):
+        (folder / "adapter_config.json").write_text(json.dumps({**said, "base_model_name_or_path": base}))
+        with pytest.raises(UsageError, match=match):
+            find_config(str(folder))
+
+
+def test_a_folder_of_the_hugging_face_cache_is_its_main_snapshot(tmp_path: Path) -> None:
+    home = tmp_path / "models--org--net"
+    for name, hidden in (("aaa", 64), ("bbb", 128)):
+        (home / "snapshots" / name).mkdir(parents=True)
+        (home / "snapshots" / name / "config.json").write_text(
+            json.dumps({"model_type": "llama", "hidden_size": hidden})
+        )
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("bbb")
+    for text in (home, home / "snapshots" / "bbb"):
+        found = find_config(str(text))
+        assert (found.name, found.data["hidden_size"]) == ("org/net", 128)
+    (home / "refs" / "main").write_text("../../..")
+    with pytest.raises(UsageError, match=r"config\.json"):
+        find_config(str(home))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import tracemalloc
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.api.loaded import load
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.networks import find
 from chipwise.errors import UsageError
@@ -109,7 +111,8 @@ def test_a_gguf_header_gives_dimensions_and_format(tmp_path: Path) -> None:
         False,
         4096,
     )
-    assert any("--precision q4_k_m" in note for note in config.notes)
+    assert config.weights == "q4_k_m"
+    assert any("stored as q4_k_m" in note for note in config.notes)
 
 
 def test_one_part_of_several_does_not_say_whether_the_head_is_tied(tmp_path: Path) -> None:
@@ -121,7 +124,7 @@ def test_one_part_of_several_does_not_say_whether_the_head_is_tied(tmp_path: Pat
     assert not any("header as given does not say" in note for note in alone.notes)
     part = find_config(str(gguf(tmp_path / "b.gguf", first, {"token_embd.weight": [64, 1000]})))
     assert any("header as given does not say" in note for note in part.notes)
-    assert "in this one of 2 parts" in part.notes[0]
+    assert "in 1 of 2 parts" in part.notes[0]
     held = find_config(str(gguf(tmp_path / "c.gguf", first, {"output.weight": [64, 1000]})))
     assert not held.data["tie_word_embeddings"]
     later = gguf(tmp_path / "d.gguf", {"split.no": 1, "split.count": 2}, {})
@@ -206,3 +209,92 @@ def test_the_name_of_a_file_may_say_the_model() -> None:
 def test_one_name_is_one_model_in_serving_and_training() -> None:
     assert find_config("bert").data["num_hidden_layers"] == 24
     assert find("bert").entry.name == "bert-large"
+
+
+LATENT = {
+    "deepseek2.embedding_length": 64, "deepseek2.block_count": 3, "deepseek2.attention.head_count": 2,
+    "deepseek2.attention.head_count_kv": 1, "deepseek2.attention.key_length": 48,
+    "deepseek2.attention.value_length": 32,
+    "deepseek2.attention.key_length_mla": 40, "deepseek2.attention.value_length_mla": 24,
+    "deepseek2.attention.kv_lora_rank": 32, "deepseek2.rope.dimension_count": 16, "deepseek2.feed_forward_length": 96,
+    "deepseek2.expert_count": 4, "deepseek2.expert_used_count": 2, "deepseek2.expert_feed_forward_length": 16,
+    "deepseek2.expert_shared_count": 1, "deepseek2.leading_dense_block_count": 1, "deepseek2.vocab_size": 100,
+}  # fmt: skip
+
+
+def test_a_gguf_of_latent_attention_is_read_as_its_family(tmp_path: Path) -> None:
+    """Keys of the compressed cache (`key_length` 48 of 32 and 16) are not those of a head (40, of which 16 turn)."""
+    pairs = {"general.architecture": "deepseek2", **LATENT}
+    model = load_model(find_config(str(gguf(tmp_path / "m.gguf", pairs, {"output.weight": [64, 100]}))))
+    attention = 64 * 2 * 40 + 64 * (32 + 16) + 32 * 2 * (24 + 24) + 2 * 24 * 64 + 32
+    experts = 3 * 64 * 16 * 5 + 64 * 4
+    expected = 3 * (attention + 2 * 64) + 3 * 64 * 96 + 2 * experts + 2 * 100 * 64 + 64
+    assert build(model).params() == expected
+
+
+def test_a_gguf_counts_modules_that_predict_among_its_blocks(tmp_path: Path) -> None:
+    sizes = {"embedding_length": 64, "block_count": 4, "attention.head_count": 2, "attention.head_count_kv": 1,
+             "feed_forward_length": 96, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 16,
+             "expert_shared_count": 1, "leading_dense_block_count": 1, "vocab_size": 100}  # fmt: skip
+    pairs = {"general.architecture": "glm4moe"} | {f"glm4moe.{key}": value for key, value in sizes.items()}
+    plain = find_config(str(gguf(tmp_path / "a.gguf", pairs, {})))
+    more = find_config(str(gguf(tmp_path / "b.gguf", {**pairs, "glm4moe.nextn_predict_layers": 1}, {})))
+    assert (plain.data["num_hidden_layers"], more.data["num_hidden_layers"]) == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(19, "iq2_xxs"), (26, "iq3_s"), (30, "iq4_xs"), (38, "mxfp4_moe")]
+)
+def test_a_quantised_gguf_is_planned_as_it_is_stored(number: int, name: str, tmp_path: Path) -> None:
+    file = gguf(tmp_path / "m.gguf", {**PAIRS, "general.file_type": number}, {"output.weight": [64, 1000]})
+    assert find_config(str(file)).weights == name
+    assert load(str(file)).graph.model.precision.name == name
+    assert load(str(file), "q8_0").graph.model.precision.name == "q8_0"
+
+
+def test_a_gguf_in_parts_is_read_whole_from_any_of_them(tmp_path: Path) -> None:
+    names = [tmp_path / f"m-{n:05}-of-00002.gguf" for n in (1, 2)]
+    gguf(names[0], {**PAIRS, "split.count": 2}, {"token_embd.weight": [64, 1000]})
+    gguf(names[1], {"split.count": 2}, {"output.weight": [64, 1000]})
+    for file in names:
+        config = find_config(str(file))
+        assert not config.data["tie_word_embeddings"]
+        assert "128,000 entries, norms" in config.notes[0]
+    names[1].unlink()
+    assert any("header as given does not say" in note for note in find_config(str(names[0])).notes)
+
+
+@pytest.mark.parametrize("ending", [".gguf", ".safetensors"])
+def test_a_pipe_is_not_waited_for(ending: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f"m{ending}")
+    with pytest.raises(UsageError, match="not a file"):
+        find_config(str(tmp_path / f"m{ending}"))
+
+
+@pytest.mark.parametrize(
+    ("body", "match"),
+    [
+        ('{"a": FIRST, "b": {"dtype": "U8", "shape": [4], "data_offsets": [2, 6]}}', "share a place"),
+        ('{"a": FIRST, "a": {"dtype": "U8", "shape": [4], "data_offsets": [4, 8]}}', "occurs twice"),
+    ],
+)  # fmt: skip
+def test_tensors_have_a_name_and_a_place_of_their_own(body: str, match: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.safetensors"
+    body = body.replace("FIRST", '{"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}')
+    file.write_bytes(struct.pack("<Q", len(body)) + body.encode())
+    with pytest.raises(UsageError, match=match):
+        find_config(str(file))
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("m.engine", "a TensorRT engine"),
+        ("m.pte", "ExecuTorch"),
+        ("m.TFLITE", "LiteRT"),
+        ("m.mlpackage/", "Core ML"),
+    ],
+)
+def test_what_is_compiled_is_named_with_the_next_step(name: str, what: str) -> None:
+    with pytest.raises(UsageError, match=rf"{what}.*is not read.*FILE\.onnx or FILE\.py:function"):
+        find_config(name)

@@ -21,6 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import chipwise as cw  # noqa: E402
 from chipwise.errors import UsageError  # noqa: E402
+from chipwise.tracing.module import build_and_trace  # noqa: E402
 from chipwise.tracing.sources import pipeline_of  # noqa: E402
 from chipwise.workload.pipeline import Pipeline  # noqa: E402
 
@@ -370,6 +371,98 @@ def test_a_scripted_module_is_traced_as_the_module_it_was_made_of() -> None:
         cw.trace(m, torch.empty(2, 8)) for m in (nn.Sequential(scripted), nn.Sequential(plain))
     )
     assert (traced.flops, traced.parameters) == (expected.flops, expected.parameters)
+
+
+def test_a_scripted_module_itself_is_traced() -> None:
+    plain = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+    scripted = torch.jit.script(plain)
+    found, expected = (cw.trace(m, torch.empty(1, 3, 9, 9)) for m in (scripted, plain))
+    assert (products(found), found.parameters) == (products(expected), expected.parameters)
+
+
+def test_of_a_data_parallel_module_one_copy_is_traced() -> None:
+    plain = nn.Linear(8, 4)
+    found = cw.trace(nn.DataParallel(plain), torch.empty(2, 8), training=True)
+    assert products(found) == products(cw.trace(plain, torch.empty(2, 8), training=True))
+    assert any("one copy" in line for line in found.assumptions)
+
+
+def test_what_is_computed_again_reads_the_same_parameters() -> None:
+    """A module that is built without memory: its parameters are no activations of the backward pass."""
+    build, args = NETWORKS["checkpointed"], NETWORKS["checkpointed"]()[1]
+    found = build_and_trace(lambda: (build()[0], *args), training=True, name="net")
+    plain = cw.trace(*build()[:1], *args, training=True)
+    assert found.settings["peak_bytes"] == pytest.approx(plain.settings["peak_bytes"], rel=1e-6)
+
+
+def test_the_ctc_loss_is_traced_at_its_longest_target() -> None:
+    class Recogniser(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(16, 20)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            lengths = torch.full((4,), 12), torch.full((4,), 5)
+            scores = self.head(x).log_softmax(-1)
+            return functional.ctc_loss(scores, torch.ones(4, 5, dtype=torch.long), *lengths)
+
+    found = cw.trace(Recogniser(), torch.empty(12, 4, 16), training=True)
+    assert products(found) == 2 * 2.0 * 48 * 16 * 20
+
+
+def test_layers_that_are_dropped_at_random_are_kept() -> None:
+    class Dropping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x if torch.rand([]) < 0.1 else self.layer(x)
+
+    found = cw.trace(Dropping(), torch.empty(2, 8), training=True)
+    assert products(found) > 0
+    assert any("drawn at random" in line for line in found.assumptions)
+
+
+def test_keywords_that_a_module_does_not_take_are_named() -> None:
+    with pytest.raises(UsageError, match="unexpected keyword argument 'strange'"):
+        build_and_trace(
+            lambda: (Attention(64, 2), {"x": torch.empty(1, 4, 64), "strange": 1}), training=False, name="net"
+        )
+
+
+def _sparse() -> nn.Module:
+    module = nn.Linear(4, 4)
+    module.register_buffer("held", torch.eye(4).to_sparse_csr())
+    return module
+
+
+class _Compiled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        return flex_attention(x, x, x)
+
+
+def _exported() -> nn.Module:
+    return torch.export.export(nn.Linear(4, 4), (torch.zeros(2, 4),)).module()
+
+
+@pytest.mark.parametrize(
+    ("build", "shape", "match"),
+    [
+        (_sparse, (2, 4), "sparse_csr tensor cannot be traced"),
+        (_Compiled, (1, 2, 16, 32), "operator flex_attention is compiled"),
+        (_exported, (2, 4), "an exported program has no training mode"),
+    ],
+)
+def test_modules_of_other_kinds_are_named(build: Any, shape: tuple[int, ...], match: str) -> None:
+    with pytest.raises(UsageError, match=match):
+        cw.trace(build(), torch.empty(shape, requires_grad=True), training=True)
+
+
+def test_an_exported_program_is_traced_in_inference() -> None:
+    assert products(cw.trace(_exported(), torch.empty(2, 4))) == 2.0 * 2 * 4 * 4
 
 
 class Looping(nn.Module):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
 import struct
 import sys
 import time
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -387,3 +389,193 @@ def test_without_torch_or_onnx_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setitem(sys.modules, extra, None)
         with pytest.raises(MissingExtraError, match=rf"pip install 'chipwise\[{extra}\]'"):
             pipeline_of(str(tmp_path / name))
+
+
+def graph_of(path: Path, nodes: Any, inputs: Any, outputs: Any, weights: Any = (), **more: Any) -> Path:
+    """An ONNX file; inputs and outputs as (name, type, shape), weights as (name, array)."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    info = helper.make_tensor_value_info
+    held = [numpy_helper.from_array(array, name) for name, array in weights]
+    graph = helper.make_graph(nodes, "net", [info(*i) for i in inputs], [info(*o) for o in outputs], held)
+    opsets = [
+        helper.make_opsetid("", 22),
+        helper.make_opsetid("com.microsoft", 1),
+        helper.make_opsetid("own", 1),
+    ]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, **more), str(path))
+    return path
+
+
+def flops_of(file: Path, *kinds: str) -> float:
+    found = pipeline_of(str(file))
+    assert found is not None
+    return sum(n * float(op.flops) for s in found.stages for n, op in s.ops if not kinds or op.kind in kinds)
+
+
+def test_onnx_in_int8_reads_and_multiplies_what_is_stored(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    import numpy as np
+
+    node, kind = onnx.helper.make_node, onnx.TensorProto.FLOAT
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["xq"]), node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
+        node("DequantizeLinear", ["wq", "s", "z"], ["wd"]), node("Conv", ["xd", "wd"], ["y"], "conv", pads=[1] * 4),
+    ]  # fmt: skip
+    weights = [
+        ("s", np.ones((), np.float32)),
+        ("z", np.zeros((), np.int8)),
+        ("wq", np.zeros((8, 3, 3, 3), np.int8)),
+    ]
+    shape = [1, 3, 16, 16]
+    found = pipeline_of(
+        str(
+            graph_of(tmp_path / "q.onnx", nodes, [("x", kind, shape)], [("y", kind, [1, 8, 16, 16])], weights)
+        )
+    )
+    assert found is not None
+    (op,) = [op for _, op in found.stages[0].ops]
+    assert (op.kind, op.compute, op.weight, op.weight_bytes) == ("conv", "int8", "int8", 216.0)
+    assert op.activation_bytes == 3 * 256 + 4 * 8 * 256
+
+
+def test_onnx_functions_and_inner_graphs_are_counted(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    import numpy as np
+
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    node, info = helper.make_node, helper.make_tensor_value_info
+    square, once = ("x", kind, [4, 64]), 2.0 * 4 * 64 * 64
+    weights = [("w", np.zeros((64, 64), np.float32)), ("n", np.array(10)), ("go", np.array(True))]
+    own = helper.make_function(
+        "own", "Own", ["a", "b"], ["c"], [node("MatMul", ["a", "b"], ["c"])], [helper.make_opsetid("", 22)]
+    )
+    called = graph_of(
+        tmp_path / "f.onnx",
+        [node("Own", ["x", "w"], ["y"], domain="own")],
+        [square],
+        [("y", kind, [4, 64])],
+        weights,
+        functions=[own],
+    )
+    assert flops_of(called, "gemm") == once
+
+    branch = helper.make_graph([node("MatMul", ["x", "w"], ["t"])], "then", [], [info("t", kind, [4, 64])])
+    other = helper.make_graph([node("Relu", ["x"], ["t"])], "else", [], [info("t", kind, [4, 64])])
+    either = node("If", ["go"], ["y"], then_branch=branch, else_branch=other)
+    assert (
+        flops_of(graph_of(tmp_path / "i.onnx", [either], [square], [("y", kind, [4, 64])], weights), "gemm")
+        == once
+    )
+
+    body = helper.make_graph(
+        [node("MatMul", ["at", "w"], ["p"]), node("Relu", ["p"], ["next"]), node("Identity", ["more"], ["still"])],
+        "body", [info("i", 7, []), info("more", 9, []), info("at", kind, [4, 64])],
+        [info("still", 9, []), info("next", kind, [4, 64])],
+    )  # fmt: skip
+    for count, times in (("n", 10), ("m", 1)):
+        asked = [square, ("m", 7, [])]
+        loop = node("Loop", [count, "go", "x"], ["y"], body=body)
+        file = graph_of(tmp_path / "l.onnx", [loop], asked, [("y", kind, [4, 64])], weights)
+        assert flops_of(file, "gemm") == times * once
+
+    step = helper.make_graph(
+        [node("MatMul", ["s", "w"], ["p"]), node("Add", ["p", "v"], ["o"]), node("Identity", ["o"], ["r"])],
+        "step", [info("s", kind, [4, 64]), info("v", kind, [4, 64])],
+        [info("o", kind, [4, 64]), info("r", kind, [4, 64])],
+    )  # fmt: skip
+    scan = node("Scan", ["x", "all"], ["last", "y"], body=step, num_scan_inputs=1)
+    file = graph_of(
+        tmp_path / "s.onnx", [scan], [square, ("all", kind, [20, 4, 64])], [("y", kind, [20, 4, 64])], weights
+    )
+    assert flops_of(file, "gemm") == 20 * once
+
+
+def test_operators_that_runtimes_contribute_are_counted(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    import numpy as np
+
+    node, half = onnx.helper.make_node, onnx.TensorProto.FLOAT16
+    own = {"domain": "com.microsoft"}
+    nodes = [
+        node("SkipSimplifiedLayerNormalization", ["q", "q", "g"], ["h"], **own),
+        node("GroupQueryAttention", [*"hkv", "", "", *"lt"], ["a", "", ""], num_heads=8, kv_num_heads=2, **own),
+        node("MatMul", ["a", "w"], ["y"], "out"),
+    ]  # fmt: skip
+    inputs = [
+        ("q", half, [1, 128, 512]),
+        ("k", half, [1, 128, 128]),
+        ("v", half, [1, 128, 128]),
+        ("l", 6, [1]),
+        ("t", 6, [1]),
+    ]
+    weights = [("g", np.ones(512, np.float16)), ("w", np.zeros((512, 256), np.float16))]
+    file = graph_of(tmp_path / "g.onnx", nodes, inputs, [("y", half, [1, 128, 256])], weights)
+    assert flops_of(file, "attention") == 4.0 * 8 * 64 * (128 * 129 / 2)
+    assert flops_of(file, "gemm") == 2.0 * 128 * 512 * 256
+    single = onnx.TensorProto.FLOAT
+    product = [node("Einsum", ["x", "w"], ["y"], equation="bij,jk->bik")]
+    file = graph_of(
+        tmp_path / "e.onnx", product, [("x", single, [2, 8, 64])], [("y", single, [2, 8, 32])],
+        [("w", np.zeros((64, 32), np.float32))],
+    )  # fmt: skip
+    assert flops_of(file, "gemm") == 2.0 * 2 * 8 * 64 * 32
+
+
+def test_onnx_graphs_that_are_none_are_one_line(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    node, kind = onnx.helper.make_node, onnx.TensorProto.FLOAT
+    ends = [("x", kind, [4, 64])], [("b", kind, [4, 64])]
+    file = tmp_path / "g.onnx"
+    for nodes, match in (
+        ([node("Add", ["b", "x"], ["a"]), node("Relu", ["a"], ["b"])], "which nothing before it writes"),
+        ([node("Relu", ["x"], ["b"]), node("Tanh", ["x"], ["b"])], "'b' is written twice"),
+    ):
+        graph_of(file, nodes, *ends)
+        with pytest.raises(UsageError, match=match):
+            pipeline_of(str(file))
+    graph_of(file, [node("Relu", ["x"], ["b"])], [("x", kind, [2**40, 2**40])], [("b", kind, None)])
+    with pytest.raises(UsageError, match="a size of 1,099,511,627,776"):
+        pipeline_of(str(file))
+    opset = [onnx.helper.make_opsetid("own", 1)]
+    deep = [  # each calls the next ten times: 10^20 operators
+        onnx.helper.make_function("own", f"F{n}", ["a"], ["b"], [
+            node(*((f"F{n + 1}", [a], [b], None, None, "own") if n < 19 else ("Relu", [a], [b])))
+            for a, b in pairwise(["a", *(f"t{k}" for k in range(9)), "b"])
+        ], [*opset, onnx.helper.make_opsetid("", 22)])
+        for n in range(20)
+    ]  # fmt: skip
+    graph_of(file, [node("F0", ["x"], ["b"], domain="own")], *ends, functions=deep)
+    with pytest.raises(UsageError, match="operators are more than 200,000"):
+        pipeline_of(str(file))
+    os.mkfifo(tmp_path / "p.onnx")
+    with pytest.raises(UsageError, match="not a file"):
+        pipeline_of(str(tmp_path / "p.onnx"))
+
+
+def gguf_file(path: Path, architecture: str, kind: int) -> Path:
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    key = text("general.architecture") + struct.pack("<I", 8) + text(architecture)
+    tensor = text("double_blocks.0.img_attn.qkv.weight") + struct.pack("<IQQIQ", 2, 256, 768, kind, 0)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + key + tensor)
+    return path
+
+
+def test_a_gguf_of_any_architecture_is_sized(run: Run, tmp_path: Path) -> None:
+    """Its tensors say what it holds, and a built-in model of the same name is not asked about in its place."""
+    file = gguf_file(tmp_path / "flux.gguf", "flux", 12)  # Q4_K
+    found = pipeline_of(str(file))
+    assert found is not None
+    assert found.parameters == 256 * 768
+    assert found.settings == {"attention_bytes": 256 * 768 * 144 / 256}
+    shown = json.loads(run("fit", str(file), "--chips", "h100", "--format", "json").out)
+    assert "flux-dev" not in json.dumps(shown)
+    for n in (1, 2):
+        gguf_file(tmp_path / f"net-{n:05}-of-00003.gguf", "flux", 12)
+    with pytest.raises(UsageError, match="2 of 3 parts are here"):
+        pipeline_of(str(tmp_path / "net-00001-of-00003.gguf"))
+    with pytest.raises(UsageError, match="of type 99 have a size that is not known"):
+        pipeline_of(str(gguf_file(tmp_path / "new.gguf", "flux", 99)))

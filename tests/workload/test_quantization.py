@@ -332,6 +332,44 @@ def test_gemma_4_nvfp4_leaves_attention_alone() -> None:
     assert model.precision.kv.name == "fp8"
 
 
+@pytest.mark.parametrize(("bits", "bits_each"), [(3, 3.5), (4, 4.5), (6, 6.5), (8, 8.5)])
+def test_mlx_packs_tables_too(bits: int, bits_each: float) -> None:
+    """Groups of 64 with scale and offset of 16 bits; 4 bits of Llama 3.1 8B are 4.52 GB (mlx-community)."""
+    said = {"group_size": 64, "bits": bits}
+    for keys in ({"quantization": said}, {"quantization": said, "quantization_config": said}):
+        model = load_model(ModelConfig("m", {**LLAMA, **keys}, "config.json"))
+        assert size_gb(model) == pytest.approx(build(model).params() * bits_each / 8e9, rel=0.002)
+    own = {
+        **said,
+        "mode": "mxfp4",
+        "model.layers.0.mlp.down_proj": {"group_size": 64, "bits": 8, "mode": "affine"},
+    }
+    model = load_model(ModelConfig("m", {**LLAMA, "quantization": own}, "config.json"))
+    assert formats(model)["ffn"] == ("mxfp4", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "stored", "met"),
+    [
+        ({"quant_method": "auto-round", "bits": 4, "group_size": 128, "sym": True}, "int4", "bf16"),
+        ({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4}}}, "int4", "bf16"),
+        ({"quant_method": "torchao", "quant_type": "int8_dynamic_activation_int8_weight"}, "int8", "int8"),
+        ({"quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig"}}}, "int4", "bf16"),
+        ({"quant_method": "eetq"}, "int8", "bf16"),
+        ({"quant_method": "quanto", "weights": "float8"}, "fp8_row", "bf16"),
+    ],
+)  # fmt: skip
+def test_methods_of_other_tools(quantisation: Any, stored: str, met: str) -> None:
+    assert formats(loaded(LLAMA, **quantisation))["ffn"] == (stored, met)
+
+
+def test_auto_round_leaves_out_what_stays_in_16_bits() -> None:
+    extra = {"re:.*self_attn.*": {"bits": 16}, "re:.*mlp.*": {"bits": 8, "group_size": 128}}
+    model = loaded(LLAMA, quant_method="auto-round", bits=4, group_size=128, sym=True, extra_config=extra)
+    assert formats(model)["attention"] == ("bf16", "bf16")
+    assert formats(model)["ffn"] == ("int8", "bf16")
+
+
 # ---- what is no configuration ------------------------------------------------------------------------------
 
 
@@ -339,6 +377,13 @@ def test_gemma_4_nvfp4_leaves_attention_alone() -> None:
     "quantisation",
     [
         {"quant_method": "hqq"},
+        {"quant_method": "aqlm"},
+        {"quant_method": "torchao", "quant_type": {"default": 3}},
+        {"quant_method": "quanto", "weights": "int3"},
+        {"quant_method": "auto-round", "bits": 4, "data_type": "mx_fp"},
+        {"bits": 7, "group_size": 64},
+        {"bits": 4, "group_size": 64, "mode": "strange"},
+        {"bits": [4], "group_size": 64},
         {"quant_method": 3},
         {"bits": 4},
         {"quant_method": "awq", "bits": 3},

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.tactics import Level
-from chipwise.catalog.networks import BY_COUNTS, is_built_in
+from chipwise.catalog.networks import BY_COUNTS
 from chipwise.errors import UsageError, shorten
 from chipwise.predict.pipeline import ONE, Offload, Spread
 from chipwise.report.records import NetworkRecord
-from chipwise.tracing.sources import Source, source_of
+from chipwise.tracing.sources import Source, own_source
 from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.pipeline import Pipeline
@@ -171,7 +171,7 @@ def network(name: str) -> NetworkRecord:
 
 def own_model(model: str) -> str | Files:
     """A model by name as it is, one of the user's own with its files."""
-    source = None if is_built_in(model) else source_of(model)
+    source = own_source(model)
     return model if source is None else Files(source)
 
 

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from chipwise.catalog import networks
 from chipwise.catalog.benchmarks import benchmark_of
-from chipwise.catalog.files import read_text
-from chipwise.catalog.headers import ARCHITECTURE, ENDINGS, described, header_config, refuse_pickle
+from chipwise.catalog.files import is_file, read_text
+from chipwise.catalog.headers import ARCHITECTURE, ENDINGS, described, header_config, refuse_unread
 from chipwise.catalog.names import closed, holding, kind_of, meant, near, nickname, several
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import (
@@ -31,12 +31,14 @@ from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
 __all__ = [
+    "ADAPTER",
     "BY_DIMENSIONS",
     "BY_SIZE",
     "INLINE",
     "MAX_BYTES",
     "ModelConfig",
     "bundled_configs",
+    "cached_snapshot",
     "find_config",
     "known_names",
     "leading_names",
@@ -55,6 +57,12 @@ BY_SIZE = re.compile(r"^(\d{1,5}(?:\.\d+)?)([mMbBtT])$")
 
 TRACED = re.compile(r"\.py(?::\w*)?$|\.onnx$|model_index\.json$")
 """How the names of files end that hold a network rather than its configuration."""
+
+ADAPTER = "adapter_config.json"
+"""The file that says what an adapter (PEFT) adapts."""
+
+CACHED = "models--"
+"""How the folders of the Hugging Face cache begin, with a repository's name after it."""
 
 # Key of a dimension -> key of a configuration, and the largest value.
 DIMENSIONS: Mapping[str, tuple[str, float]] = {
@@ -116,7 +124,7 @@ def find_config(name: str) -> ModelConfig:
         return _by_dimensions(name)
     if name.lstrip().startswith(INLINE):
         return _as_given(name)
-    refuse_pickle(name)
+    refuse_unread(name)
     if TRACED.search(name):
         short = shlex.quote(shorten(name))
         what = f"{shorten(name)}: is traced, not read as a configuration, and this question is about language models"
@@ -131,7 +139,7 @@ def find_config(name: str) -> ModelConfig:
         exists = own_exists(path)
     except (OSError, ValueError, RuntimeError):  # a name too long, a NUL in it, ~ of a user who is not there
         exists = False
-    if exists and (looks_like_path or not own_is_folder(path) or own_exists(path / "config.json")):
+    if exists and (looks_like_path or not own_is_folder(path) or _is_model(path)):
         return _read_path(path)
     if looks_like_path:
         raise UsageError(
@@ -160,6 +168,12 @@ def find_config(name: str) -> ModelConfig:
                 field="model",
             ) from None
         raise
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether a folder holds a model's configuration, an adapter's, or is the cache's folder of a model."""
+    named = any(own_exists(folder / name) for name in ("config.json", ADAPTER))
+    return named or cached_snapshot(folder) is not None
 
 
 @per_snapshot
@@ -218,8 +232,8 @@ def _of_header(config: ModelConfig) -> ModelConfig:
     """The configuration that the keys of a GGUF header give, written as JSON; any other as it is."""
     if ARCHITECTURE not in config.data:
         return config
-    keys, notes = described(config.data, config.origin)
-    return replace(config, data=keys, notes=tuple(notes))
+    keys, notes, stored = described(config.data, config.origin)
+    return replace(config, data=keys, notes=tuple(notes), weights=stored)
 
 
 def _by_dimensions(text: str) -> ModelConfig:
@@ -292,15 +306,71 @@ def _by_size(asked: str, params: float) -> ModelConfig:
     return replace(_by_dimensions(text), name=f"{asked} decoder", notes=(note,))
 
 
+def cached_snapshot(path: Path) -> Path | None:
+    """The snapshot that a folder of the Hugging Face cache, `models--ORGANISATION--NAME`, has as its main one; None
+    where it is no such folder. Layout: huggingface_hub, Understand caching."""
+    inside = f"{path / 'snapshots'}{os.sep}"
+    saved = [name for name in current().given if name.startswith(inside)]
+    if saved:
+        return Path(inside) / saved[0].removeprefix(inside).partition(os.sep)[0]
+    try:
+        if not path.name.startswith(CACHED) or not (path / "snapshots").is_dir():
+            return None
+        head = path / "refs" / "main"
+        named = read_text(head, 1000, "the name of a snapshot").strip() if is_file(head) else ""
+        if re.fullmatch(r"\w{1,100}", named) and (path / "snapshots" / named).is_dir():
+            return path / "snapshots" / named
+        found = sorted((path / "snapshots").iterdir())
+    except OSError:
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def _folder_name(file: Path) -> str:
+    """What the model in a folder is called: by the folder, of a snapshot in the Hugging Face cache by repository."""
+    parts = file.parts[-4:-1]
+    if len(parts) == 3 and parts[1] == "snapshots" and parts[0].startswith(CACHED):
+        return parts[0].removeprefix(CACHED).replace("--", "/")
+    return own_folder_name(file)
+
+
+def _of_adapter(file: Path) -> ModelConfig:
+    """The model that an adapter was made for (PEFT writes `adapter_config.json`), by its name: a file is not read
+    because another file names it. Raises `UsageError` for a base that is not bundled."""
+    data = parse_config(
+        read_text(file, MAX_BYTES, "the configuration of an adapter"), file.parent.name, str(file)
+    ).data
+    base, kind, rank = (data.get(key) for key in ("base_model_name_or_path", "peft_type", "r"))
+    if not isinstance(base, str) or not base:
+        raise UsageError(f"{file}: names no base_model_name_or_path", "give the model that it adapts")
+    try:
+        found = named_config(base)
+    except UnknownNameError:
+        what = f"{file}: an adapter of {shorten(base, 80)!r}, which is not bundled"
+        raise UsageError(what, "give that model's config.json or folder", field="model") from None
+    said = f"{shorten(str(kind or 'LoRA'), 20)}{f', rank {rank}' if isinstance(rank, int) else ''}"
+    note = f"{shorten(str(file.parent), 60)} is an adapter ({said}) of {found.name}: the model is planned, it merged"
+    targets = data.get("target_modules")
+    if isinstance(rank, int) and isinstance(targets, list) and targets:
+        named = shorten("+".join(map(str, targets)), 80)
+        note += f"; kept apart: chipwise fit {found.name} --lora rank={rank},targets={named}"
+    return replace(found, notes=(*found.notes, note))
+
+
 def _read_path(path: Path) -> ModelConfig:
+    path = cached_snapshot(path) or path
     if path.suffix in ENDINGS and not path.is_dir():
         beside = path.with_name("config.json")
         if path.suffix == ".safetensors" and own_exists(beside):
             return _read_path(beside)
-        keys, notes = header_config(path)
-        return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes)
+        if path.suffix == ".safetensors" and own_exists(path.with_name(ADAPTER)):
+            return _of_adapter(path.with_name(ADAPTER))
+        keys, notes, stored = header_config(path)
+        return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes, weights=stored)
     folder = own_is_folder(path)
     file = path / "config.json" if folder else path
+    if path.name == ADAPTER or (folder and not own_exists(file) and own_exists(path / ADAPTER)):
+        return _of_adapter(path if path.name == ADAPTER else path / ADAPTER)
     if folder and not own_exists(file):
         hint = "give a config.json or its folder"
         if own_exists(path / "model_index.json"):
@@ -310,7 +380,7 @@ def _read_path(path: Path) -> ModelConfig:
     text = read_text(file, MAX_BYTES, "a model configuration")
     if file.name != "config.json":
         return _of_header(parse_config(text, shorten(file.stem.replace("__", "/"), 120), str(file)))
-    config = _of_header(parse_config(text, shorten(own_folder_name(file), 120), str(file)))
+    config = _of_header(parse_config(text, shorten(_folder_name(file), 120), str(file)))
     return _with_sibling(config, file.with_name("hf_quant_config.json"))
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,14 +23,30 @@ __all__ = [
     "ARCHITECTURE",
     "ENDINGS",
     "StoredTensor",
+    "UnknownFamilyError",
     "described",
+    "gguf_parts",
     "header_config",
-    "refuse_pickle",
+    "refuse_unread",
     "stored_tensors",
 ]
 
 ENDINGS = (".gguf", ".safetensors")
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7")
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7", ".nemo", ".torchscript", ".joblib")
+ITS_SOURCE = "give the model that it was made of: its config.json, its name, FILE.onnx or FILE.py:function"
+COMPILED: Mapping[str, str] = {
+    ".pte": "an ExecuTorch program", ".pt2": "an exported program of PyTorch",
+    ".tflite": "a LiteRT (TensorFlow Lite) model",
+    ".task": "a LiteRT bundle", ".litertlm": "a LiteRT bundle", ".mlpackage": "a Core ML package",
+    ".mlmodel": "a Core ML model", ".mlmodelc": "a compiled Core ML model", ".engine": "a TensorRT engine",
+    ".trt": "a TensorRT engine", ".plan": "a TensorRT engine", ".h5": "a Keras file", ".keras": "a Keras file",
+    ".hdf5": "a Keras file", ".pb": "a TensorFlow graph", ".ort": "a model of ONNX Runtime",
+    ".rknn": "a Rockchip model",
+    ".hef": "a Hailo program", ".dlc": "a Qualcomm model", ".msgpack": "a Flax file", ".ggml": "a GGML file",
+    ".neff": "a Neuron program", ".xmodel": "an AMD Vitis model", ".bmodel": "a Sophgo model", ".mnn": "an MNN model",
+    ".npz": "an archive of NumPy arrays", ".npy": "a NumPy array",
+}  # fmt: skip
+"""Endings of files that other tools have compiled or packed for one runtime, and what they are."""
 MOST = 128_000_000
 """Bytes of a GGUF header: the longest published vocabularies take about 20 MB."""
 MOST_JSON = 32_000_000
@@ -36,6 +54,7 @@ MOST_JSON = 32_000_000
 MOST_ITEMS, MOST_DIMENSIONS = 5_000_000, 8
 MOST_ENTRIES = 200_000
 """Keys of a GGUF header, and tensors: a hundred times those of the largest published files."""
+MOST_PARTS = 1000
 MOST_KEPT = 10_000
 """Entries of all arrays whose values are kept: one for each layer in each of a few keys."""
 
@@ -45,6 +64,10 @@ TYPES: Mapping[str, str] = {
     "granite": "granite", "olmo2": "olmo2", "exaone": "exaone", "exaone4": "exaone4", "smollm3": "smollm3",
     "seed_oss": "seed_oss", "starcoder2": "starcoder2", "internlm2": "internlm2", "apertus": "apertus",
     "hunyuan-dense": "hunyuan_v1_dense", "arcee": "arcee", "glm4": "glm4", "command-r": "cohere", "minicpm": "minicpm",
+    "qwen2vl": "qwen2_vl_text", "qwen3vl": "qwen3_vl_text", "qwen3vlmoe": "qwen3_vl_moe_text", "mistral3": "ministral3",
+    "ernie4_5": "ernie4_5", "ernie4_5-moe": "ernie4_5_moe", "glm4moe": "glm4_moe", "deepseek2": "deepseek_v3",
+    "olmoe": "olmoe", "granitemoe": "granitemoe", "cohere2": "cohere2", "stablelm": "stablelm", "dots1": "dots1",
+    "orion": "orion", "xverse": "xverse", "bailingmoe2": "bailing_moe_v2",
 }  # fmt: skip
 """`general.architecture` of GGUF files and the `model_type` that it is."""
 
@@ -62,12 +85,47 @@ KEYS: Mapping[str, str] = {
     "expert_feed_forward_length": "moe_intermediate_size",
     "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
     "vocab_size": "vocab_size",
+    "leading_dense_block_count": "first_k_dense_replace",
+    "expert_shared_count": "n_shared_experts",
+    "attention.q_lora_rank": "q_lora_rank",
+    "attention.kv_lora_rank": "kv_lora_rank",
+    "attention.value_length": "v_head_dim",
+    "attention.key_length_mla": "key_length_mla",
+    "attention.value_length_mla": "value_length_mla",
+    "rope.dimension_count": "qk_rope_head_dim",
+    "nextn_predict_layers": "num_nextn_predict_layers",
+    "interleave_moe_layer_step": "moe_layer_interval",
 }
+LATENT = (
+    "q_lora_rank",
+    "kv_lora_rank",
+    "v_head_dim",
+    "key_length_mla",
+    "value_length_mla",
+    "qk_rope_head_dim",
+)
+"""Keys of latent attention, which mean other things, or nothing, to the rest."""
 FILE_TYPES: Mapping[int, str] = {
-    0: "fp32", 1: "bf16", 2: "q4_0", 3: "q4_1", 7: "q8_0", 8: "q5_0", 10: "q2_k", 11: "q3_k_s", 12: "q3_k_m",
-    13: "q3_k_l", 14: "q4_k_s", 15: "q4_k_m", 16: "q5_k_s", 17: "q5_k_m", 18: "q6_k", 30: "iq4_xs", 32: "bf16",
+    0: "fp32", 1: "bf16", 2: "q4_0", 3: "q4_1", 7: "q8_0", 8: "q5_0", 9: "q5_1", 10: "q2_k", 11: "q3_k_s",
+    12: "q3_k_m", 13: "q3_k_l", 14: "q4_k_s", 15: "q4_k_m", 16: "q5_k_s", 17: "q5_k_m", 18: "q6_k", 19: "iq2_xxs",
+    20: "iq2_xs", 22: "iq3_xs", 23: "iq3_xxs", 24: "iq1_s", 25: "iq4_nl", 26: "iq3_s", 27: "iq3_m", 28: "iq2_s",
+    29: "iq2_m", 30: "iq4_xs", 31: "iq1_m", 32: "bf16", 38: "mxfp4_moe",
 }  # fmt: skip
 """`general.file_type` and chipwise's name of the format (ggml-org/llama.cpp, include/llama.h)."""
+
+BLOCKS: Mapping[int, tuple[str, int, int]] = {
+    0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22),
+    7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110), 12: ("Q4_K", 256, 144),
+    13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66),
+    17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18),
+    21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136), 24: ("I8", 1, 1), 25: ("I16", 1, 2),
+    26: ("I32", 1, 4), 27: ("I64", 1, 8), 28: ("F64", 1, 8), 29: ("IQ1_M", 256, 56), 30: ("BF16", 1, 2),
+    34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17), 40: ("NVFP4", 64, 36),
+}  # fmt: skip
+"""Types of tensors in GGUF files: name, entries of a block, its bytes (ggml-org/llama.cpp, gguf-py, constants.py)."""
+
+PART = re.compile(r"^(?P<stem>.+)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
+"""How llama.cpp names the files of a model in several parts."""
 
 ARCHITECTURE, TIED = "general.architecture", "tie_word_embeddings"
 FILE_TYPE, TOKENS, PARTS = "general.file_type", "tokenizer.ggml.tokens", "split.count"
@@ -77,15 +135,16 @@ STRING, ARRAY = 8, 9
 WIDE = {10: "Q", 11: "q", 12: "d"}
 
 
-def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The configuration that a file's header gives, and notes on what it does not say.
+def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...], str]:
+    """The configuration that a file's header gives, notes on what it does not say, and the number format of its
+    weights where they are quantised, "" elsewhere.
 
     Raises `UsageError` for a header that is cut off, too long, or of a family that its tensors do not tell.
     """
 
     def load() -> bytes:
         try:
-            with path.open("rb") as file:
+            with _opened(path) as file:
                 read = _gguf if path.suffix == ".gguf" else _safetensors
                 return json.dumps(read(file, path)).encode()
         except DAMAGED:
@@ -93,17 +152,27 @@ def header_config(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
         except OSError as error:
             raise _bad(path, "cannot be read", error.strerror or "check the path") from None
 
-    data, notes = json.loads(current().content(f"{path}#header", load))
-    return data, tuple(notes)
+    data, notes, *stored = json.loads(current().content(f"{path}#header", load))
+    return data, tuple(notes), stored[0] if stored else ""  # an answer that was saved before holds two
 
 
-def refuse_pickle(text: str) -> None:
-    """Raise `UsageError` for the name of a file that would have to be loaded to be read."""
-    if text.lower().endswith(PICKLES):
+def refuse_unread(text: str) -> None:
+    """Raise `UsageError` for the name of a file of a kind that is not read: one that would have to be loaded, which can
+    run code, or one that is compiled for a runtime."""
+    lowered = text.lower().rstrip("/")
+    if lowered.endswith(PICKLES):
         raise UsageError(
             f"{shorten(text)}: pickles can run code when they are loaded, so they are not opened",
             "convert it to safetensors, or give the model's config.json",
+            field="model",
         )
+    kind = next((what for ending, what in COMPILED.items() if lowered.endswith(ending)), None)
+    if kind is not None:
+        raise UsageError(f"{shorten(text)}: {kind} is not read", ITS_SOURCE, field="model")
+
+
+class UnknownFamilyError(UsageError):
+    """Weights whose header is sound, and does not say which family of models it is."""
 
 
 DAMAGED = (struct.error, ValueError, OverflowError, RecursionError, MemoryError)
@@ -125,17 +194,32 @@ class StoredTensor:
 
 
 def stored_tensors(path: Path) -> dict[str, StoredTensor]:
-    """The tensors of a safetensors file by name, from its header alone.
+    """The tensors of a safetensors or GGUF file by name, from its header alone.
 
     Raises `UsageError` for a header that is cut off, too long or malformed.
     """
     try:
-        with path.open("rb") as file:
-            return _tensors(file, path)
+        with _opened(path) as file:
+            if path.suffix != ".gguf":
+                return _tensors(file, path)
+            found = _gguf_header(file, path)[1]
+            unknown = next((t.dtype for t in found.values() if not t.bytes and t.entries), None)
+            if unknown is not None:
+                raise _bad(
+                    path, f"tensors of {unknown} have a size that is not known", "is it of a newer llama.cpp?"
+                )
+            return found
     except DAMAGED:
         raise _bad(path, "the header is cut off or damaged", "is the download complete?") from None
     except OSError as error:
         raise _bad(path, "cannot be read", error.strerror or "check the path") from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file, open: a pipe would be waited for, and a device has no end. Raises `UsageError`, `OSError`."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise _bad(path, "not a file", "expected weights, GGUF or safetensors")
+    return path.open("rb")
 
 
 def _bad(path: Path, what: str, hint: str) -> UsageError:
@@ -195,7 +279,8 @@ def _code(kind: int) -> str:
     return code
 
 
-def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
+def _gguf_header(file: BinaryIO, path: Path) -> tuple[dict[str, Any], dict[str, StoredTensor]]:
+    """The keys of a GGUF header that are kept, and its tensors by name. Raises what `DAMAGED` says, `UsageError`."""
     source = _Bytes(file)
     if source.take(4) != b"GGUF":
         raise _bad(path, "not a GGUF file", "its first bytes are not GGUF")
@@ -211,29 +296,54 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
         value = source.value(source.one("I"), kept=kept)
         if kept:
             given[key] = value
-    head, entries = False, 0
+    found: dict[str, StoredTensor] = {}
     for _ in range(tensors):
-        head = source.text() == "output.weight" or head
+        name = source.text()
         dimensions = source.one("I")
         if dimensions > MOST_DIMENSIONS:
             raise struct.error("too many dimensions")
-        shape = [source.one("Q") for _ in range(dimensions)]
-        source.take(12)
-        count = 1
-        for size in shape:
-            count *= size
-        entries += count
+        shape = tuple(source.one("Q") for _ in range(dimensions))
+        kind, _ = source.one("I"), source.one("Q")
+        title, block, size = BLOCKS.get(kind, (f"type {kind}", 1, 0))
+        found[name] = StoredTensor(title, shape, -(-_product(shape) // block) * size)
+    return given, found
+
+
+def gguf_parts(path: Path) -> list[Path]:
+    """The files of a GGUF model that are there, the first part first; the file alone where it is no part."""
+    named = PART.match(path.name)
+    if named is None:
+        return [path]
+    files = [
+        path.with_name(f"{named['stem']}-{n:05}-of-{named['parts']}.gguf")
+        for n in range(1, min(int(named["parts"]), MOST_PARTS) + 1)
+    ]
+    return [file for file in files if file.is_file()] or [path]
+
+
+def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str], str]:
+    files = gguf_parts(path)
+    given, tensors = _gguf_header(file, path)
+    for other in files:
+        if other.name != path.name:
+            with _opened(other) as more:
+                keys, held = _gguf_header(more, other)
+            given, tensors = {**keys, **given}, {**tensors, **held}
+    entries, head = sum(t.entries for t in tensors.values()), "output.weight" in tensors
     parts = given.get(PARTS, 1)
-    whole = not (isinstance(parts, int) and parts > 1)
+    parts = parts if isinstance(parts, int) else 1
+    whole = parts <= len(files)
     if head or whole:  # else another part may hold the head
         given[TIED] = not head
-    data, notes = described(given, str(path))
-    said = "" if whole else f" in this one of {parts} parts"
-    return data, [f"the header of {path.name}: {entries:,} entries{said}, norms and tables included", *notes]
+    data, notes, stored = described(given, str(path))
+    said = "" if whole else f" in {len(files)} of {parts} parts"
+    notes = [f"the header of {path.name}: {entries:,} entries{said}, norms and tables included", *notes]
+    return data, notes, stored
 
 
-def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], list[str]]:
-    """The configuration that the keys of a GGUF header give, and notes: `general.architecture`, what they say of it
+def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], list[str], str]:
+    """The configuration that the keys of a GGUF header give, notes, and the mix of formats that its weights are in (""
+    where they are not quantised): `general.architecture`, what they say of it
     (`llama.block_count`), the length of an array in place of a long one, and `tie_word_embeddings`, which a header
     shows by its tensors unless it is that of one part of several. Raises `UsageError` for no architecture or one that
     is not read; `origin` is where they come from."""
@@ -244,7 +354,7 @@ def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], li
     if kind not in TYPES:
         known = f"give the model's config.json; GGUF headers of {', '.join(TYPES)} are read"
         what = f"{origin}: architecture {shorten(kind, 30)!r} is not read from a GGUF header"
-        raise UsageError(what, known)
+        raise UnknownFamilyError(what, known)
     data: dict[str, Any] = {"model_type": TYPES[kind], "torch_dtype": "bfloat16"}
     for key, common in KEYS.items():
         value = given.get(f"{kind}.{key}")
@@ -254,8 +364,22 @@ def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], li
     if isinstance(tokens, int):
         data.setdefault("vocab_size", tokens)
     data[TIED] = bool(given.get(TIED, True))
+    if isinstance(data.get("num_nextn_predict_layers"), int):  # counted among the blocks
+        data["num_hidden_layers"] = data.get("num_hidden_layers", 0) - data["num_nextn_predict_layers"]
+    if kind == "deepseek2":
+        _latent(data)
+    else:
+        data = {key: value for key, value in data.items() if key not in LATENT}
     if "num_experts" in data:
-        data.setdefault("num_local_experts", data["num_experts"])
+        same = {
+            "n_routed_experts": "num_experts",
+            "moe_num_experts": "num_experts",
+            "moe_k": "num_experts_per_tok",
+        }
+        same |= {"num_shared_experts": "n_shared_experts", "moe_num_shared_experts": "n_shared_experts"}
+        same |= {"moe_layer_start_index": "first_k_dense_replace", "num_local_experts": "num_experts"}
+        wanted = SPELLED.get(TYPES[kind], ("num_local_experts",))
+        data |= {own: data[same[own]] for own in wanted if same[own] in data}
         if kind in ("llama", "gpt-oss"):
             data["model_type"] = "gpt_oss" if kind == "gpt-oss" else "mixtral"
             data["intermediate_size"] = data.pop("moe_intermediate_size", data.get("intermediate_size"))
@@ -265,8 +389,31 @@ def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], li
     if TIED not in given:
         notes.append("the head is taken for the embedding table: the header as given does not say")
     if stored is not None:
-        notes.append(f"the file is stored as {stored}: add --precision {stored} to plan with it")
-    return data, notes
+        notes.append(f"the file is stored as {stored}, which --precision replaces")
+    return data, notes, "" if stored in (None, "bf16", "fp32") else str(stored)
+
+
+SPELLED: Mapping[str, tuple[str, ...]] = {
+    "deepseek_v2": ("n_routed_experts",), "deepseek_v3": ("n_routed_experts",), "glm4_moe": ("n_routed_experts",),
+    "dots1": ("n_routed_experts",), "bailing_moe_v2": ("num_shared_experts",),
+    "ernie4_5_moe": ("moe_num_experts", "moe_k", "moe_num_shared_experts", "moe_layer_start_index"),
+}  # fmt: skip
+"""How families call their experts, where it is not `num_local_experts`."""
+
+
+def _latent(data: dict[str, Any]) -> None:
+    """Keys of DeepSeek's latent attention from those of a header: keys are a part with positions and one without, their
+    lengths those of `_mla` where the file has been written for a compressed cache."""
+    keys, values = data.pop("key_length_mla", None), data.pop("value_length_mla", None)
+    size, rope = keys or data.pop("head_dim", 0), data.get("qk_rope_head_dim", 0)
+    data.pop("head_dim", None)
+    data["num_key_value_heads"] = data.get("num_attention_heads")
+    if isinstance(size, int) and isinstance(rope, int) and size > rope:
+        data["qk_nope_head_dim"] = size - rope
+    if values:
+        data["v_head_dim"] = values
+    if "q_lora_rank" not in data:
+        data["q_lora_rank"] = None
 
 
 LAYER = re.compile(r"^(?:model\.)?layers\.(\d+)\.(.+)$")
@@ -281,10 +428,18 @@ ENTRY_BYTES: Mapping[str, int] = {
 
 def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
     source = _Bytes(file, MOST_JSON)
-    table: Any = json.loads(source.take(source.one("Q")))
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise _bad(path, "a name occurs twice in its header", "is it a safetensors file?")
+        return found
+
+    table: Any = json.loads(source.take(source.one("Q")), object_pairs_hook=unique)
     if not isinstance(table, dict):
         raise _bad(path, "not a safetensors header", "expected one JSON object")
     found: dict[str, StoredTensor] = {}
+    spans: list[tuple[int, int]] = []
     for name, entry in table.items():
         if name == "__metadata__":
             continue
@@ -300,10 +455,14 @@ def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
         if size is not None and size * found[name].entries != found[name].bytes:
             what = f"tensor {shorten(str(name), 40)!r} has {found[name].bytes:,} bytes for its shape {shape}"
             raise _bad(path, shorten(what, 160), "is it damaged?")
+        spans.append((span[0], span[1]))
+    spans.sort()
+    if any(begin < end for (_, end), (begin, _) in pairwise(spans)):
+        raise _bad(path, "two tensors share a place", "is it damaged?")
     return found
 
 
-def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]:
+def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str], str]:
     tensors = _tensors(file, path)
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
     stored = sum(tensor.bytes for tensor in tensors.values())
@@ -322,7 +481,7 @@ def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]
         hint = (
             "put its config.json next to it; alone only complete dense decoders with Llama's tensors are read"
         )
-        raise _bad(path, f"holds {what}, which do not tell the family", hint)
+        raise UnknownFamilyError(f"{path}: holds {what}, which do not tell the family", hint)
     size = inside.get("self_attn.q_norm.weight", [0])[0]
     queries, keys = inside[needed[0]][0], inside[needed[1]][0]
     notes = [f"the header of {path.name}: {what}"]
@@ -348,7 +507,7 @@ def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str]]
         "tie_word_embeddings": "lm_head.weight" not in shapes,
         "torch_dtype": "bfloat16",
     }
-    return data, notes
+    return data, notes, ""
 
 
 def _whole(value: Any) -> bool:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
+import re
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from chipwise.errors import ChipwiseError, UsageError, shorten
@@ -86,9 +90,9 @@ def build_and_trace(build: Callable[[], Any], *, training: bool, name: str) -> P
 
 def _takes(module: Any, keywords: Mapping[str, Any]) -> bool:
     """Whether a mapping at the end of example arguments names arguments, rather than being one (PixArt's
-    `added_cond_kwargs`)."""
+    `added_cond_kwargs`), of which no key is an argument's name."""
     known = inspect.signature(getattr(module, "forward", module)).parameters
-    return set(keywords) <= set(known) or any(p.kind is p.VAR_KEYWORD for p in known.values())
+    return bool(set(keywords) & set(known)) or any(p.kind is p.VAR_KEYWORD for p in known.values())
 
 
 def own_example(module: Any, name: str) -> tuple[list[Any], Mapping[str, Any]]:
@@ -136,6 +140,11 @@ def _traced(
     name: str,
 ) -> _Run:
     recorder.recording = False
+    while isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+        recorder.notes["one copy of a data-parallel module is traced, its exchanges are not part of it"] = (
+            None
+        )
+        module = module.module
     if training and not isinstance(module, torch.nn.Module):
         raise UsageError("only a torch.nn.Module can be trained", "pass the module itself")
     weights = _held(recorder, module)
@@ -148,20 +157,15 @@ def _traced(
             was = {part: part.training for part in module.modules()}
             for part, mode in was.items():
                 stack.callback(setattr, part, "training", mode)
-            module.train(training)
+            _set_mode(module, title, training=training)
+            # for the backward pass too: what is computed again there reads the parameters once more
+            stack.enter_context(_reparametrize_module(module, dict(weights.tensors)))
         recorder.recording = True
         for tensor in tree_flatten((args, kwargs))[0]:
             if isinstance(tensor, torch.Tensor):
                 recorder.hold(tensor)
         with torch.set_grad_enabled(training):
-            if weights.tensors:
-                assert isinstance(module, torch.nn.Module)
-                out = called(
-                    lambda *a, **k: torch.func.functional_call(module, dict(weights.tensors), a, k),
-                    title, args, kwargs, shapes,
-                )  # fmt: skip
-            else:
-                out = called(module, title, args, kwargs, shapes)
+            out = called(module, title, args, kwargs, shapes)
         results = [t for t in tree_flatten(_plain(out))[0] if isinstance(t, torch.Tensor)]
         kept = {recorder.bytes_of(t)[0] for t in results}
         grads: set[int] = set()
@@ -179,6 +183,17 @@ def _traced(
     tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
     memory = _Memory(alive, peak, before, training)
     return _Run(title, recorder.flow.ops(kept), weights, tensors, memory, tuple(recorder.notes))
+
+
+def _set_mode(module: torch.nn.Module, title: str, *, training: bool) -> None:
+    """Training or inference, as far as the module knows both: what `torch.export` wrote is for inference."""
+    try:
+        module.train(training)
+    except NotImplementedError:
+        if training:
+            raise UsageError(
+                f"{title}: an exported program has no training mode", "trace the module that it was made of"
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -256,6 +271,9 @@ def _held(recorder: Recorder, module: Any) -> _Weights:
         *((n, b, False) for n, b in module.named_buffers(remove_duplicate=False)),
     ]
     for name, tensor, is_parameter in named:
+        if hasattr(tensor, "_local_tensor"):
+            what = f"{type(module).__name__}: parameter {shorten(name, 60)} is a part of one that several devices hold"
+            raise UsageError(what, ALONE)
         if id(tensor) not in made:
             fresh = recorder.like(tensor.detach())
             recorder.hold(fresh, weight=True, value=None if is_parameter else recorder.value(tensor))
@@ -296,13 +314,34 @@ def called(
         if ".numpy()" in said:
             hint = "a trace has shapes without values: compute it with torch"
             raise UsageError(f"{title}: .numpy() needs values that depend on the data", hint) from None
+        own = OPERATOR.search(str(error))
+        if own is not None:
+            what = f"{title}: the operator {own[1]} is compiled, not dispatched, so that it cannot be traced"
+            hint = (
+                "for attention use scaled_dot_product_attention, in transformers attn_implementation='sdpa'"
+            )
+            raise UsageError(what, hint) from None
         if isinstance(error, ImportError):
             hint = "install it where chipwise is installed"
+        elif _spreads(error):
+            hint = ALONE
         elif shapes:
             hint = f"with example arguments of {shapes}: do they have the shapes and types that it takes?"
         else:
             hint = "build the module from its configuration, not from files: it may be run without memory"
         raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
+
+
+ALONE = "give the module itself, before it is spread: chipwise plan --task train plans how devices share it"
+OPERATOR = re.compile(r"HigherOrderOperator (\w+)")
+"""An operator that takes functions (flex_attention, scan, cond) in what torch says of one."""
+
+
+def _spreads(error: BaseException) -> bool:
+    """Whether it comes from code that spreads a module over devices."""
+    frames = traceback.extract_tb(error.__traceback__)
+    home = os.path.dirname(torch.__file__)
+    return any(f.filename.startswith((f"{home}/distributed/", f"{home}/nn/parallel/")) for f in frames)
 
 
 def _cause(error: BaseException | None) -> ChipwiseError | None:

@@ -163,7 +163,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._keep(tensor, value.detach().clone())
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor of this shape and type without memory, on the device where all run."""
+        """A tensor of this shape and type without memory, on the device where all run. Raises `UsageError` for one that
+        has no places in memory of its own, as sparse ones."""
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            kind = "quantised" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
+            raise UsageError(f"a {kind} tensor cannot be traced", "use a dense one, e.g. tensor.to_dense()")
         made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
         return made.requires_grad_(tensor.requires_grad) if tensor.is_leaf else made
 
@@ -246,11 +250,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             given = self._named(func, args, kwargs)
         wrapped_args, wrapped_kwargs = tree_map_only(torch.Tensor, self._converted_once, (args, kwargs))
         try:
-            out = (
-                _grouped(*wrapped_args)
-                if _plain(func) == "_grouped_mm"
-                else func(*wrapped_args, **wrapped_kwargs)
-            )
+            out = RESULTS.get(_plain(func), func)(*wrapped_args, **wrapped_kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             if real is not None:
                 return tree_map_only(torch.Tensor, self._fresh, real)
@@ -291,7 +291,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return [t for n in names for t in tree_flatten(given.get(n))[0] if isinstance(t, torch.Tensor)]
 
     def _real(self, func: Any, args: Any, kwargs: Any, tensors: list[Any], values: list[Any]) -> Any:
-        """The same on values, where it is cheap and certain; None elsewhere."""
+        """The same on values, where it is cheap and certain; None elsewhere. One number drawn at random is its mean, so
+        that code which drops layers at random keeps those that it mostly keeps."""
+        if func is aten.rand.default and _size_of(args, {}) == 1.0:
+            with _disable_current_modes():
+                self.notes["a number drawn at random, as to drop layers, is taken to be its mean"] = None
+                return torch.full(args[0], 0.5)
         if torch.Tag.nondeterministic_seeded in func.tags or _plain(func) in NOT_COMPUTED:
             return None
         if any(v.numel() > (MOST_FLAGS if v.element_size() == 1 else MOST_VALUES) for v in values):
@@ -328,7 +333,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(tensor, FakeTensor):
             return tensor
         if id(tensor) not in self._converted:
-            made = self.fake.from_tensor(tensor) if tensor.device.type == "cpu" else self.like(tensor)
+            plain = tensor.device.type == "cpu" and tensor.layout == torch.strided
+            made = self.fake.from_tensor(tensor) if plain else self.like(tensor)
             self.hold(made, weight=tensor.numel() > 1)
             self._converted[id(tensor)] = (tensor, made)
         return self._converted[id(tensor)][1]
@@ -522,6 +528,27 @@ def _grouped(a: torch.Tensor, b: torch.Tensor, offsets: Any = None, *_: Any) -> 
     return a.new_empty((*lead, a.shape[-2], b.shape[-1]))
 
 
+def _ctc(
+    log_probs: torch.Tensor, targets: torch.Tensor, *_: Any, **__: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Results of the CTC loss at the longest targets, whose lengths torch's own rule would have to know: losses, and
+    forward scores of every label with blanks between (Graves et al. 2006)."""
+    steps, batch = log_probs.shape[0], log_probs.shape[1] if log_probs.ndim == 3 else 1
+    longest = targets.shape[-1] if targets.ndim == 2 else -(-targets.shape[0] // batch)
+    return log_probs.new_empty(batch), log_probs.new_empty((batch, steps, 2 * longest + 1))
+
+
+def _ctc_gradient(grad: torch.Tensor, log_probs: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+    """The gradient of the same."""
+    return torch.empty_like(log_probs)
+
+
+RESULTS: Mapping[str, Any] = {
+    "_grouped_mm": _grouped, "_ctc_loss": _ctc, "_ctc_loss_backward": _ctc_gradient,
+}  # fmt: skip
+"""What operators return whose rules in torch want values, or know one type alone."""
+
+
 def _elsewhere(device: Any) -> bool:
     if isinstance(device, (str, torch.device)):
         return str(device).partition(":")[0] in ("cuda", "mps", "xpu", "hpu", "npu", "tpu", "xla")
@@ -628,6 +655,7 @@ def _place(frame: FrameType | None = None) -> str:
         library = (
             line.filename.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in line.filename
         )
+        library = library or line.filename.endswith("typing_extensions.py")  # its decorators stand in between
         if not library and not line.filename.startswith(inside):
             return f"{shorten(line.filename, 80)}:{line.lineno}: "
     return ""

@@ -17,9 +17,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from chipwise.catalog.configs import INLINE, MAX_BYTES, parse_config
+from chipwise.catalog.configs import ADAPTER, INLINE, MAX_BYTES, cached_snapshot, parse_config
 from chipwise.catalog.files import is_file, read_text
-from chipwise.catalog.headers import StoredTensor, header_config, refuse_pickle, stored_tensors
+from chipwise.catalog.headers import (
+    ENDINGS,
+    StoredTensor,
+    UnknownFamilyError,
+    gguf_parts,
+    header_config,
+    refuse_unread,
+    stored_tensors,
+)
 from chipwise.catalog.networks import is_built_in
 from chipwise.catalog.snapshot import current, own_exists
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, shorten
@@ -27,13 +35,24 @@ from chipwise.units import format_bytes
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["Source", "by_class", "code_in", "is_code", "is_pipeline", "pipeline_of", "source_of", "trace"]
+__all__ = [
+    "Source",
+    "by_class",
+    "code_in",
+    "is_code",
+    "is_pipeline",
+    "own_source",
+    "pipeline_of",
+    "source_of",
+    "trace",
+]
 
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
 SHARD = re.compile(
     r"^(?P<stem>.*?)(?P<variant>\.(?:fp16|bf16|fp32|fp8|non_ema|ema))?(?:-\d+-of-\d+)?\.safetensors$"
 )
+PARTS = re.compile(r"-of-(\d{5})\.gguf$")
 MOST_SHARDS = 2000
 
 
@@ -112,6 +131,12 @@ def is_code(text: str) -> bool:
     return "\n" not in text and CODE.match(text) is not None
 
 
+def own_source(text: str) -> Source | None:
+    """The same where no built-in model has that name; a file of weights that is there comes before such a name."""
+    named = is_built_in(text) and not (text.endswith(ENDINGS) and own_exists(Path(text).expanduser()))
+    return None if named else source_of(text)
+
+
 def is_pipeline(model: str) -> bool:
     """Whether a text names a model that generates no tokens, or files which are one."""
     return is_built_in(model) or source_of(model) is not None
@@ -147,7 +172,7 @@ def _found(text: str) -> Source | None:
         return _configured(text, lambda: {"model": config}, "model") if _is_part(config) else None
     if "\n" in text or "\0" in text:
         return None
-    refuse_pickle(text)
+    refuse_unread(text)
     code = CODE.match(text)
     if code is not None:
         file = Path(code["file"]).expanduser()
@@ -157,10 +182,13 @@ def _found(text: str) -> Source | None:
     path = _path(text)
     if path is None:
         return None
+    path = cached_snapshot(path) or path
     if text.endswith(".safetensors") and own_exists(path):
-        if own_exists(path.with_name("config.json")) or _is_decoder(path):
+        if any(own_exists(path.with_name(n)) for n in ("config.json", ADAPTER)) or _is_decoder(path):
             return None
         return _still(text, lambda: _of_weights([path]))
+    if text.endswith(".gguf") and is_file(path) and not _is_decoder(path):
+        return _still(text, lambda: _of_weights(_all_parts(path)))
     if text.endswith(".safetensors.index.json"):
         return _still(text, lambda: _of_weights(_indexed(path)))
     if path.name == INDEX or is_file(path / INDEX):
@@ -173,7 +201,7 @@ def _found(text: str) -> Source | None:
         if not _is_part(config):
             return None
         return _configured(text, lambda: {name: config}, name, config_file.parent)
-    if _is_folder(path) and (found := _weights_in(path)):
+    if _is_folder(path) and not is_file(path / ADAPTER) and (found := _weights_in(path)):
         return _still(text, lambda: _of_weights(found))
     return None
 
@@ -384,6 +412,16 @@ def _indexed(file: Path) -> list[Path]:
     return [file.with_name(n) for n in names]
 
 
+def _all_parts(file: Path) -> list[Path]:
+    """The files of a GGUF model. Raises `UsageError` where some of several are missing."""
+    found = gguf_parts(file)
+    said = PARTS.search(file.name)
+    if said is not None and len(found) != int(said[1]):
+        what = f"{file}: {len(found)} of {int(said[1])} parts are here"
+        raise UsageError(what, "put them into one folder")
+    return found
+
+
 def _weights_in(folder: Path) -> list[Path]:
     """The safetensors files of a folder: of several variants of one model the plain one."""
     try:
@@ -402,9 +440,7 @@ def _is_decoder(path: Path) -> bool:
     """Whether tensors tell a language model's family, so that its name does."""
     try:
         header_config(path)
-    except UsageError as error:
-        if "do not tell the family" not in error.what:
-            raise
+    except UnknownFamilyError:
         return False
     return True
 

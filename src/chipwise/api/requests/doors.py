@@ -232,7 +232,7 @@ def _model(name: str, own: Own) -> str:
         traced = "files are not read here: the command line traces code and graphs on your own machine"
         raise UnknownNameError("model", name, (), traced)
     if is_built_in(name):
-        return name
+        return name.removesuffix(".gguf").removesuffix(".safetensors")  # never a file that lies here
     try:
         found = named_config(name)
     except UnknownNameError as error:

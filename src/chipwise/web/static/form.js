@@ -162,7 +162,10 @@
   const SIZES = [
     "embedding_length", "block_count", "attention.head_count", "attention.head_count_kv", "attention.key_length",
     "attention.sliding_window", "feed_forward_length", "context_length", "expert_count", "expert_used_count",
-    "expert_feed_forward_length", "expert_shared_feed_forward_length", "vocab_size",
+    "expert_feed_forward_length", "expert_shared_feed_forward_length", "vocab_size", "leading_dense_block_count",
+    "expert_shared_count", "attention.q_lora_rank", "attention.kv_lora_rank", "attention.value_length",
+    "attention.key_length_mla", "attention.value_length_mla", "rope.dimension_count", "nextn_predict_layers",
+    "interleave_moe_layer_step",
   ];
   const TEXT = 8, ARRAY = 9;
   const NUMBERS = {

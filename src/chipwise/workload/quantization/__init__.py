@@ -36,6 +36,11 @@ def read_precision(r: Reader, layers: Sequence[Layer]) -> tuple[Precision, tuple
         )
     r.skip("expert_dtype")
     config = r.table("quantization_config") or r.table("compression_config")
+    packed = r.table(
+        "quantization"
+    )  # mlx-lm writes this, and since 2025 the same under the usual key as well
+    if packed:
+        config = packed if config.get("quant_method") is None else config
     if not config:
         if not (r.has("torch_dtype") or r.has("dtype")):
             r.assume("torch_dtype not given: bfloat16")

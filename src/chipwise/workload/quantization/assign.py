@@ -24,7 +24,8 @@ def assign(
     """The precision of most layers, and the layers, those that differ with a precision of their own.
 
     A class has one format per layer: where only some of its matrices are named, most decide, and that is
-    recorded as an assumption. Router, embedding, head and norms stay in `base`: runtimes leave them alone.
+    recorded as an assumption. Router and norms stay in `base`, embedding and head where `q` does not say otherwise:
+    runtimes leave them alone.
     """
     ignored = Patterns(q.ignored, r.origin)
     rules = tuple(
@@ -41,7 +42,7 @@ def assign(
             memo[key] = _of_layer(index, layer, rules, ignored, default, r)
         chosen.append(memo[key])
     common = {cls: _most([c[cls] for c in chosen if cls in c], default) for cls in LARGE}
-    precision = _precision(common, base, q.kv)
+    precision = _precision(common, base, q)
     own: dict[tuple[Layer, tuple[tuple[TensorClass, Scheme | None], ...]], Layer] = {}
     out: list[Layer] = []
     for layer, mine in zip(layers, chosen, strict=True):
@@ -50,7 +51,7 @@ def assign(
             continue
         what = (layer, tuple(mine.items()))
         if what not in own:
-            own[what] = replace(layer, precision=_precision({**common, **mine}, base, q.kv))
+            own[what] = replace(layer, precision=_precision({**common, **mine}, base, q))
         out.append(own[what])
     return precision, tuple(out)
 
@@ -88,9 +89,11 @@ def _most(schemes: Sequence[Scheme | None], empty: Scheme | None) -> Scheme | No
     return Counter(schemes).most_common(1)[0][0] if schemes else empty
 
 
-def _precision(chosen: Chosen, base: Format, kv: str) -> Precision:
+def _precision(chosen: Chosen, base: Format, q: Quantisation) -> Precision:
     weights = {cls: s.weight for cls, s in chosen.items() if s}
     activations = {cls: s.activation for cls, s in chosen.items() if s and s.activation}
     names = dict.fromkeys(f.name for f in sorted(weights.values(), key=lambda f: f.mean_bits))
+    if q.tables is not None:
+        weights |= {"embedding": q.tables, "head": q.tables}
     precision = Precision("+".join(names) or base.name, base, weights, activations)
-    return precision.with_kv(get_format(kv).name) if kv else precision
+    return precision.with_kv(get_format(q.kv).name) if q.kv else precision

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from chipwise.errors import UsageError, shorten
-from chipwise.workload.formats import FORMATS
+from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.quantization.modelopt import read_modelopt
 from chipwise.workload.quantization.scheme import (
     Quantisation,
@@ -26,10 +28,12 @@ Config = Mapping[str, Any]
 
 def read_method(config: Config, origin: str) -> Quantisation:
     """The rules of a configuration. Raises `UsageError` for a method or a number type that is not read."""
-    method = str(config.get("quant_method") or ("modelopt" if config.get("quant_algo") else "")).lower()
+    own = "modelopt" if config.get("quant_algo") else "mlx-lm" if _is_mlx(config) else ""
+    method = str(config.get("quant_method") or own).lower()
     if method not in METHODS:
         what = f"{origin}: quant_method = {shorten(method)!r} is not read yet"
-        raise UsageError(what, f"one of {', '.join(METHODS)}")
+        hint = f"leave quantization_config out and give --precision; read are {', '.join(METHODS)}"
+        raise UsageError(what, hint)
     return METHODS[method](config, f"{origin}: quantization_config")
 
 
@@ -183,6 +187,111 @@ def _modelopt(config: Config, origin: str) -> Quantisation:
     return read_modelopt(config, origin)
 
 
+def _is_mlx(config: Config) -> bool:
+    """mlx-lm names no method: what it writes is a width and a group, and perhaps a mode."""
+    return "bits" in config and "group_size" in config
+
+
+def _mlx(config: Config, origin: str) -> Quantisation:
+    """mlx-lm (mlx_lm/utils.py, quantize_model), which packs the embedding and the head too: groups with a
+    16-bit scale and a 16-bit offset, or, as `mode` says, OCP's formats; a module has its own, or false, under its name.
+    """
+    everywhere = _mlx_format(config, origin)
+    rules: list[Rule] = []
+    ignored: list[str] = []
+    for name, own in config.items():
+        if own is False:
+            ignored.append(name)
+        elif isinstance(own, Mapping):
+            rules.append(Rule(Scheme(_mlx_format({**config, **own}, origin)), (name,)))
+    return Quantisation((*rules, Rule(Scheme(everywhere))), tuple(ignored), tables=everywhere)
+
+
+def _mlx_format(config: Config, origin: str) -> Format:
+    mode, bits, group = str(config.get("mode") or "affine"), config.get("bits"), config.get("group_size")
+    if mode in ("mxfp4", "mxfp8", "nvfp4"):
+        return FORMATS[mode]
+    if mode != "affine" or bits not in (2, 3, 4, 5, 6, 8):
+        what = f"{origin}: {shorten(str(bits), 40)} bits of mode {shorten(mode, 40)!r} are not read"
+        raise UsageError(what, "affine of 2, 3, 4, 5, 6 or 8, mxfp4, mxfp8 or nvfp4")
+    stored = integers(8 if bits == 8 else 4, group, origin, zero_point=False)
+    return replace(stored, bits=bits, scale_bits=32)
+
+
+def _auto_round(config: Config, origin: str) -> Quantisation:
+    """Intel AutoRound: integers in groups; `extra_config` has modules of their own, 16 bits for those left alone
+    (intel/auto-round, auto_round/export; transformers, AutoRoundConfig)."""
+    if str(config.get("data_type", "int")) not in ("int", "uint"):
+        what = f"{origin}: data_type = {shorten(str(config.get('data_type')), 40)!r} is not read"
+        raise UsageError(what, "int")
+    zero = not config.get("sym", True)
+    rules: list[Rule] = []
+    ignored: list[str] = []
+    for pattern, own in table_of(config, origin, "extra_config").items():
+        if own.get("bits", 4) in (16, 32):
+            ignored.append(pattern)
+            continue
+        bits, group = own.get("bits", config.get("bits")), own.get("group_size", config.get("group_size"))
+        rules.append(Rule(Scheme(integers(bits, group, origin, zero_point=zero)), (pattern,)))
+    stored = integers(config.get("bits"), config.get("group_size", 128), origin, zero_point=zero)
+    return Quantisation((*rules, Rule(Scheme(stored))), tuple(ignored))
+
+
+def _hqq(config: Config, origin: str) -> Quantisation:
+    """Half-quadratic quantisation: integers in groups with scales and offsets of 16 bits (transformers, HqqConfig)."""
+    inner = config.get("quant_config")
+    numbers = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
+    if not isinstance(numbers, Mapping):
+        raise UsageError(f"{origin}: no weight_quant_params", "as in HqqConfig(nbits=4, group_size=64)")
+    stored = integers(numbers.get("nbits"), numbers.get("group_size"), origin, zero_point=False)
+    return Quantisation(
+        (Rule(Scheme(replace(stored, scale_bits=32))),), patterns_of(config, origin, "skip_modules")
+    )
+
+
+def _torchao(config: Config, origin: str) -> Quantisation:
+    """torchao by the short names that transformers' TorchAoConfig takes; their groups are of 128."""
+    kind = config.get("quant_type")
+    if isinstance(kind, Mapping):  # since 0.10 an object {"default": {"_type": "Int4WeightOnlyConfig", ...}}
+        first: Any = next(iter(kind.values()), None)
+        kind = first.get("_type") if isinstance(first, Mapping) else None
+    name = re.sub(r"[^a-z0-9]", "", str(kind).lower()).removesuffix("config")
+    if name not in TORCHAO:
+        what = f"{origin}: quant_type = {shorten(str(kind), 60)!r} is not read"
+        raise UsageError(what, f"one of {', '.join(TORCHAO)}")
+    weight, activation = TORCHAO[name]
+    scheme = Scheme(FORMATS[weight], FORMATS[activation] if activation else None)
+    return Quantisation((Rule(scheme),), patterns_of(config, origin, "modules_to_not_convert"))
+
+
+TORCHAO: Mapping[str, tuple[str, str]] = {
+    "int4weightonly": ("int4", ""), "int8weightonly": ("int8", ""), "int8dynamicactivationint8weight": ("int8", "int8"),
+    "int8dynamicactivationint4weight": ("int4", "int8"), "float8weightonly": ("fp8_row", ""),
+    "float8dynamicactivationfloat8weight": ("fp8_row", "fp8_row"),
+}  # fmt: skip
+"""Schemes of torchao by name: formats of weights, and of activations where they are narrowed."""
+
+
+def _int8(config: Config, origin: str) -> Quantisation:
+    """EETQ: int8 per output row, multiplied in 16 bit (transformers, EetqConfig)."""
+    return Quantisation(
+        (Rule(Scheme(FORMATS["int8"])),), patterns_of(config, origin, "modules_to_not_convert")
+    )
+
+
+def _quanto(config: Config, origin: str) -> Quantisation:
+    """optimum-quanto: weights in 8-bit floats or integers, or 4-bit integers in groups of 128 (QuantoConfig)."""
+    known = {"int8": "int8", "float8": "fp8_row", "int4": "int4"}
+    kind = str(config.get("weights"))
+    if kind not in known:
+        raise UsageError(
+            f"{origin}: weights = {shorten(kind, 40)!r} is not read", f"one of {', '.join(known)}"
+        )
+    return Quantisation(
+        (Rule(Scheme(FORMATS[known[kind]])),), patterns_of(config, origin, "modules_to_not_convert")
+    )
+
+
 METHODS: dict[str, Callable[[Config, str], Quantisation]] = {
     "fp8": _fp8,
     "fbgemm_fp8": _fbgemm,
@@ -194,4 +303,11 @@ METHODS: dict[str, Callable[[Config, str], Quantisation]] = {
     "modelopt": _modelopt,
     "modelopt_fp4": _modelopt,
     "quark": _quark,
+    "mlx-lm": _mlx,
+    "auto-round": _auto_round,
+    "intel/auto-round": _auto_round,
+    "hqq": _hqq,
+    "torchao": _torchao,
+    "eetq": _int8,
+    "quanto": _quanto,
 }

@@ -42,11 +42,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Quantisation:
-    """The first rule that names a module holds, unless `ignored` names it. `kv`: a cache format, or ""."""
+    """The first rule that names a module holds, unless `ignored` names it. `kv`: a cache format, or "". `tables`: the
+    format of embedding and head where a method packs them too."""
 
     rules: tuple[Rule, ...]
     ignored: tuple[str, ...] = ()
     kv: str = ""
+    tables: Format | None = None
 
 
 def patterns_of(config: Mapping[str, Any], origin: str, *keys: str) -> tuple[str, ...]:
