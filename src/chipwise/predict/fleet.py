@@ -20,9 +20,9 @@ def replicas_for(
 ) -> NDArray[np.int64]:
     """ceil(rate / (most_used x largest)) + spare: `spare` of them may fail or be updated and the rest carries
     the rate (N + spare). 0 where nothing is sustained."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.ceil(np.asarray(rate_per_s) / (most_used * np.asarray(largest_per_s)) * (1.0 - 1e-9))
-    carried = np.asarray(largest_per_s) > 0
+    each = most_used * np.asarray(largest_per_s)
+    carried = each > 0
+    needed = np.ceil(np.asarray(rate_per_s) / np.where(carried, each, 1.0) * (1.0 - 1e-9))
     return np.where(carried, np.maximum(np.where(carried, needed, 1.0), 1.0) + spare, 0).astype(np.int64)
 
 

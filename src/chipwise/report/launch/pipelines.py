@@ -45,7 +45,7 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     if any(degree > 1 for _, degree in spec.spread) and spec.model not in tool.shares:
         raise UsageError(
             f"{tool.name} cannot share a request of {spec.model} among devices",
-            f"--max-chips 1 plans whole requests on each; it shares those of {', '.join(tool.shares)}",
+            f"estimate --chip NAME plans a whole request on one; it shares those of {', '.join(tool.shares)}",
         )
     if spec.cached:
         raise UsageError(
