@@ -425,9 +425,9 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
             "bandwidths": lambda c: c.memory.bytes_per_s,
         }
         for what, get in peaks.items():
-            ends = get(work.chip(a.chip)), get(work.chip(b.chip))
-            if all(ends):
-                because += f" {what[0].upper()}{what[1:]}: {work.figure(what, ends[0] / ends[1], 'x')}."
+            ours, theirs = get(work.chip(a.chip)), get(work.chip(b.chip))
+            if ours and theirs:
+                because += f" {what[0].upper()}{what[1:]}: {work.figure(what, ours / theirs, 'x')}."
     return _Verdict(verdict, because, "")
 
 
