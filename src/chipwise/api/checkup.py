@@ -50,6 +50,7 @@ def doctor() -> tuple[Check, ...]:
         _count("offers", lambda: len(load_offers())),
         _count("models", lambda: len(models())),
         _count("parameters", lambda: len(shipped_parameters().table)),
+        _own(),
     ]
     for extra, (module, need) in EXTRAS.items():
         there = find_spec(module) is not None
@@ -105,6 +106,20 @@ def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
         # what cards do not hold can lie with the host
         meant["host_memory"] = f"{found.host.memory / 1e9:.1f}GB"
     return meant
+
+
+def _own() -> Check:
+    """What the user measured."""
+    from chipwise.evidence.store import Store
+
+    store = Store()
+    try:
+        runs, machines = len(store.items()), len(store.probes())
+    except ChipwiseError as error:
+        return Check("your evidence", False, str(error))
+    return Check(
+        "your evidence", True, f"{runs} runs and {machines} machines that were measured: {store.path}"
+    )
 
 
 def _count(name: str, load: Callable[[], int]) -> Check:
