@@ -26,6 +26,7 @@ __all__ = [
     "Anchors",
     "Correction",
     "Corrections",
+    "Likeness",
     "Run",
     "correction",
     "corrections",

@@ -253,14 +253,13 @@ def judge(
     basis: Basis | None = None,
     least: float = 0.0,
     most: float = float("inf"),
-    slope: float = 1.0,
-    left: float = 1.0,
+    power: float = 1.0,
 ) -> Estimate:
     """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction: `evidence.tiers` says how
-    near anything measured was, `slope` how a rate under limits falls with passes (`search.targets.slopes`), `left` what
-    own runs that corrected it leave of its interval (`anchors.Corrections`). No end of the interval is beyond what
-    physics leaves, `least` to `most`."""
-    factors = tier_factors(figure, nearness).to(float(reach(slope)) * left)
+    near anything measured was, `power` how many times as wide as that of its tier the interval is, as logarithms: the
+    `reach` of a rate under limits, times what own runs that corrected it leave (`anchors.Corrections`). No end of the
+    interval is beyond what physics leaves, `least` to `most`."""
+    factors = tier_factors(figure, nearness).to(power)
     said: Basis = basis or (
         "measured" if nearness == "own" else "calibrated" if nearness == "chip" else "modelled"
     )

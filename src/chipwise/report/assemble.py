@@ -13,7 +13,7 @@ from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import MARKETPLACES, PRICE_NOISE
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
 from chipwise.evidence.anchors import Correction
-from chipwise.evidence.judge import Estimate, Nearness, chance, judge
+from chipwise.evidence.judge import Estimate, Nearness, chance, judge, reach
 from chipwise.evidence.tiers import judged_as
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
@@ -232,7 +232,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         # shorter passes leave room for larger batches within the targets
         most = min(per_s * max(faster, 1.0) ** slope, one(bounds.peak_per_s))
         name = "tokens_per_s" + (of.level or pools)
-        return judge(name, per_s, near, basis=basis, most=most, slope=slope, left=by.further)
+        return judge(name, per_s, near, basis=basis, most=most, power=float(reach(slope)) * by.further)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
@@ -240,7 +240,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     if workload.output_tokens > 1.0:
         least = one(bounds.tpot_s)
         tpot = judge(
-            "tpot_s" + pools, one(prediction.tpot_s), near, basis=basis, least=least, left=by.further
+            "tpot_s" + pools, one(prediction.tpot_s), near, basis=basis, least=least, power=by.further
         )
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
@@ -258,7 +258,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
     least = one(bounds.ttft_s)
-    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, basis=basis, least=least, left=by.first)
+    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, basis=basis, least=least, power=by.first)
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)

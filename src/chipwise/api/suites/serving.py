@@ -215,7 +215,7 @@ def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
             near,
             basis=by.basis(),
             least=found.least[figure],
-            left=left,
+            power=left,
         ).scaled(1e3)
         yield Predicted(run.id, metric, e.mid, e.low, e.high, e.basis, "", command)
 
