@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,13 @@ from hypothesis import strategies as st
 
 import chipwise
 from chipwise.api.own import question_of_item
-from chipwise.evidence.anchors import kriged
+from chipwise.api.suites.serving import SERVING, UNSEEN
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.evidence.anchors import FIRST, Anchors, corrections, kriged
+from chipwise.evidence.anchors import Run as Owned
 from chipwise.evidence.item import Item, own_item
+from chipwise.evidence.judge import tier_factors
+from chipwise.evidence.residuals import Residuals
 from chipwise.evidence.store import Store
 from chipwise.report.records import PlanRecord
 from chipwise.units import format_seconds
@@ -215,7 +221,8 @@ def sim2real(truth: Path) -> list[Item]:
 
 
 def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> None:
-    """Every row is left out in turn; the others of its model are in the store."""
+    """Every row is left out in turn; the others of its model are in the store. Times per token were 7 % off, which is
+    how far runs of these tables repeat themselves: they get no worse."""
     rows = sim2real(truth)
     off: list[tuple[float, float, float, float]] = []
     for row in rows:
@@ -232,6 +239,95 @@ def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> 
         off.append((*np.abs(np.array(pairs) - 1.0).T.reshape(-1),))  # type: ignore[arg-type]
     plain_tpot, own_tpot, plain_ttft, own_ttft = np.array(off).T
     assert len(off) >= 15
-    assert np.median(own_tpot) < 0.7 * np.median(plain_tpot)
+    assert np.median(own_tpot) < 0.9 * np.median(plain_tpot)
     assert np.mean(own_ttft) < 0.6 * np.mean(plain_ttft)
-    assert np.median(own_ttft) < 0.9 * np.median(plain_ttft)
+    assert np.median(own_ttft) < 0.6 * np.median(plain_ttft)
+
+
+def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
+    """On cells that the fit never saw one row is the user's own, others are asked: in its layout, at up to twice or
+    half its load and lengths, they are a third less far off; further away nothing gets worse. Corrected intervals are
+    narrower and hold 80 % whatever number of rows corrected them."""
+    trial = SERVING.trial
+    assert trial is not None
+    table = trial.read([str(truth / trial.file)], shipped_parameters())
+    found = trial.unseen(table, shipped_parameters(), "cell")
+    plain = {(f, int(p)): x for f, lines in figures_of(found.where(tier=UNSEEN)) for p, x in logs(lines)}
+    errors: dict[tuple[str, bool], list[tuple[float, float]]] = {}
+    rng = np.random.default_rng(0)
+    runs = [r.run for r in table.runs]
+    by_deployment: dict[Any, list[int]] = {}
+    for i, row in enumerate(table.runs):
+        if not row.apart:
+            by_deployment.setdefault(row.run.deployment, []).append(i)
+    inside: dict[int, list[bool]] = {1: [], 6: []}
+    for members in by_deployment.values():
+        for many in (1, 1, 1, 1, 1, 6):
+            if len(members) <= many:
+                continue
+            mixed = rng.permutation(members)
+            own, rest = mixed[:many], mixed[many:]
+            measured = {
+                f: np.array([np.exp(plain[f, i]) for i in own]) for f in ("tpot_s", "ttft_s")
+            }  # over predicted
+            ones = np.ones(many)
+            anchors = Anchors([runs[i] for i in own], ones, ones, measured["tpot_s"], measured["ttft_s"])
+            ends = {f: tier_factors(f, "chip") for f in measured}
+            spread = tuple(np.full(len(rest), ends[f].deviation) for f in ("tpot_s", "ttft_s"))
+            by = corrections([runs[i] for i in rest], anchors, spread)  # type: ignore[arg-type]
+            for row, i in enumerate(rest):
+                moved = {"tpot_s": by.passes[row], "ttft_s": by.passes[row] * by.first[row]}
+                left = {"tpot_s": by.left[row], "ttft_s": by.first_left[row]}
+                for f in measured:
+                    after = plain[f, i] - np.log(moved[f])
+                    low, high = (left[f] * np.log(end) for end in (ends[f].low, ends[f].high))
+                    inside[many].append(bool(low <= after <= high))
+                    if many == 1:
+                        near = runs[i].layout == runs[own[0]].layout and all(
+                            0.49 < a / b < 2.01 for a, b in zip(runs[i].load, runs[own[0]].load, strict=True)
+                        )
+                        errors.setdefault((f, near), []).append((abs(plain[f, i]), abs(after)))
+    for (figure, near), pairs in errors.items():
+        before, after = np.array(pairs).T
+        assert len(pairs) > 60
+        assert after.mean() < (0.7 if near else 1.0) * before.mean(), (figure, near)
+        assert np.median(after) < (0.7 if near else 1.02) * np.median(before), (figure, near)
+    for many, held in inside.items():
+        assert 0.76 < np.mean(held) < 0.87, many
+
+
+def figures_of(lines: Residuals) -> Iterator[tuple[str, Residuals]]:
+    """Lines of either time."""
+    for metric, figure in (("tpot_ms", "tpot_s"), ("ttft_ms", "ttft_s")):
+        yield figure, lines.where(metric=metric)
+
+
+def logs(lines: Residuals) -> Iterator[tuple[int, float]]:
+    """Row and log(measured / predicted)."""
+    yield from zip(lines.place.tolist(), lines.log.tolist(), strict=True)
+
+
+def test_runs_that_are_far_off_widen_what_is_near() -> None:
+    """Ten times what was predicted is not one factor: an interval that usual scatter would give is too narrow."""
+    run = Owned("a", "d", (1.0, 1.0, 1.0, 1.0), (32.0, 1024.0, 256.0))
+    near = replace(run, id="b", load=(64.0, 1024.0, 256.0))
+    usual = (np.array([0.16]), np.array([0.34]))
+
+    def left(times: float) -> tuple[float, float]:
+        one = np.ones(1)
+        by = corrections([near], Anchors([run], one, one, one * times, one * times), usual)
+        return float(by.left[0]), float(by.first_left[0])
+
+    for usually, oddly in zip(left(1.1), left(10.0), strict=True):
+        assert usually < 1.0 < oddly
+
+
+def test_a_run_with_first_tokens_alone_corrects_them_alone() -> None:
+    run = Owned("a", "d", (1.0,), (32.0, 1024.0, 256.0))
+    one, none, usual = np.ones(1), np.full(1, np.nan), (np.array([0.16]), np.array([0.34]))
+    by = corrections([replace(run, id="b")], Anchors([run], one, one, none, one * 2.0), usual)
+    assert by.passes[0] == 1.0
+    assert by.first[0] == pytest.approx(2.0 ** (1 / (1 + FIRST.noise)))
+    assert (by.left[0], by.first_left[0] < 1.0) == (1.0, True)
+    further = corrections([replace(run, id="b")], Anchors([run], one, one, one * 2.0, none), usual)
+    assert further.passes[0] > further.passes[0] * further.first[0] > 1.0, "shared in part"

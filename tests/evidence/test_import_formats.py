@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chipwise.evidence.importers import FORMATS, Given, Imported, read_file, read_paths
-from chipwise.evidence.item import Item
+from chipwise.evidence.item import Item, from_json, to_json
 from chipwise.evidence.store import Store
 from command_line import Run
 
@@ -258,6 +262,43 @@ def test_a_wrong_format_says_what_was_seen_and_what_there_is(tmp_path: Path, con
     (why,) = read(tmp_path, "x.json", content).skipped
     assert seen in why
     assert all(name in why for name in FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (re.sub(r"(global batch size: *)", r"\g<1>" + "9" * 400, MEGATRON), "no run reaches that"),
+        (json.dumps(bench(n_gen=128, avg_ts=1e308)), "no run reaches that"),
+        (MARKDOWN.partition("\n| qwen")[0] + "\n| qwen", "no result in it, or cut short"),
+    ],
+)  # fmt: skip
+def test_figures_that_no_machine_has_and_tables_without_rows(content: str, says: str, tmp_path: Path) -> None:
+    found = read(tmp_path, "x.log", content)
+    assert found.items == ()
+    (why,) = found.skipped
+    assert says in why
+
+
+FORMS = (
+    MARKDOWN, CSV, MEGATRON, NEMO, TORCHTUNE, MAXTEXT, MLPERF, *map(json.dumps, (bench(n_gen=128), GENAI, STATE)),
+)  # fmt: skip
+ODD = ("-1", "1e308", "NaN", "Infinity", "null", '"x"', "[]", "{}", "1e-300", "9" * 400, "1.2.3", "\0", "")
+
+
+@given(st.sampled_from(FORMS), st.data())
+def test_files_that_were_cut_or_altered_say_why_in_a_line(content: str, data: st.DataObject) -> None:
+    """Half a file, figures that are none: an item that can be kept, or one line for each that cannot."""
+    for _ in range(data.draw(st.integers(1, 3))):
+        at, value = data.draw(st.integers(0, len(content))), data.draw(st.sampled_from(ODD))
+        number = re.compile(r"-?\d[\d.]*").search(content, at)
+        content = (
+            content[:at] if number is None else content[: number.start()] + value + content[number.end() :]
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        found = read(Path(folder), "x.log", content, Given("h100-sxm5-80gb", 8))
+    assert found.items or found.skipped
+    assert all(from_json(to_json(item)) == item for item in found.items)
+    assert all("\n" not in why and len(why) < 600 for why in found.skipped)
 
 
 def test_in_a_folder_other_texts_are_passed_over(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.evidence.judge import APART, Estimate, Factors, Nearness, judge, tier_factors
+from chipwise.evidence.judge import APART, Estimate, Factors, Nearness, judge, reach, tier_factors
 
 FIGURES = ("tpot_s", "ttft_s", "tokens_per_s")
 positive = st.floats(1e-9, 1e9)
@@ -94,7 +94,7 @@ def test_a_tier_that_was_not_measured_is_no_wider_than_the_next_that_was() -> No
 
 @given(st.sampled_from(FIGURES), positive, st.floats(1.0, 30.0))
 def test_steeper_is_less_sure(figure: str, mid: float, slope: float) -> None:
-    flat, steep = judge(figure, mid), judge(figure, mid, slope=slope)
+    flat, steep = judge(figure, mid), judge(figure, mid, power=float(reach(slope)))
     assert steep.low <= flat.low * (1 + 1e-12)
     assert steep.high >= flat.high * (1 - 1e-12)
     assert steep.provisional == flat.provisional

@@ -87,8 +87,11 @@ def test_an_item_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
 def test_a_file_that_is_no_store_or_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "evidence.sqlite3"
     file.write_text("no database, but long enough to be looked at as one by the library")
-    with pytest.raises(UsageError, match="cannot be used as a store"):
-        Store(tmp_path).add([item(0)])
+    for use in (lambda: Store(tmp_path).add([item(0)]), Store(tmp_path).items, Store(tmp_path).ready):
+        with pytest.raises(UsageError, match="damaged: file is not a database") as refused:
+            use()
+        assert f"mv {file} {file}.damaged" in refused.value.hint
+        assert "--evidence none" in refused.value.hint
     assert file.read_text().startswith("no database")
     file.unlink()
     with sqlite3.connect(file) as base:
@@ -144,6 +147,31 @@ def test_the_data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert data_dir() == tmp_path / "chipwise"
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
     assert data_dir() == Path.home() / ".local" / "share" / "chipwise"
+
+
+def test_a_store_that_was_cut_short_says_what_to_do(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", str(tmp_path))
+    Store().add([item(0)])
+    assert "1 runs and 0 machines" in run("doctor").out
+    with Store().path.open("r+b") as file:
+        file.truncate(6000)
+    said = " ".join(run("evidence", "list", "--own").refused(2).split())
+    assert "damaged: database disk image is malformed" in said
+    assert "import again" in said
+    ran = run("doctor")
+    assert ran.code == 1
+    assert "damaged" in ran.out
+    assert run("estimate", "Qwen3-0.6B", "--chip", "h100", "--evidence", "none").code == 0
+
+
+def test_a_store_that_can_be_written_is_ready(tmp_path: Path) -> None:
+    Store(tmp_path).ready()
+    assert Store(tmp_path).items() == ()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        Store(tmp_path / "file" / "sub").ready()
 
 
 def test_an_older_store_gets_what_it_lacks(tmp_path: Path) -> None:

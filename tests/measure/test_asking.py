@@ -84,6 +84,24 @@ def test_have_auto_is_the_machine_found(bare: Path, run: Run, tmp_path: Path) ->
     assert chipwise.train(MODEL, tokens="1B", have="auto", task="finetune").plans
 
 
+@posix
+def test_auto_names_the_chips_of_verbs_that_take_no_machine(bare: Path, run: Run) -> None:
+    """fit counts them, estimate and explain take the kind."""
+    tool(bare, "nvidia-smi", f"print({GPUS!r})")
+    fits = run("fit", MODEL, "--chips", "auto", "--format", "json")
+    assert "--chips auto: 2xh100-sxm5-80gb" in fits.err
+    assert [(f["chip"], f["chips"]) for f in fits.json["fits"]] == [("h100-sxm5-80gb", 2)]
+    one = run("estimate", MODEL, "--chip", "auto", "--format", "json")
+    assert "--chip auto: h100-sxm5-80gb" in one.err
+    assert one.json["plans"][0]["chip"] == "h100-sxm5-80gb"
+    assert chipwise.estimate(MODEL, chip="auto").plans[0].chip == "h100-sxm5-80gb"
+    tool(bare, "nvidia-smi", "print('GPU 0: NVIDIA A100-SXM-64GB (UUID: GPU-0)')")
+    near = run("estimate", MODEL, "--chip", "auto").refused(2)
+    assert "A100-SXM-64GB" in near
+    assert "--chip a100" in near
+    assert "--chip 1x" not in near
+
+
 def test_have_auto_without_devices_says_what_to_write(bare: Path, run: Run) -> None:
     done = run("plan", MODEL, "--have", "auto")
     assert done.code == 2

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.errors import UsageError
 from chipwise.evidence.store import Store
 from command_line import Run
 
@@ -99,6 +100,23 @@ def test_a_closed_load(url: str, run: Run) -> None:
     answer = run("estimate", MODEL, "--chip", "h100", "--runtime", "vllm", *load, "--format", "json").json
     assert answer["plans"][0]["tpot_s"]["basis"] == "measured"
     assert item.id in answer["plans"][0]["note"]
+
+
+def test_a_run_that_cannot_be_kept_is_shown(url: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("--model", "m", "--in", "5", "--out", "2", "--concurrency", "2", "--requests", "4")
+
+    def full(*_: object) -> None:
+        raise UsageError("the store: cannot be used", "the disk is full")
+
+    with monkeypatch.context() as during:
+        during.setattr(Store, "add", full)
+        ran = run("measure", "serve", url, *asked)
+    assert ran.code == 0
+    assert "not kept: the store: cannot be used (the disk is full)" in " ".join(ran.out.split())
+    assert "requests/s" in ran.out
+    monkeypatch.setattr(Store, "ready", full)  # known before: nothing is asked of the server
+    monkeypatch.setattr(Stub, "refuse", True)
+    assert "the disk is full" in run("measure", "serve", url, *asked).refused(2)
 
 
 def test_arrivals_at_random(url: str, run: Run) -> None:

@@ -147,6 +147,24 @@ def test_what_is_kept_while_a_probe_runs_is_not_fitted(store: Store, monkeypatch
     assert kept_machine()[1].finished
 
 
+def test_times_that_cannot_be_kept_are_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise UsageError("the store: cannot be used", "the disk is full")
+
+    monkeypatch.setattr(measuring, "probe", lambda *_, so_far: Probe(machine(), ()))
+    monkeypatch.setattr(measuring, "backend", lambda *_: SimpleNamespace(kind="cpu", threads=1))
+    with monkeypatch.context() as during:
+        during.setattr(Store, "keep_probe", full)
+        report = measuring.measure_probe("torch")
+    assert (report.kept, report.store) == ("", "")
+    assert "not kept: the store: cannot be used (the disk is full)" in report.notes
+    assert report.rates
+    monkeypatch.setattr(measuring, "probe", lambda *_, so_far: pytest.fail("timed for nothing"))
+    monkeypatch.setattr(Store, "ready", full)
+    with pytest.raises(UsageError, match="cannot be used"):
+        measuring.measure_probe("torch")
+
+
 def test_what_cannot_be_asked(store: Store, run: Run) -> None:
     with pytest.raises(UsageError, match="no machine was measured yet"):
         measured_chip("measured")

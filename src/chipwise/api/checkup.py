@@ -17,10 +17,10 @@ from chipwise.catalog.offer import load_offers
 from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.catalog.system import load_systems
-from chipwise.errors import ChipwiseError
+from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.machine import DeviceReport
 
-__all__ = ["Check", "devices", "doctor", "with_own_chips"]
+__all__ = ["Check", "asks_for_own_chips", "devices", "doctor", "with_own_chips"]
 
 EXTRAS = {
     "parquet": ("pyarrow", ".parquet rows only"),
@@ -50,6 +50,7 @@ def doctor() -> tuple[Check, ...]:
         _count("offers", lambda: len(load_offers())),
         _count("models", lambda: len(models())),
         _count("parameters", lambda: len(shipped_parameters().table)),
+        _own(),
     ]
     for extra, (module, need) in EXTRAS.items():
         there = find_spec(module) is not None
@@ -66,17 +67,34 @@ def devices(path: str | None = None) -> DeviceReport:
     return DeviceReport(**{f.name: getattr(found, f.name) for f in fields(found)})
 
 
+def asks_for_own_chips(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Which of the options that name chips are `auto`."""
+    said = ((name, given.get(name)) for name in ("have", "chips", "chip"))
+    return tuple(name for name, value in said if isinstance(value, str) and value.strip().lower() == AUTO)
+
+
 def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given for a question, by name, with the chips of this machine where `have` is `auto`. For doors that are
-    used on the user's own machine. Raises `UsageError` where it has none that the catalogue knows, or it is not clear
-    which."""
-    have = given.get("have")
-    if not isinstance(have, str) or have.strip().lower() != AUTO:
+    """What was given for a question, by name, with the chips of this machine where `have`, `chips` or `chip` is `auto`.
+    For doors that are used on the user's own machine. Raises `UsageError` where it has none that the catalogue knows,
+    or it is not clear which."""
+    names = asks_for_own_chips(given)
+    if not names:
         return dict(given)
     from chipwise.measure.machine import owned
 
-    found = devices()
-    meant = {**given, "have": owned(found)}
+    found, field = devices(), names[0]
+    try:
+        own = owned(found)
+    except UsageError as error:
+        # where options name a chip without its count the next step does too
+        chips = tuple(text.partition("x")[2] if field == "chip" else text for text in error.instead)
+        said = f"name it, e.g. --{field} {chips[0]}" if chips else error.hint.replace("--have", f"--{field}")
+        raise UsageError(error.what, said, field=field, instead=chips) from None
+    kinds = [text.partition("x")[2] for text in own.split(",")]
+    if "chip" in names and len(kinds) > 1:
+        what = f"this machine has several kinds of chips: {', '.join(kinds)}"
+        raise UsageError(what, f"name one, e.g. --chip {kinds[0]}", field="chip", instead=tuple(kinds))
+    meant = {**given, **{name: kinds[0] if name == "chip" else own for name in names}}
     hosts = [get_chip(m.chip).host for m in found.machines if m.chip]
     apart = all(host is not None and host.name.startswith("PCIe") for host in hosts)
     if (
@@ -88,6 +106,20 @@ def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
         # what cards do not hold can lie with the host
         meant["host_memory"] = f"{found.host.memory / 1e9:.1f}GB"
     return meant
+
+
+def _own() -> Check:
+    """What the user measured."""
+    from chipwise.evidence.store import Store
+
+    store = Store()
+    try:
+        runs, machines = len(store.items()), len(store.probes())
+    except ChipwiseError as error:
+        return Check("your evidence", False, str(error))
+    return Check(
+        "your evidence", True, f"{runs} runs and {machines} machines that were measured: {store.path}"
+    )
 
 
 def _count(name: str, load: Callable[[], int]) -> Check:

@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from chipwise.api.corrected import MOSTLY, OwnRuns, corrected, noted
+from chipwise.api.corrected import OwnRuns, corrected, noted
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
@@ -20,7 +20,7 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
-from chipwise.evidence.anchors import Corrections, Run
+from chipwise.evidence.anchors import Correction, Corrections, Run
 from chipwise.evidence.judge import Nearness, tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
 from chipwise.parallel.layout import Layout
@@ -36,7 +36,7 @@ from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.search.targets import DOUBT, Caution, tails_at
-from chipwise.units import Array
+from chipwise.units import Array, Real
 from chipwise.workload.workload import Workload
 
 __all__ = ["Context"]
@@ -106,19 +106,18 @@ class Context:
 
         by = None
         if self.measured is not None:
-            by = self.measured.on([self.run_of(d) for d in deployments])
-            near = ["like" if w >= MOSTLY else tier for w, tier in zip(by.weight, near, strict=True)]
+            by = self.measured.on([self.run_of(d) for d in deployments], _spread(near, [pools] * len(near)))
+        further, first = (1.0, 1.0) if by is None else (by.left, by.first_left)
 
-        def most(slower: Iterable[float]) -> Array:
-            return np.asarray(np.minimum(np.maximum(list(slower), 1.0) ** power, DOUBT))
+        def most(slower: Iterable[float], left: Real) -> Array:
+            return np.asarray(np.minimum(np.maximum(list(slower), 1.0) ** (power * left), DOUBT))
 
-        def high(name: str) -> Array:
-            return most(tier_factors(name + pools, tier).high for tier in near)
+        def high(name: str, left: Real) -> Array:
+            return most((tier_factors(name + pools, tier).high for tier in near), left)
 
         done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools}"
-        found = Caution(
-            high("ttft_s"), high("tpot_s"), most(1.0 / tier_factors(done, tier).low for tier in near)
-        )
+        whole = most((1.0 / tier_factors(done, tier).low for tier in near), further)
+        found = Caution(high("ttft_s", first), high("tpot_s", further), whole)
         if by is None:
             return found
         return Caution(found.first * by.passes * by.first, found.further * by.passes, found.whole * by.passes)
@@ -173,13 +172,11 @@ class Context:
         quantiles = dict(self.tails(loads, found) if quantiles is None else quantiles)
         use = use_of(self.found.graph, group, loads.engines, found)
         near = [self._near(group.deployments[int(i)]) for i in group.which]
-        by = self._corrections(group, found, fleets)
+        by = self._corrections(group, found, fleets, near)
         if by is not None:
             found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)
             for name, (first, further) in quantiles.items():
                 quantiles[name] = first * (by.passes * by.first)[:, None], further * by.passes[:, None]
-            for row, weight in enumerate(by.weight):
-                near[row] = "own" if by.same[row] else "like" if weight >= MOSTLY else near[row]
         records, w = [], self.workload
         for row, fleet in enumerate(fleets):
 
@@ -203,23 +200,36 @@ class Context:
                 None if powered is None else (powered, use.take(row)),
             )
             record = plan_record(
-                Deployed(d, layout, fleet, precision, w, near[row], level),
+                Deployed(
+                    d,
+                    layout,
+                    fleet,
+                    precision,
+                    w,
+                    near[row],
+                    level,
+                    Correction() if by is None else by.of(row),
+                ),
                 does,
                 self.price(d.chip.id, chips, together),
             )
             records.append(record if by is None else noted(record, by, row))
         return records
 
-    def _corrections(self, group: Group, found: Prediction, fleets: Sequence[Fleet]) -> Corrections | None:
+    def _corrections(
+        self, group: Group, found: Prediction, fleets: Sequence[Fleet], near: Sequence[Nearness]
+    ) -> Corrections | None:
         """What the user's runs say of candidates, None where they say nothing of any."""
         if self.measured is None:
             return None
-        runs = []
+        runs, pools = [], []
         for row, fleet in enumerate(fleets):
+            runtime = group.deployments[int(group.which[row])].runtime.id
+            pools.append(judged_as(runtime, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed))
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
             each = float(found.concurrency[row, 0]) / fleet.carrying
             runs.append(self.run_of(group.deployments[int(group.which[row])], layout, each))
-        by = self.measured.on(runs)
+        by = self.measured.on(runs, _spread(near, pools))
         return by if by.used.any() else None
 
     def tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
@@ -267,6 +277,15 @@ class Context:
             if dated:
                 notes.append(f"prices of {span(dated[0], dated[-1])}")
         return tuple(notes)
+
+
+def _spread(near: Sequence[Nearness], pools: Sequence[str]) -> tuple[Array, Array]:
+    """Standard deviations of the logarithms of time per token and to the first token, by tier and kind of figure."""
+
+    def of(name: str) -> Array:
+        return np.array([tier_factors(name + p, n).deviation for n, p in zip(near, pools, strict=True)])
+
+    return of("tpot_s"), of("ttft_s")
 
 
 def _known(times: Array, row: int) -> float | None:

@@ -11,12 +11,10 @@ from chipwise.cost.cost import Cost
 from chipwise.evidence.anchors import Anchors, Corrections, Run, corrections
 from chipwise.predict.service import Prediction
 from chipwise.report.records import PlanRecord
-from chipwise.units import format_seconds
+from chipwise.units import Array, format_seconds
 
-__all__ = ["MOSTLY", "OwnRuns", "corrected", "noted"]
+__all__ = ["OwnRuns", "corrected", "noted"]
 
-MOSTLY = 0.5
-"""Of the residuals of a deployment, which a prediction must have taken to be judged as one that was measured nearby."""
 NAMED = 3
 """Runs that an answer names."""
 
@@ -27,9 +25,9 @@ class OwnRuns:
 
     anchors: Anchors
 
-    def on(self, runs: Sequence[Run]) -> Corrections:
-        """What they say of deployments."""
-        return corrections(runs, self.anchors)
+    def on(self, runs: Sequence[Run], spread: tuple[Array, Array]) -> Corrections:
+        """What they say of deployments, whose figures scatter as `spread` says where nobody measured them."""
+        return corrections(runs, self.anchors, spread)
 
 
 def corrected(found: Prediction, by: Corrections, output_tokens: float, *, driven: bool) -> Prediction:

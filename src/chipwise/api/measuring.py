@@ -83,6 +83,8 @@ def measure_probe(
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     like, memory = _catalogued(measured.kind)
     store, kept = Store(), ""
+    if keep:
+        store.ready()
 
     def so_far(machine: Machine) -> None:
         nonlocal kept
@@ -103,7 +105,12 @@ def measure_probe(
     if out is not None:
         with writing(out) as file:
             file.write(text + "\n")
-    return _report(found, store.keep_probe(text, kept) if keep else "", str(store.path), notes)
+    if keep:
+        try:
+            kept = store.keep_probe(text, kept)
+        except UsageError as error:  # the times are not lost: they are shown
+            kept, notes = "", [*notes, _lost(error)]
+    return _report(found, kept, str(store.path), notes)
 
 
 def measure_endpoint(
@@ -123,6 +130,9 @@ def measure_endpoint(
     from chipwise.measure.endpoint import loaded
 
     chip = get_chip(runs_on.chip).id if runs_on.chip else ""
+    store, kept = Store(), ""
+    if keep:
+        store.ready()
     sent, seconds = loaded(url, model, load, say)
     good = [r for r in sent if not r.failed]
     if not good:
@@ -156,11 +166,14 @@ def measure_endpoint(
         "tpot_p99_s": float(np.quantile(further, 0.99)) if len(further) else None,
         "notes": tuple([f"{len(sent) - len(good)} requests failed"] if len(good) < len(sent) else []),
     }
-    store, kept = Store(), ""
+    notes = []
     if keep:
         item = own_item("chipwise measure serve", values)
-        store.add([item])
-        kept = item.id
+        try:
+            store.add([item])
+            kept = item.id
+        except UsageError as error:  # the run is not lost: it is shown
+            notes.append(_lost(error))
     hint = "say what it runs on (--chip, --count, --runtime) and it corrects estimates of that deployment"
     return ServeReport(
         url=url,
@@ -171,8 +184,8 @@ def measure_endpoint(
         failed=len(sent) - len(good),
         seconds=seconds,
         kept=kept,
-        store=str(store.path) if keep else "",
-        notes=() if chip else (hint,),
+        store=str(store.path) if kept else "",
+        notes=(*notes, *(() if chip else (hint,))),
         **{name: values[name] for name in SERVED},  # type: ignore[arg-type]
     )
 
@@ -239,6 +252,10 @@ def measure_model(
     return ModelRun(
         place, measured.software, measured.device, measured.threads, weight, tuple(passes), here.notes
     )
+
+
+def _lost(error: UsageError) -> str:
+    return f"not kept: {error}"
 
 
 def _catalogued(kind: str) -> tuple[str, float]:

@@ -47,7 +47,7 @@ def verb(name: str) -> Callable[..., Any]:
             given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
             said = {key.removesuffix("_"): value for key, value in given.items()}
-            if "have" in said:
+            if not {"have", "chips", "chip"}.isdisjoint(said):
                 from chipwise.api.checkup import with_own_chips
 
                 said = with_own_chips(said)

@@ -42,7 +42,7 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
             mine = {p.name for p in own}
             asked = {name: value for name, value in bound.arguments.items() if name not in mine}
             run(
-                _on_this_machine(asked) if asked.get("have") else asked,
+                _on_this_machine(asked),
                 **{name: value for name, value in bound.arguments.items() if name in mine},
             )
 
@@ -55,14 +55,16 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
 
 
 def _on_this_machine(asked: dict[str, Any]) -> dict[str, Any]:
-    """What was asked with the chips of this machine for `--have auto`, which are told on standard error."""
-    from chipwise.api.checkup import with_own_chips
+    """What was asked with the chips of this machine for `auto`, which are told on standard error."""
+    if not any(asked.get(name) for name in ("have", "chips", "chip")):
+        return asked
+    from chipwise.api.checkup import asks_for_own_chips, with_own_chips
 
     meant = with_own_chips(asked)
-    if meant["have"] != asked["have"]:
+    for name in asks_for_own_chips(asked):
         from chipwise.report.terminal import tell
 
-        tell(f"--have auto: {meant['have']}")
+        tell(f"--{name} auto: {meant[name]}")
     return meant
 
 

@@ -1,7 +1,8 @@
 """Anchors: measured rows that correct the prediction of rows like them.
 
-What a prediction misses is mostly one factor per deployment (kernel choice), so that one measured row removes most:
-`shrunk` says which share. A deployment of serving is an architecture at a precision on a chip under a stack. Of a
+What a prediction misses is mostly one factor per deployment (kernel choice), so that one measured row removes most
+of it nearby: `kriged` says which share. A deployment of serving is an architecture at a precision on a chip under a
+stack; time per token and to the first token have factors of their own, as other things make them. Of a
 submission to MLPerf it is the cell (chip, benchmark): other counts and rounds of it share the factor (residuals of 9 %
 fall to 5), Offline and Server too; Interactive shares it with neither, and other benchmarks on the same chip share
 nothing (errors grow), so that they are no anchors.
@@ -9,24 +10,68 @@ nothing (errors grow), so that they are no anchors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
+from chipwise.evidence.judge import Basis
 from chipwise.evidence.mlperf_rows import Run as Submission
 from chipwise.units import Array
 
-__all__ = ["Anchor", "Anchors", "Corrections", "Run", "correction", "corrections", "kriged", "shrunk"]
+__all__ = [
+    "Anchor",
+    "Anchors",
+    "Correction",
+    "Corrections",
+    "Likeness",
+    "Run",
+    "correction",
+    "corrections",
+    "kriged",
+    "shrunk",
+]
 
-# Variance of log(measured / predicted) within a deployment over that between deployments: (0.06 / 0.15)^2 for
-# time per token; times to the first token differ more within (0.4 is best on 2,617 served runs, 4 of a deployment
-# known: 20 % off in the median, 22 % with 1); rates of submissions.
-OWN_NOISE = 0.16
-FIRST_NOISE = 0.4
 CELL_NOISE = 0.3
-OTHER_LAYOUT = 0.4  # worth of an anchor with another layout
-OCTAVES = 3.0  # of concurrency, prompt or output, over which an anchor loses e of its worth
+"""Of rates of submissions, variance of log(measured / predicted) within a cell over that between cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How much of its deviation log(measured / predicted) one run of a deployment shares with another: exp(- the sum
+    of |log2 of their ratio| / octaves) over concurrency, prompt and output tokens (`load`) and each of the `degrees` of
+    the layout. `noise` is the variance of repeats over that between deployments."""
+
+    noise: float
+    degrees: float
+    load: tuple[float, float, float]
+
+    def of(self, runs: Sequence[Run], others: Sequence[Run]) -> Array:
+        """Shares [runs, others]; what is unknown of either is as near as can be."""
+        apart = np.abs(_loads(runs)[:, None] - _loads(others)) / np.array(self.load)
+        found = np.nansum(apart, axis=2) + np.array(
+            [[self._layouts(a.layout, b.layout) for b in others] for a in runs]
+        ).reshape(len(runs), len(others))
+        return np.asarray(np.exp(-found))
+
+    def _layouts(self, mine: Degrees | None, its: Degrees | None) -> float:
+        if mine is None or its is None or mine == its:
+            return 0.0
+        return sum(abs(math.log2(a / b)) for a, b in zip(mine, its, strict=True)) / self.degrees
+
+
+# Octaves that bring what is not known of 1,951 served runs, by fits that never saw their cell, nearest with 1 or 4 of
+# their deployment known; noise such that 80 % intervals hold 80 % of those next to a known one too.
+FURTHER = Likeness(noise=0.1, degrees=2.7, load=(3.6, 30.0, 30.0))
+"""Of time per token. Kernels change with the batch and the shard, hardly with lengths."""
+FIRST = Likeness(noise=0.15, degrees=2.7, load=(2.1, 3.4, 30.0))
+"""Of the time to the first token: the queue changes with concurrency, what is computed with the prompt."""
+CARRIED = 0.43
+"""Of the deviation of time per token, what that of the first token shares: their regression on 1,951 served runs."""
+PRIOR_RUNS = 2.0
+"""As many runs as what is known of other deployments counts where runs of one say how widely it scatters."""
 OTHER_SCENARIO = 0.6  # worth of a submission under another scenario of those that share the factor
 THROUGHPUT = ("Offline", "Server")
 
@@ -66,17 +111,20 @@ def kriged(worth: Array, among: Array, noise: float) -> Array:
     return np.asarray(np.linalg.solve(known, worth))
 
 
-SAME = 0.9  # worth from which on an anchor is the run itself, measured: the same layout, loads within a fifth
+SAME_OCTAVES = 0.32
+"""Octaves of the load, all told, up to which an anchor is the run itself, measured: a fifth more or less."""
+Degrees: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What ran: `deployment` is what must be the same for a row to correct another, `layout` and `load` (concurrency,
-    prompt and output tokens) say how near it is. None or NaN of these: not settled yet, as near as can be."""
+    """What ran: `deployment` is what must be the same for a row to correct another, `layout` (degrees, as many for all
+    of a deployment) and `load` (concurrency, prompt and output tokens) say how near it is. None or NaN of these: not
+    settled yet, as near as can be."""
 
     id: str
     deployment: Hashable
-    layout: Hashable
+    layout: Degrees | None
     load: tuple[float, float, float]
 
 
@@ -91,38 +139,71 @@ class Anchors:
     ttft_s: Array
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What own runs leave of the intervals of a deployment (1: all): of time per token and of the time to the first
+    token. `same`: one of them is this very run."""
+
+    further: float = 1.0
+    first: float = 1.0
+    same: bool = False
+
+    @property
+    def mostly(self) -> bool:
+        """Whether what was measured of the deployment itself says more than all that was measured elsewhere."""
+        return self.further**2 <= 0.5
+
+    def basis(self, otherwise: Basis | None = None) -> Basis | None:
+        """What a figure rests on."""
+        return "measured" if self.same else "calibrated" if self.mostly else otherwise
+
+
 @dataclass(frozen=True)
 class Corrections:
     """Factors for every row: `passes` on all its passes, `first` on its time to the first token after that. `used`
-    counts the anchors of its deployment, `weight` is the share of their residuals that it took, `by` are their ids, the
-    nearest first; `same`: one of them is this very run. `nearest_tpot_s` and `nearest_ttft_s` are what the nearest
-    measured (NaN: nothing)."""
+    counts the anchors of its deployment, `by` are their ids, the nearest first; `same`: one of them is this very run.
+    `left` and `first_left` say how wide an interval is (as logarithm) after that, of time per token and of the first
+    token, 1 where there are no anchors. `nearest_tpot_s`
+    and `nearest_ttft_s` are what the nearest measured (NaN: nothing)."""
 
     passes: Array
     first: Array
+    left: Array
+    first_left: Array
     used: Array
-    weight: Array
     same: Array
     by: tuple[tuple[str, ...], ...]
     nearest_tpot_s: Array
     nearest_ttft_s: Array
 
+    def of(self, row: int) -> Correction:
+        """What holds of the figures of one row."""
+        return Correction(float(self.left[row]), float(self.first_left[row]), bool(self.same[row]))
 
-def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
+
+def corrections(runs: Sequence[Run], anchors: Anchors, spread: tuple[Array, Array]) -> Corrections:
     """What log(measured / predicted) of the anchors of each row's deployment say of its own (`kriged`): the less, the
-    further they are in layout, load and lengths.
+    further they are in layout, load and lengths. Of the first token what its own deviations say beyond `CARRIED` of
+    those of time per token, which stand for it where nobody timed it. `spread` [2, row] is the standard deviation of
+    both where nothing of the deployment was measured.
+
+    Of m anchors with deviations r and A = K + noise I the share of the variance of a new run that is left is
+    (1 - k^T A^-1 k / (1 + noise)) s^2, with s^2 = (p + (1 + noise) r^T A^-1 r / spread^2) / (p + m), p = `PRIOR_RUNS`:
+    where anchors are further off than is usual, so is what lies next to them (the posterior mean of a variance under an
+    inverse gamma prior).
 
     An anchor never corrects the row that it is: rows are told apart by their id.
     """
     by_deployment: dict[Hashable, list[int]] = {}
     ratio = np.log(anchors.tpot_s / anchors.predicted_tpot_s)
     first_ratio = np.log(anchors.ttft_s / anchors.predicted_ttft_s)
+    carried = CARRIED * np.where(np.isfinite(ratio), ratio, 0.0)
     for i, run in enumerate(anchors.runs):
-        if np.isfinite(ratio[i]):
+        if np.isfinite(ratio[i]) or np.isfinite(first_ratio[i]):
             by_deployment.setdefault(run.deployment, []).append(i)
     size = len(runs)
     passes, first, used = np.ones(size), np.ones(size), np.zeros(size)
-    weight, same = np.zeros(size), np.zeros(size, dtype=bool)
+    left, first_left, same = np.ones(size), np.ones(size), np.zeros(size, dtype=bool)
     by: list[tuple[str, ...]] = [()] * size
     nearest = np.full((2, size), np.nan)
     for row, run in enumerate(runs):
@@ -131,25 +212,40 @@ def corrections(runs: Sequence[Run], anchors: Anchors) -> Corrections:
         ]
         if not near:
             continue
-        worth = np.array([_worth(run, anchors.runs[i]) for i in near])
-        among = np.array([[_worth(anchors.runs[i], anchors.runs[j]) for j in near] for i in near])
-        share = kriged(worth, among, OWN_NOISE)
-        x, weight[row] = float(share @ ratio[near]), float(share.sum())
-        timed = np.isfinite(first_ratio[near])
-        of_first = kriged(worth[timed], among[np.ix_(timed, timed)], FIRST_NOISE)
-        rest = first_ratio[near][timed] - x
-        passes[row], first[row], used[row] = np.exp(x), np.exp(float(of_first @ rest)), len(near)
-        same[row] = worth.max() >= SAME
-        ranked = np.array(near)[np.argsort(-worth, kind="stable")]
+        known = [anchors.runs[i] for i in near]
+        x, left[row] = _moved(FURTHER, run, near, ratio, anchors, spread[0][row])
+        beyond, first_left[row] = _moved(FIRST, run, near, first_ratio - carried, anchors, spread[1][row])
+        passes[row], used[row] = np.exp(x), len(near)
+        first[row] = np.exp(CARRIED * x + beyond - x)
+        same[row] = any(_same(run, other) for other in known)
+        ranked = np.array(near)[np.argsort(-FURTHER.of([run], known)[0], kind="stable")]
         by[row] = tuple(anchors.runs[i].id for i in ranked)
         nearest[:, row] = anchors.tpot_s[ranked[0]], anchors.ttft_s[ranked[0]]
-    return Corrections(passes, first, used, weight, same, tuple(by), *nearest)
+    return Corrections(passes, first, left, first_left, used, same, tuple(by), *nearest)
 
 
-def _worth(run: Run, other: Run) -> float:
-    apart = np.nansum([abs(np.log2(mine / its)) for mine, its in zip(run.load, other.load, strict=True)])
-    alike = None in (run.layout, other.layout) or run.layout == other.layout
-    return float((1.0 if alike else OTHER_LAYOUT) * np.exp(-apart / OCTAVES))
+def _moved(
+    likeness: Likeness, run: Run, near: Sequence[int], deviations: Array, anchors: Anchors, spread: float
+) -> tuple[float, float]:
+    """What those of `near` whose deviation is known move a run by, and what is left of a standard deviation."""
+    timed = [i for i in near if np.isfinite(deviations[i])]
+    known, seen = [anchors.runs[i] for i in timed], deviations[timed]
+    worth, among = likeness.of([run], known)[0], likeness.of(known, known)
+    share = kriged(worth, among, likeness.noise)
+    one = 1.0 + likeness.noise
+    odd = one * float(seen @ kriged(seen, among, likeness.noise)) / spread**2
+    scatter = (PRIOR_RUNS + max(odd, 0.0)) / (PRIOR_RUNS + len(seen))
+    return float(share @ seen), math.sqrt(max(1.0 - float(share @ worth) / one, 0.0) * scatter)
+
+
+def _loads(runs: Sequence[Run]) -> Array:
+    loads: Array = np.log2(np.array([run.load for run in runs], dtype=float).reshape(-1, 3))
+    return loads
+
+
+def _same(run: Run, other: Run) -> bool:
+    octaves = np.nansum(np.abs(_loads([run]) - _loads([other])))
+    return (None in (run.layout, other.layout) or run.layout == other.layout) and octaves <= SAME_OCTAVES
 
 
 @dataclass(frozen=True, slots=True)

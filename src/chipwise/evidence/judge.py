@@ -37,14 +37,13 @@ __all__ = [
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
-Nearness = Literal["own", "like", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]
-"""What was measured near a prediction, nearest first: this deployment (an anchor); it at another load or in another
-layout, which corrects it; other models on this chip under this runtime; this runtime on such chips by other people's
-benchmarks, from which a few of its numbers were chosen (models with experts only where a fit saw the runtime); other
-chips of its generation under this runtime; its generation, under other runtimes; other generations of the vendor; no
-runtime that served on them, but operators of the vendor's chips, timed alone; nothing on chips of this kind.
-Residuals of each tier but the last two are those of fits that had to do without a cell, a chip, a runtime, a
-generation; of the last two also those of runtimes without their chosen numbers."""
+Nearness = Literal["own", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]
+"""What was measured near a prediction, nearest first: this very thing (an anchor); other models on this chip under this
+runtime; this runtime on such chips by other people's benchmarks, from which a few of its numbers were chosen (models
+with experts only where a fit saw the runtime); other chips of its generation under this runtime; its generation, under
+other runtimes; other generations of the vendor; no runtime that served on them, but operators of the vendor's chips,
+timed alone; nothing on chips of this kind. Residuals of each tier but the last two are those of fits that had to do
+without a cell, a chip, a runtime, a generation; of the last two also those of runtimes without their chosen numbers."""
 
 APART = " apart"
 """Suffix of figures of disaggregated pools, which scatter more."""
@@ -66,7 +65,6 @@ ENOUGH_ROWS, ENOUGH_CELLS = 200, 15
 # Without measured rows of a tier the interval of the tier before it is widened by this power.
 WIDER: Mapping[Nearness, float] = {
     "own": 1.0,
-    "like": 1.0,
     "chip": 1.0,
     "stack": 1.0,
     "vendor": 1.2,
@@ -133,9 +131,13 @@ class Factors:
         """A wider interval, for what is further away."""
         return Factors(self.low**power, self.high**power)
 
-    def steep(self, slope: float) -> Factors:
-        """Of a rate that falls by `slope` per cent where passes take one longer."""
-        power = float(reach(slope))
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm, were it normal."""
+        return float(np.log(self.high / self.low)) / (2.0 * Z80)
+
+    def to(self, power: float) -> Factors:
+        """Ends so many times as far from the middle, as logarithms, on the same residuals."""
         return Factors(self.low**power, self.high**power, self.rows, self.cells)
 
     def for_few(self) -> Factors:
@@ -208,11 +210,6 @@ def _shipped_tier(figure: str, nearness: Nearness) -> Factors:
 
 
 def _tier(figure: str, nearness: Nearness, known: Mapping[tuple[str, str], Factors]) -> Factors:
-    if USERS in figure and nearness in ("own", "like") and (figure.removesuffix(USERS), "own") in known:
-        # a run of the user's own corrects what its client adds too: as sure as with clients that were fitted
-        fitted = known[figure.removesuffix(USERS), "own"]
-        users = _tier(figure, "chip", known)
-        return fitted if fitted.high * users.low <= users.high * fitted.low else users
     if APART in figure and USERS in figure:
         plain = figure.removesuffix(USERS), figure.replace(APART, "")
         mine, its = (_tier(name, nearness, known) for name in plain)
@@ -256,14 +253,15 @@ def judge(
     basis: Basis | None = None,
     least: float = 0.0,
     most: float = float("inf"),
-    slope: float = 1.0,
+    power: float = 1.0,
 ) -> Estimate:
     """The estimate of one figure ("tpot_s", "ttft_s", "tokens_per_s") of a prediction: `evidence.tiers` says how
-    near anything measured was, `slope` how a rate under limits falls with passes (`search.targets.slopes`). No end of
-    the interval is beyond what physics leaves, `least` to `most`."""
-    factors = tier_factors(figure, nearness).steep(slope)
+    near anything measured was, `power` how many times as wide as that of its tier the interval is, as logarithms: the
+    `reach` of a rate under limits, times what own runs that corrected it leave (`anchors.Corrections`). No end of the
+    interval is beyond what physics leaves, `least` to `most`."""
+    factors = tier_factors(figure, nearness).to(power)
     said: Basis = basis or (
-        "measured" if nearness == "own" else "calibrated" if nearness in ("like", "chip") else "modelled"
+        "measured" if nearness == "own" else "calibrated" if nearness == "chip" else "modelled"
     )
     low, high = min(factors.low, 1.0 - 1e-9), max(factors.high, 1.0 + 1e-9)
     ends = max(mid * low, min(least, mid)), min(mid * high, max(most, mid))

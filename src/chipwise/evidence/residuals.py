@@ -24,7 +24,7 @@ OWN = "own"
 """Tier of lines that a measured row of the same deployment corrected."""
 
 
-_COLUMNS = ("place", "predicted", "low", "high", "measured", "slope")
+_COLUMNS = ("place", "predicted", "low", "high", "measured", "slope", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,8 @@ class Validation:
 class Residuals:
     """Figures of measured rows in columns [line], in the unit of their metric: `predicted` with the ends `low` and
     `high` of its 80 % interval, and `measured`. A refused figure is NaN; so are the ends until it is judged. `slope`
-    says how a rate under limits falls with passes (`search.targets.slopes`), 1 of any other figure.
+    says how a rate under limits falls with passes (`search.targets.slopes`), 1 of any other figure; `left` what rows
+    of the same deployment that corrected a line leave of its interval, 1 where none did.
 
     `place` is the row in its table. Labels are texts [line]: `metric`; `figure` and `tier`, whose intervals they give;
     `cell`, rows of which are alike; `key`, what the fit behind a line had not seen; and what a suite cuts them by.
@@ -79,6 +80,7 @@ class Residuals:
     high: Array
     measured: Array
     slope: Array
+    left: Array
     labels: Mapping[str, NDArray[np.str_]]
 
     def __len__(self) -> int:
@@ -94,6 +96,7 @@ class Residuals:
         low: ArrayLike = np.nan,
         high: ArrayLike = np.nan,
         slope: ArrayLike = 1.0,
+        left: ArrayLike = 1.0,
         **labels: Any,
     ) -> Residuals:
         """Columns, or what holds of every line; `labels` likewise."""
@@ -101,7 +104,7 @@ class Residuals:
         size = where.shape
         texts = {n: np.broadcast_to(np.asarray(v, dtype=np.str_), size) for n, v in labels.items()}
         columns = {"predicted": predicted, "low": low, "high": high, "measured": measured}
-        columns["slope"] = slope
+        columns |= {"slope": slope, "left": left}
         figures = {n: np.array(np.broadcast_to(np.asarray(x, dtype=float), size)) for n, x in columns.items()}
         return cls(place=where, labels=texts, **figures)
 
@@ -155,11 +158,16 @@ class Residuals:
         """log(measured / predicted)."""
         return np.asarray(np.log(self.measured / self.predicted))
 
+    @property
+    def reach(self) -> Array:
+        """How many times as wide as that of its tier the interval of each line is, as logarithms."""
+        return np.asarray(reach(self.slope) * self.left)
+
     def factors(self) -> Factors:
-        """Ends that hold 80 % of measured / predicted where the slope is 1 (`judge.reach`), with the number of rows and
+        """Ends that hold 80 % of measured / predicted where the reach is 1 (`judge.reach`), with the number of rows and
         cells behind them."""
         known = self.take(self.known)
-        low, high = conformal((known.measured / known.predicted) ** (1.0 / np.asarray(reach(known.slope))))
+        low, high = conformal((known.measured / known.predicted) ** (1.0 / known.reach))
         return Factors(low, high, len(known), len(np.unique(known.label("cell"))))
 
     def by(self, *names: str) -> Iterator[tuple[tuple[str, ...], Residuals]]:
@@ -171,21 +179,21 @@ class Residuals:
         for values, lines in groups.items():
             yield values, self.take(np.array(lines, dtype=np.intp))
 
-    def judged(self, apart: str = "key") -> Residuals:
-        """Every line with the interval that all others of its figure and tier give (of its figure, where none is of
-        its tier) that differ in the label `apart`, wider where they are of few cells; lines without others stay as
-        they are."""
+    def judged(self, apart: str = "key", by: str = "") -> Residuals:
+        """Every line with the interval that all others of its figure and tier, or of the tier `by`, give (of its
+        figure, where none is of that tier) that differ in the label `apart`, wider where they are of few cells; lines
+        without others stay as they are."""
         low, high = self.low.copy(), self.high.copy()
         away, figure, tier = (self.label(name) for name in (apart, "figure", "tier"))
         for (mine, which, near), lines in replace(self, place=np.arange(len(self))).by(
             apart, "figure", "tier"
         ):
             others = self.known & (away != mine) & (figure == which)
-            alike = others & (tier == near)
+            alike = others & (tier == (by or near))
             chosen = alike if alike.any() else others
             if chosen.any():
                 f, at = self.take(chosen).factors().for_few(), lines.place
-                power = np.asarray(reach(lines.slope))
+                power = lines.reach
                 low[at], high[at] = lines.predicted * f.low**power, lines.predicted * f.high**power
         return replace(self, low=low, high=high)
 

@@ -8,6 +8,7 @@ written, a file of a later one is left alone. Whatever kills a program, what was
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -64,6 +65,12 @@ class Store:
             new = base.total_changes - before
             base.execute("commit")
         return new, len(rows) - new
+
+    def ready(self) -> None:
+        """Returns where something can be kept. Raises `UsageError` before the work that would be lost is done."""
+        with self._open(write=True) as base:
+            base.execute("begin immediate")
+            base.execute("rollback")
 
     def items(self) -> tuple[Item, ...]:
         """Everything that was imported, in order of id; empty where there is no store yet."""
@@ -151,8 +158,11 @@ class Store:
                         )
                 yield base
         except sqlite3.Error as error:
-            why = "the disk is full: free some space; what was kept stays" if self._full() else str(error)
-            raise UsageError(f"{self.path}: cannot be used as a store", why) from None
+            if type(error) is sqlite3.DatabaseError:  # what is in the file, not what may be done with it
+                aside = f"move it away (mv {self.path} {self.path}.damaged) and import again"
+                hint = f"{aside}; --evidence none answers without it"
+                raise UsageError(f"{self.path}: damaged: {error}", hint) from None
+            raise UsageError(f"{self.path}: cannot be used as a store", self._why(error)) from None
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be written", error.strerror or "check the path") from None
 
@@ -171,6 +181,15 @@ class Store:
                 raise
             base = sqlite3.connect(f"{self.path.absolute().as_uri()}?immutable=1", uri=True)
         return base
+
+    def _why(self, error: sqlite3.Error) -> str:
+        """What stands in the way, and the next step."""
+        if self._full():
+            return "the disk is full: free some space; what was kept stays"
+        folder = self.path.parent
+        if folder.is_dir() and not os.access(folder, os.W_OK):
+            return f"{error}: {folder} cannot be written; set CHIPWISE_DATA_DIR to a folder that can"
+        return str(error)
 
     def _full(self) -> bool:
         """Whether the disk has no room for another page or two."""

@@ -25,7 +25,6 @@ def tier_of(
     numbers: Parameters,
     *,
     experts: bool = False,
-    anchored: bool = False,
     level: str = "stock",
 ) -> Nearness:
     """The tier of a deployment priced with `numbers`: what their serving fit had seen of its chip and runtime, or for
@@ -33,11 +32,8 @@ def tier_of(
 
     Architectures do not matter, as the tiers hold for those that no fit had seen, with one exception: `experts` under a
     runtime that the serving fit never saw. What was chosen for such a runtime from other people's benchmarks explains
-    its dense models (80 % intervals made of those held 36 % of its models with experts). `anchored`: a measured row of
-    the user's own corrected the prediction.
+    its dense models (80 % intervals made of those held 36 % of its models with experts).
     """
-    if anchored:
-        return "own"
     if level == "tuned":
         chips = _seen(numbers, "chip", LEVEL)
         if chip.software_id in chips:

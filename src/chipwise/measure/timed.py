@@ -28,7 +28,7 @@ from chipwise.workload.op import Op
 __all__ = ["Machine", "Timed", "fit", "machine_of"]
 
 NOISE = 0.16
-"""Of residuals, within shapes alike over between them: as of deployments (`anchors.OWN_NOISE`)."""
+"""Of residuals, within shapes alike over between them: chosen on the tasks held out."""
 TILES = (0.0, 64.0, 128.0, 256.0, 512.0, float("inf"))
 """Of masked attention: what fused kernels take, and all, where scores are not skipped."""
 CACHES = tuple(2.0**power for power in range(18, 28))

@@ -12,7 +12,8 @@ import numpy as np
 from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import MARKETPLACES, PRICE_NOISE
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
-from chipwise.evidence.judge import Estimate, Nearness, chance, judge
+from chipwise.evidence.anchors import Correction
+from chipwise.evidence.judge import Estimate, Nearness, chance, judge, reach
 from chipwise.evidence.tiers import judged_as
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
@@ -183,7 +184,8 @@ class Fleet:
 @dataclass(frozen=True, slots=True)
 class Deployed:
     """A candidate as it is asked for: `fleet` of the `layout` on a `deployment`, of weights in a `precision`, under a
-    `workload`. `near` says what was measured near it, `level` by which figure of throughput (`tiers.level_figure`)."""
+    `workload`. `near` says what was measured near it, `level` by which figure of throughput (`tiers.level_figure`),
+    `by` what runs of the user's own leave of its intervals."""
 
     deployment: Deployment
     layout: Layout
@@ -192,6 +194,7 @@ class Deployed:
     workload: Workload
     near: Nearness
     level: str = ""
+    by: Correction = Correction()  # noqa: RUF009
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +225,24 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     pools = judged_as(deployment.runtime.id, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
     requests = one(prediction.requests_per_s)
     largest = max(fleet.carrying * fleet.largest_per_s, requests)
+    by, basis = of.by, of.by.basis()
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
         # shorter passes leave room for larger batches within the targets
         most = min(per_s * max(faster, 1.0) ** slope, one(bounds.peak_per_s))
-        return judge("tokens_per_s" + (of.level or pools), per_s, near, most=most, slope=slope)
+        name = "tokens_per_s" + (of.level or pools)
+        return judge(name, per_s, near, basis=basis, most=most, power=float(reach(slope)) * by.further)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
     tpot = None
     if workload.output_tokens > 1.0:
-        tpot = judge("tpot_s" + pools, one(prediction.tpot_s), near, least=one(bounds.tpot_s))
+        least = one(bounds.tpot_s)
+        tpot = judge(
+            "tpot_s" + pools, one(prediction.tpot_s), near, basis=basis, least=least, power=by.further
+        )
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -250,12 +258,14 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
-    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, least=one(bounds.ttft_s))
+    least = one(bounds.ttft_s)
+    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, basis=basis, least=least, power=by.first)
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
         powered, use = does.drawn
-        energy = energy_record(powered, use * working, chips, hosts, tokens, near, workload.output_tokens)
+        speed: Nearness = "own" if by.mostly else near
+        energy = energy_record(powered, use * working, chips, hosts, tokens, speed, workload.output_tokens)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     return PlanRecord(

@@ -26,7 +26,7 @@ AT_WALL = f"{JOULES} wall"
 OF_SAMPLES = " samples"
 """Suffix of figures of networks without tokens: they compute most of the time, and their speeds are known otherwise."""
 
-SURE: tuple[Nearness, ...] = ("own", "like", "chip")
+SURE: tuple[Nearness, ...] = ("own", "chip")
 """Tiers of a speed that rows of measured energy were of too."""
 
 

@@ -29,7 +29,7 @@ from chipwise.catalog.runtime import Runtime, runtimes_for
 from chipwise.catalog.system import parse_have
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
-from chipwise.evidence.judge import judge
+from chipwise.evidence.judge import judge, reach
 from chipwise.evidence.mlperf_rows import GENERATES, Run, Scenario, read_run
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.tiers import level_figure
@@ -93,7 +93,7 @@ class Answer:
         if isinstance(self.plan, MediaPlan):
             seconds = judge(figure_of(self.run), 1.0 / mid, "own")
             return mid, 1.0 / seconds.high, 1.0 / seconds.low
-        e = judge(figure_of(self.run), mid, "own", slope=self.slope)
+        e = judge(figure_of(self.run), mid, "own", power=float(reach(self.slope)))
         return e.mid, e.low, e.high
 
     @property

@@ -35,8 +35,8 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import Published, get_harness, harness_of, median_harness
 from chipwise.catalog.runtime import Runtime, get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.anchors import Anchors, Run, corrections
-from chipwise.evidence.judge import APART, USERS, judge
+from chipwise.evidence.anchors import Anchors, Correction, Corrections, Run, corrections
+from chipwise.evidence.judge import APART, USERS, Nearness, judge, tier_factors
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
@@ -49,6 +49,7 @@ from chipwise.workload.model import Model, MoE
 __all__ = [
     "FIGURES",
     "SERVING",
+    "UNSEEN",
     "Measured",
     "Served",
     "ServingRun",
@@ -100,21 +101,24 @@ class ServingRun:
         a, q = self.asked, self.question
         deployment = (*self.cell, q.precision, a.deployment.runtime.id, q.harness, self.apart)
         w = a.context.workload
+        prompts = (float(part.partition("=")[2]) for part in (q.prefill or "").split(",") if part)
+        degrees = (float(a.layout.part(name)) for name in ("tp", "pp", "dp", "ep"))
         return Run(
             self.id,
             deployment,
-            (a.layout, q.prefill, a.replicas),
+            (*degrees, float(a.replicas), *prompts),
             (a.concurrency or 1.0, w.prompt_tokens, w.output_tokens),
         )
 
 
 @dataclass(frozen=True)
 class Served:
-    """Seconds by figure, and what nothing beats; `anchors` corrected them."""
+    """Seconds by figure, and what nothing beats; `by` says what measured rows that corrected them leave of their
+    intervals (None: there are none)."""
 
     times: Mapping[str, float]
     least: Mapping[str, float]
-    anchors: int = 0
+    by: Correction | None = None
 
 
 def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[Served]:
@@ -153,9 +157,8 @@ def _corrected(
     known = answer(own)
     before = {figure: np.array([a.times[figure] for a in known]) for figure in FIGURES}
     tpot, ttft = (np.array([_seconds(row, name) for row, _ in both]) for name in ("tpot_ms", "ttft_ms"))
-    by = corrections(
-        [r.run for r in runs], Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
-    )
+    anchors = Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
+    by = corrections([r.run for r in runs], anchors, _spread(runs))
     return [
         Served(
             {
@@ -163,10 +166,30 @@ def _corrected(
                 "ttft_s": a.times["ttft_s"] * by.passes[i] * by.first[i],
             },
             a.least,
-            int(by.used[i]),
+            by.of(i) if by.used[i] else None,
         )
         for i, a in enumerate(plain)
     ]
+
+
+def _spread(runs: Sequence[ServingRun]) -> tuple[Array, Array]:
+    """Standard deviations of the logarithms of both times where nothing of a deployment was measured."""
+
+    def of(figure: str) -> Array:
+        return np.array([tier_factors(figure + _suffix(r), _near(r)).deviation for r in runs])
+
+    return of("tpot_s"), of("ttft_s")
+
+
+def _near(run: ServingRun) -> Nearness:
+    d, experts = run.asked.deployment, run.asked.context.found.graph.routed
+    return tier_of(d.chip, d.runtime.id, run.asked.context.numbers, experts=experts)
+
+
+def _suffix(run: ServingRun) -> str:
+    """Of the figures by which a row is judged."""
+    known = knows_client(run.asked.context.numbers, run.asked.context.tactics.harness, apart=run.apart)
+    return (APART if run.apart else "") + ("" if known else USERS)
 
 
 def _seconds(row: Row, name: str) -> float:
@@ -179,17 +202,21 @@ def _seconds(row: Row, name: str) -> float:
 
 def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` with 80 % intervals."""
-    numbers, d = run.asked.context.numbers, run.asked.deployment
-    command = "" if found.anchors else command_line("estimate", run.question)
-    experts = run.asked.context.found.graph.routed
-    near = tier_of(d.chip, d.runtime.id, numbers, experts=experts, anchored=found.anchors > 0)
-    suffix = "" if knows_client(numbers, run.asked.context.tactics.harness, apart=run.apart) else USERS
+    command = "" if found.by else command_line("estimate", run.question)
+    by, near = found.by or Correction(), _near(run)
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
             continue
-        name = figure + (APART if run.apart else "") + suffix
-        e = judge(name, found.times[figure], near, least=found.least[figure]).scaled(1e3)
+        left = by.first if figure == "ttft_s" else by.further
+        e = judge(
+            figure + _suffix(run),
+            found.times[figure],
+            near,
+            basis=by.basis(),
+            least=found.least[figure],
+            power=left,
+        ).scaled(1e3)
         yield Predicted(run.id, metric, e.mid, e.low, e.high, e.basis, "", command)
 
 
@@ -431,12 +458,12 @@ def _answer(m: Measured, out: Index, fitted: ServingFit, _: str) -> Residuals:
             part.tpot_s[chosen],
             part.ttft_s[chosen],
         )
-        by = corrections([mine[i] for i in rows], anchors)
+        by = corrections([mine[i] for i in rows], anchors, _spread([runs[i] for i in rows]))
         moved = {
             "tpot_s": plain["tpot_s"][rows] * by.passes,
             "ttft_s": plain["ttft_s"][rows] * by.passes * by.first,
         }
-        lines.append(_compared(m, out[rows], moved, OWN))
+        lines.append(_compared(m, out[rows], moved, OWN, by))
     return Residuals.join(lines)
 
 
@@ -444,8 +471,11 @@ UNSEEN = "unseen"
 """Tier of lines that no measured row corrected."""
 
 
-def _compared(m: Measured, place: Index, predicted: Mapping[str, Array], tier: str) -> Residuals:
-    """Lines of some rows: both times, and tokens per second of the closed loop, C n_o / (TTFT + (n_o - 1) TPOT)."""
+def _compared(
+    m: Measured, place: Index, predicted: Mapping[str, Array], tier: str, by: Corrections | None = None
+) -> Residuals:
+    """Lines of some rows: both times, and tokens per second of the closed loop, C n_o / (TTFT + (n_o - 1) TPOT); `by`
+    are the anchors that corrected them."""
     runs = [m.runs[i] for i in place]
     tokens = np.array([r.asked.context.workload.output_tokens for r in runs])
     measured = {"ttft_s": m.data.ttft_s[place], "tpot_s": m.data.tpot_s[place]}
@@ -464,6 +494,7 @@ def _compared(m: Measured, place: Index, predicted: Mapping[str, Array], tier: s
             place,
             mine,
             its,
+            left=1.0 if by is None else by.first_left if figure == "ttft_s" else by.left,
             metric=metric,
             figure=[figure + (APART if r.apart else "") for r in runs],
             tier=tier,
@@ -509,7 +540,8 @@ def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp],
 def _report(m: Measured, found: Residuals, key: str) -> Validation:
     """Errors on what no fit had seen, by slice; anchored rows apart."""
     times = found.take(found.label("metric") != THROUGHPUT)
-    unseen, own = (times.where(tier=tier).judged("cell") for tier in (UNSEEN, OWN))
+    times = times.judged("cell", UNSEEN)
+    unseen, own = (times.where(tier=tier) for tier in (UNSEEN, OWN))
     none = [
         Residuals.of([-1] * len(m.refused), np.nan, np.nan, metric=metric, mode="refused")
         for metric in FIGURES.values()
@@ -573,7 +605,6 @@ SERVING = Suite(
         _report,
         {"serving.csv": ServingFit.parameters},
         tiers={
-            "own": ("cell", OWN),
             "chip": ("cell", UNSEEN),
             "vendor": ("chip", UNSEEN),
             "runtime": ("runtime", UNSEEN),

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from chipwise.errors import UsageError, shorten
@@ -33,6 +33,8 @@ MAX_BYTES = 64_000_000
 have tens."""
 
 MAX_FILES = 10_000
+LARGEST = 1e15
+"""A figure from here on is none: the largest machines serve 1e9 tokens per second."""
 ENDINGS = (".json", ".jsonl")
 TEXTS = (".txt", ".log", ".out", ".csv", ".md")
 """Endings of texts that may be results: in a folder those that are none are passed over in silence."""
@@ -90,8 +92,18 @@ def read_file(path: Path, given: Given = Given()) -> Imported:
         format_, found = _read(content, name, given)
     except _SkipError as skip:
         return Imported(name, "", (), (str(skip),))
+    found = [_sound(x) if isinstance(x, Item) else x for x in found] or ["no result in it, or cut short"]
     items = [_completed(x, given) for x in found if isinstance(x, Item)]
     return Imported(name, format_, tuple(items), tuple(x for x in found if isinstance(x, str)))
+
+
+def _sound(item: Item) -> Item | str:
+    """An item whose figures a machine can have reached; otherwise why it is left out."""
+    for f in fields(Item):
+        value = getattr(item, f.name)
+        if isinstance(value, float) and not 0.0 <= value < LARGEST:
+            return f"{f.name} = {value:.3g}: no run reaches that"
+    return item
 
 
 class _SkipError(Exception):

@@ -37,7 +37,7 @@ WARM = 3
 LEAST = 3
 """Steps after those without which a log says no speed."""
 
-FLOAT = r"([\d.]+(?:[eE][+-]?\d+)?)"
+FLOAT = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
 LINES = {
     MEGATRON: re.compile(rf"iteration\s+\d+/.*?elapsed time per iteration \(ms\):\s*{FLOAT}"),
     NEMO: re.compile(rf"train_step_timing in s\s*[=:]\s*{FLOAT}"),
