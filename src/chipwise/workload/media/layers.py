@@ -207,6 +207,8 @@ class Layers:
         op = gemm(self.batch * tokens, outputs, inputs, p.weight, p.activation, name=name)
         if p.plain.bits < 16 or p.activation.bits < 16:  # tensors between layers stay in the plain type
             op = replace(op, activation_bytes=self.bytes(tokens, inputs + outputs))
+        if p.plain.bits < 16:
+            op = replace(op, dims={**op.dims, "static": 1.0})
         stored = float(p.stored.bytes(outputs, inputs)) + bias * outputs * p.bytes
         live = self.bytes(tokens, inputs + outputs)
         return Block(
@@ -236,6 +238,8 @@ class Layers:
         )
         count = window * channels * filters // groups + bias * filters
         read, written = self.bytes(before, channels), self.bytes(after, filters)
+        if p.bits < 16:
+            op = replace(op, activation_bytes=read + written)
         return Block((_once(op),), count, self._plain_bytes(count), 2 * (read + written), read)
 
     def _plain_bytes(self, count: float) -> float:

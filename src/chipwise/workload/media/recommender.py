@@ -77,7 +77,12 @@ class DLRM:
             p.bits < 16
         ):  # engines have a kernel of their own: a tile holds the features of a sample, one after the other
             op = gemm(layers.batch * features, TILE, w, p, p, name="pairs")
-            op = replace(op, weight_bytes=0.0, activation_bytes=layers.bytes(features, w + features))
+            op = replace(
+                op,
+                weight_bytes=0.0,
+                activation_bytes=layers.bytes(features, w + features),
+                dims={**op.dims, "static": 1.0},
+            )
         pairs = w + features * (features - 1) // 2
         pairs += pairs % 2  # padded to an even width
         dots = Block(((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w))
