@@ -31,14 +31,15 @@ class DLRM:
     """Dense features through `bottom`, one sum of rows from each table, their products in pairs ("dot") or low-rank
     crossings ("cross": `crossings` layers of `rank`), and `top`.
 
-    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together; `table`: format of
-    the tables.
+    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together, `near` of them in tables
+    so small that the cache of a chip holds them; `table`: format of the tables.
     """
 
     rows: int
     tables: int
     width: int
     hot: int
+    near: int = 0
     bottom: tuple[int, ...]
     top: tuple[int, ...]
     dense: int = 13
@@ -46,6 +47,7 @@ class DLRM:
     crossings: int = 3
     rank: int = 512
     table: str = "fp32"
+    near: int = 0
 
     @property
     def stored(self) -> Format:
@@ -53,8 +55,9 @@ class DLRM:
         return FORMATS[self.table]
 
     def embeddings(self, layers: Layers) -> Block:
-        """The lookups: rows are read and summed per table."""
-        op = lookup(layers.batch * self.hot, self.width, self.stored, name="embedding_bag")
+        """The lookups: rows are read, those of small tables in the cache, and one sum of each table is written."""
+        op = lookup(layers.batch * (self.hot - self.near), self.width, self.stored, name="embedding_bag")
+        op = replace(op, activation_bytes=layers.bytes(self.tables, self.width))
         count = self.rows * self.width
         ops: tuple[tuple[float, Op], ...] = ((1.0, op),)
         return Block(ops, count, count * self.stored.bits / 8.0, layers.bytes(self.tables, self.width))
