@@ -349,15 +349,19 @@ class Layers:
         act = self.act(tokens, 2 * heads * head_dim, "relu")
         return act + Block(tuple(_once(op) for op in products), peak=kept * 4 / 3, kept=kept)
 
-    def relative_positions(self, queries: float, keys: float, heads: int, head_dim: int) -> Block:
+    def relative_positions(
+        self, queries: float, keys: float, heads: int, head_dim: int, *, inside: bool = False
+    ) -> Block:
         """Biases of relative positions along two axes: a product of queries with tables, added to the scores. Scores
-        that are written are read again and written with the bias, beside which the first are still alive."""
+        that are written are read again and written with the bias, beside which the first are still alive. Fused
+        attention takes the bias as a tensor of all scores, which is written and read, and held while it works; a kernel
+        that is made for it adds it `inside`."""
         p, side = self.precision.plain, math.sqrt(keys)
         op = gemm(self.batch * queries * heads, 2 * side, head_dim, p, p, name="positions")
         product = Block((_once(op),), peak=float(op.activation_bytes), kept=0.0)
-        if not self.scores:
-            return product
         added = self.pointwise(queries, keys * heads, 2.0, "bias")
+        if not self.scores:
+            return product if inside else product + replace(added, peak=added.peak / 2.0)
         return product + replace(added, peak=1.5 * added.peak)
 
     def mlp(
