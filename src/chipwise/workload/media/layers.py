@@ -309,6 +309,8 @@ class Layers:
         p = self.precision
         table = p.stored if p.stored.bits >= 16 else p.plain
         op = lookup(self.batch * tokens, width, table, name="embedding")
+        if table.bits > 16:
+            op = replace(op, activation_bytes=self.batch * tokens * width * table.bits / 8.0)
         return Block((_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width))
 
     def attention(

@@ -106,4 +106,7 @@ class NCF:
         f, half = self.factors, self.mlp[0] // 2
         tables = [layers.embed(1, rows, w) for rows in (self.users, self.items) for w in (f, half)]
         product = layers.pointwise(1, f, 3.0, "product")
-        return join(*tables, product, _mlp(layers, self.mlp), layers.linear(1, f + self.mlp[-1], 1))
+        beside = layers.pointwise(1, self.mlp[0], 2.0, "concatenate")
+        last = f + self.mlp[-1]
+        ends = layers.pointwise(1, last, 2.0, "concatenate") + layers.linear(1, last, 1)
+        return join(*tables, product, beside, _mlp(layers, self.mlp), ends)
