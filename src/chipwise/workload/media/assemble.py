@@ -670,7 +670,7 @@ class Vision:
         "resolution": "width x height of the pictures",
         "windows": "passes for one sample",
         "prompts": "points or boxes of each picture that masks are made for (Segment Anything)",
-        "bias": "of positions in fused attention (Segment Anything): tensor (default), or inside of a kernel made for it",
+        "bias": "of positions in fused attention (Segment Anything): tensor (default), or inside of a kernel for it",
         "attention": "plain: scores are written to memory; fused (default)",
         **TRAINING,
     }

@@ -31,15 +31,14 @@ class DLRM:
     """Dense features through `bottom`, one sum of rows from each table, their products in pairs ("dot") or low-rank
     crossings ("cross": `crossings` layers of `rank`), and `top`.
 
-    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together, `near` of them in tables
-    so small that the cache of a chip holds them; `table`: format of the tables.
+    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together, `near` of them in
+    tables so small that the cache of a chip holds them; `table`: format of the tables.
     """
 
     rows: int
     tables: int
     width: int
     hot: int
-    near: int = 0
     bottom: tuple[int, ...]
     top: tuple[int, ...]
     dense: int = 13

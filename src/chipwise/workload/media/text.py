@@ -95,8 +95,8 @@ class TextEncoder:
         )
 
     def _loss(self, layers: Layers, tokens: int) -> Block:
-        """Logarithms of probabilities, kept for the backward pass, which begins with their gradient while the logits are
-        still there."""
+        """Logarithms of probabilities, kept for the backward pass, which begins with their gradient while the logits
+        are still there."""
         if not layers.training:
             return Block()
         tensor = layers.bytes(tokens, self.vocab)
