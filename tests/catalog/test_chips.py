@@ -76,6 +76,7 @@ BY_FIGURE = {figure: column for column, figure in FIGURES.items()} | {
 NOT_IN_TABLE = (
     {("m1-max", "tdp_W"), ("m2-ultra", "tdp_W")}  # Apple's page on power, read later
     | {("mi455x", "process"), ("gaudi3", "peak_MHz"), ("gaudi3", "boost_MHz")}
+    | {(chip, "macs_per_clock") for chip in ("a10g", "jetson-thor-t5000", "gb300-dgx-station")}
     | {("ascend-910c", figure) for figure in ("unit", "units", "matrix_unit", "macs_per_clock", "peak_MHz")}
     | {
         ("ascend-910b", figure)

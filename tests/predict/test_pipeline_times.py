@@ -268,7 +268,30 @@ def test_planes_are_turned_round_for_products_of_16_bits(
 def test_states_of_an_optimizer_are_cut_with_the_weights() -> None:
     step = replace(diffusion(), trained=True, settings={"state_bytes": 8e9})
     whole, parts = account(step, Spread(dp=8)), account(step, Spread(dp=8, fsdp=1))
-    assert whole.weights - parts.weights == pytest.approx(7 / 8 * whole.weights)
+    buckets = sum(stage.weight_bytes for stage in step.stages)  # of gradients that are summed
+    assert parts.weights == pytest.approx((whole.weights - buckets) / 8)
+
+
+def test_gradients_of_one_device_take_the_place_of_activations() -> None:
+    step = Stage("step", (), 1, 100, 400.0, 1000.0)
+    trained = Pipeline("by hand", (step,), 8, trained=True, settings={"state_bytes": 1200.0})
+    assert account(trained).total == 400.0 + 800.0 + 1000.0
+    few = replace(trained, stages=(replace(step, activation_bytes=100.0),))
+    assert account(few).total == 400.0 + 800.0 + 400.0
+    parts = replace(trained, settings={"state_bytes": 1200.0, "accumulate": 2.0})
+    assert account(parts).total == 400.0 + 1200.0 + 1000.0
+    assert account(trained, Spread(dp=2)).total == 400.0 + 1200.0 + 400.0 + 1000.0 / 2
+
+
+def test_the_host_keeps_what_is_offloaded_or_set_aside() -> None:
+    whole = diffusion()
+    assert account(whole).host == 0.0
+    for offload in ("model", "sequential"):
+        held = account(whole, offload=offload)
+        assert held.host == pytest.approx(sum(stage.weight_bytes for stage in whole.stages))
+    beside = account(whole, aside=("text",))
+    assert beside.host == pytest.approx(170e6)
+    assert beside.total == beside.shown("device")
 
 
 def test_an_optimizer_updates_what_its_device_keeps() -> None:

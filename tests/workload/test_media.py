@@ -322,7 +322,9 @@ def test_tables_of_a_recommender() -> None:
     made = stages(pipeline("dlrm-v2", batch=1000))
     tables = made["embeddings"]
     assert tables.weight_bytes == pytest.approx(104.5e9, rel=0.01)  # "about 100 GB", mlcommons/inference
-    assert tables.ops[0][1].weight_bytes == 1000 * 214 * 128 * 4
+    read = tables.ops[0][1]
+    assert read.weight_bytes == 1000 * (214 - 44) * 128 * 4  # 44 rows are of tables that caches hold
+    assert read.activation_bytes == 1000 * 26 * 128 * 2  # one sum of each table
     bottom = 13 * 512 + 512 + 512 * 256 + 256 + 256 * 128 + 128
     top = 3456 * 1024 + 1024 + 1024 * 1024 + 1024 + 1024 * 512 + 512 + 512 * 256 + 256 + 256 + 1
     assert made["dense"].parameters == bottom + 3 * (2 * 3456 * 512 + 3456) + top
@@ -349,6 +351,46 @@ def test_biases_of_positions_are_added_to_written_scores() -> None:
     """Segment Anything: scores of 4,096 tokens and 12 heads, with their bias, and what softmax makes of them."""
     fused, plain = pipeline("sam_vit_b"), pipeline("sam_vit_b", attention="plain")
     assert fused.stages[0].activation_bytes < 3 * 12 * 4096**2 * 2 < plain.stages[0].activation_bytes
+
+
+def test_fused_attention_takes_the_bias_of_positions_as_a_tensor_of_scores() -> None:
+    fused, inside = pipeline("sam_vit_b"), pipeline("sam_vit_b", bias="inside")
+    bias = 12 * 4096**2 * 2
+    assert fused.stages[0].activation_bytes - inside.stages[0].activation_bytes > 0.9 * bias
+    moved = [sum(n * op.bytes for n, op in made.stages[0].ops) for made in (fused, inside)]
+    assert moved[0] - moved[1] >= 4 * 2 * bias  # four layers see all positions, written once and read once
+    for name, value in (("sam_vit_b", "none"), ("resnet50", "inside")):
+        with pytest.raises(UsageError, match="has no bias"):
+            pipeline(name, bias=value)
+
+
+def test_a_network_of_8_bits_passes_8_bits_on() -> None:
+    def moved(precision: str) -> float:
+        ops = pipeline("resnet50", precision=precision).stages[0].ops
+        return sum(n * float(op.activation_bytes) for n, op in ops if op.kind == "conv")
+
+    assert moved("int8-static") == pytest.approx(moved("fp16") / 2.0)
+    (_, linear), *_ = Layers(3, get_precision("int8-static")).linear(5, 7, 11).ops
+    assert linear.activation_bytes == 3 * 5 * (7 + 11)
+    assert linear.dims["static"] == 1.0
+
+
+def test_scores_that_are_sifted_are_written_in_32_bits_and_read() -> None:
+    ops = pipeline("retinanet", precision="int8-static").stages[0].ops
+    sifted = sum(n * float(op.bytes) for n, op in ops if op.name == "sift")
+    positions = sum((-(-800 >> s)) ** 2 for s in range(3, 8))
+    assert sifted == pytest.approx(8 * positions * 9 * 264, rel=0.01)
+    assert not [op for _, op in pipeline("retinanet", trained=True).stages[0].ops if op.name == "sift"]
+
+
+def test_a_loss_over_a_vocabulary_keeps_the_logarithms_of_its_probabilities() -> None:
+    small, large = (
+        pipeline("bert-base", head="mlm", tokens=n, trained=True).stages[0].activation_bytes
+        for n in (256, 512)
+    )
+    bare = [pipeline("bert-base", tokens=n, trained=True).stages[0].activation_bytes for n in (256, 512)]
+    grown = (large - small) - (bare[1] - bare[0])
+    assert grown == pytest.approx(3 * 256 * 30522 * 2, rel=0.15)
 
 
 def test_autocast_leaves_encoders_in_16_bits() -> None:

@@ -160,9 +160,11 @@ class Habit:
         """Settings of a run."""
         return {**self.settings, **self.training} if trained else self.settings
 
-    def picture(self, bounds: str, *, trained: bool) -> str:
-        """The usual size, width x height, of pictures that were fitted into bounds; "" where they are the size."""
-        return self.pictures.get(f"{bounds} trained" if trained else bounds, "")
+    def picture(self, bounds: str, *, trained: bool, peak: bool = False) -> str:
+        """The usual size, width x height, of pictures that were fitted into bounds, of a `peak` over them the largest;
+        "" where they are the size."""
+        usual = self.pictures.get(f"{bounds} trained" if trained else bounds, "")
+        return self.pictures.get(f"{bounds} peak", usual) if peak else usual
 
 
 @per_snapshot

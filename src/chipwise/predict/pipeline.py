@@ -533,7 +533,8 @@ def _exchanged(
 @dataclass(frozen=True, slots=True)
 class Account:
     """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, what the
-    allocator and the libraries keep beside those (`cache`), and what the driver and the `runtime` take.
+    allocator and the libraries keep beside those (`cache`), and what the driver and the `runtime` take. `host`: bytes
+    of weights that wait in the memory of the host, which no sum of the device counts.
 
     Tools show different sums: torch's counter of allocated bytes the first two, that of reserved bytes the first three,
     the driver all.
@@ -543,10 +544,11 @@ class Account:
     activations: float
     cache: float = 0.0
     runtime: float = 0.0
+    host: float = 0.0
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """All of it on the device."""
         return self.weights + self.activations + self.cache + self.runtime
 
     def shown(self, kind: Shown) -> float:
@@ -562,21 +564,33 @@ def account(
 
     Weights of all stages (offloaded: of the one at work; layer by layer: none to speak of; `aside`: names of stages
     that the host keeps), in parts under tensor parallelism, layers dealt out, or sharding; activations of the
-    hungriest stage.
+    hungriest stage. The host keeps all weights that are offloaded, as each leaves its place for the next.
+
+    Gradients of one device that does a batch at once take the place of activations on the way back: torch gives them
+    up before the next step (zero_grad since 2.0). Devices that share a batch keep them, and once more in the buckets
+    that are summed (DistributedDataParallel unless gradient_as_bucket_view is said).
     """
     repeated = _repeated(pipeline)
-    held, alive = [], []
+    held, alive, waiting = [], [], 0.0
     for stage in pipeline.stages:
         main = stage.calls >= repeated
         shards = _kept_in_parts(spread) if main or spread.fsdp else 1
         if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
             shards = spread.devices
-        held.append(0.0 if stage.name in aside else stage.weight_bytes / shards)
+        own = stage.weight_bytes / shards
+        held.append(0.0 if stage.name in aside else own)
+        waiting += own if stage.name in aside or offload != "none" else 0.0
         rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
         alive.append(stage.activation_bytes / rows)
     if offload == "none":
         states = pipeline.settings.get(STATES, 0.0) / _kept_in_parts(spread)
-        return Account(sum(held) + states, max(alive, default=0.0))
+        most = max(alive, default=0.0)
+        gradients = min(states, sum(held))
+        if spread.devices == 1 and pipeline.settings.get(PARTS, 1.0) == 1.0:
+            states -= min(most, gradients)
+        elif spread.dp > 1 and not spread.fsdp and not spread.tables:
+            states += gradients
+        return Account(sum(held) + states, most, host=waiting)
     # what works is beside its own activations alone
     both = [(h if offload == "model" else 0.0, a) for h, a in zip(held, alive, strict=True)]
-    return Account(*max(both, key=sum, default=(0.0, 0.0)))
+    return Account(*max(both, key=sum, default=(0.0, 0.0)), host=waiting)

@@ -148,6 +148,16 @@ def test_what_a_source_does_not_say_is_a_fact_of_the_catalogue() -> None:
     assert question_of(row(chips="4", parallel="sp=4")).spread == "ulysses=4"
     plain = question_of(row(model="sam_vit_b", model_detail="image_size=1024;stage=bf16"))
     assert plain.settings == "attention=plain"
+    made = question_of(row(model="sam_vit_b", model_detail="image_size=1024;stage=Triton"))
+    assert made.settings == "bias=inside"
+    zoo = {
+        "model": "retinanet_R_50_FPN",
+        "source": "facebookresearch/detectron2 MODEL_ZOO.md",
+        "phase": "train",
+    }
+    asked = {**zoo, "batch": "2", "model_detail": "image_size=800x1333"}
+    assert question_of(row(**asked)).resolution == "992x736"
+    assert question_of(row(**asked, metric="peak_memory_gb")).resolution == "1344x800"  # the highest of a run
 
 
 def test_a_figure_of_memory_counts_what_its_source_counts(tmp_path: Path) -> None:

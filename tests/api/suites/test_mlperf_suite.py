@@ -14,7 +14,7 @@ from chipwise import api
 from chipwise.api.evidence_match import match_evidence
 from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.command import command_line
-from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.suites.mlperf import Answer, answer, media_runtime_of
 from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.calibrate.fit_level import without_level
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -54,6 +54,15 @@ def test_every_scenario_is_the_question_of_a_user() -> None:
     assert line.startswith("chipwise plan meta-llama/Llama-2-70b-chat-hf")
     for part in ("--have 8xh200-sxm-141gb", "--level tuned", "--software v5.1", "--percentile p99"):
         assert part in line
+
+
+def test_a_tuned_network_is_compiled_whatever_library_is_named() -> None:
+    row_ = {
+        **ROW, "model": "resnet", "model_base": "resnet", "scenario": "Offline", "chip": "xeon-8480plus",
+        "unit": "Samples/s", "round": "v3.1", "weight_precision": "int8", "framework": "PyTorch",
+    }  # fmt: skip
+    assert media_runtime_of(read_run(row_)) == "compile"
+    assert media_runtime_of(read_run({**row_, "framework": "reference code of PyTorch"})) == "eager"
 
 
 def test_tighter_limits_give_less_and_older_rounds_too() -> None:

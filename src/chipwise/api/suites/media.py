@@ -69,6 +69,7 @@ PASSED = (
     "attention",
     "beams",
     "head",
+    "bias",
 )
 PLAIN = ("eager", "vanilla", "plain", "math", "original")  # attention that writes out its scores
 FUSED = ("sdpa", "xformers", "flash", "fused", "flash_attention_2", "fa2", "fa3", "sage")
@@ -80,6 +81,8 @@ HOST_TEXT = (
 FLASH = {"0": "plain", "1": "fused"}
 STAGES = dict.fromkeys(("fp32", "bf16", "compile"), "plain")
 """Attention of the steps by which segment-anything-fast was made faster; from "SDPA" on it is fused."""
+INSIDE = ("Triton", "NT", "int8", "sparse")
+"""Those of them from which on attention adds its bias inside of a kernel that was written for it."""
 LEFT_OUT = ("CONTEXT", "DOUBT")  # marks of rows that a fit and its test leave out
 SHARED = {"sp": "ulysses", "embedding_mp": "tables"}
 """Ways to share by other names: a sequence, where a table does not say how; tables of embeddings."""
@@ -155,6 +158,8 @@ def question_of(row: Row) -> EstimateRequest:
         settings["attention"] = "plain" if plain else "fused"
         if not plain and attention not in FUSED:
             settings.pop("attention")
+    if detail.get("stage") in INSIDE:
+        settings["bias"] = "inside"
     kept = {name: settings[name] for name in PASSED if settings.get(name)}
     kept |= habit.sizes(trained=training)
     distilled = detail.get("distilled_guidance") == "1"
@@ -170,7 +175,8 @@ def question_of(row: Row) -> EstimateRequest:
         if VERSIONED.search(row.get("runtime_version", ""))
         else row.get("date"),
         batch=batch,
-        resolution=habit.picture(detail.get("image_size", ""), trained=training) or _resolution(detail),
+        resolution=habit.picture(detail.get("image_size", ""), trained=training, peak=metric == PEAK)
+        or _resolution(detail),
         frames=int(detail["frames"]) if {"frames", "width"} <= set(detail) else None,
         steps=int(detail["steps"]) if "steps" in detail else None,
         guidance=guidance,

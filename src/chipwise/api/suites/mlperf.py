@@ -245,8 +245,8 @@ def _as_run(run: Run) -> str | None:
 
 
 def media_runtime_of(run: Run) -> str:
-    """The software that a submitter names; else of tuned submissions the first that makes one graph of folded
-    operators, of others the usual one."""
+    """The software that a submitter names, of tuned submissions as it compiles a network: none of them starts operators
+    one by one; else of those the first that makes one graph of folded operators, of others the usual one."""
     said = run.framework.lower()
     able = [r for r in load_media_runtimes().values() if r.runs_on(run.chip)]
     places = [(min((said.find(n) for n in (r.id, *r.also) if n in said), default=-1), r) for r in able]
@@ -255,6 +255,8 @@ def media_runtime_of(run: Run) -> str:
     found = next(iter((*named, *built, *able)), None)
     if found is None:
         raise UsageError(f"{run.chip.id}: no software is known that runs pipelines", "chipwise chips list")
+    if found.pace == "host" and not run.untuned:
+        found = next((r for r in able if r.pace == "compiled" and r.folds), found)
     return found.id
 
 

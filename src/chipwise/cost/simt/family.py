@@ -206,7 +206,7 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         activations_cached=run.cached,
         # scaled narrow formats are not split over k
         split_limit=16.0 if label in ("b16", "fp32", "tf32") else 1.0,
-        passing_bytes=op.activation_bytes if op.kind == "conv" else None,
+        passing_bytes=op.activation_bytes if op.kind == "conv" or "static" in d else None,
     )
     rates = Rates.at(device, device.matrix[op.compute])
     found = p.pick(GemmParameters, group_of(op), dtype=_fitted(op))

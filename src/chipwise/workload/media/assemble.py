@@ -670,6 +670,7 @@ class Vision:
         "resolution": "width x height of the pictures",
         "windows": "passes for one sample",
         "prompts": "points or boxes of each picture that masks are made for (Segment Anything)",
+        "bias": "of positions in fused attention (Segment Anything): tensor (default), or inside of a kernel for it",
         "attention": "plain: scores are written to memory; fused (default)",
         **TRAINING,
     }
@@ -681,6 +682,12 @@ class Vision:
             if not hasattr(net, "prompts"):
                 raise UsageError(f"{asked.name} takes no prompts", "leave prompts out", field="prompts")
             net = replace(net, prompts=asked.count("prompts", 1))
+        if "bias" in asked.settings:
+            bias = asked.settings["bias"]
+            if not hasattr(net, "inside") or bias not in ("tensor", "inside"):
+                hint = "tensor or inside" if hasattr(net, "inside") else "leave bias out"
+                raise UsageError(f"{asked.name} has no bias '{bias}'", hint, field="settings")
+            net = replace(net, inside=bias == "inside")
         width, height = asked.sides((self.width, self.height), net.multiple)
         grid = (self.depth, height, width) if self.depth else (height, width)
         stage, state = _step(asked, net.block(layers, grid), "model")

@@ -152,13 +152,17 @@ class RetinaNet:
             for g in grids
         ]
         seen = sum(size_of(g) for g in grids)
-        return join(body, pyramid(layers, levels[1:]), more, _shared(heads), self._loss(layers, seen))
+        scores = self._loss(layers, seen) if layers.training else self._sifted(layers, seen)
+        return join(body, pyramid(layers, levels[1:]), more, _shared(heads), scores)
+
+    def _sifted(self, layers: Layers, positions: int) -> Block:
+        """Scores of every class of every anchor, written in 32 bits for what looks for the largest and reads them."""
+        width = self.anchors * self.classes
+        return layers.pointwise(positions, width, 2.0 * 4.0 / layers.precision.bytes, "sift")
 
     def _loss(self, layers: Layers, positions: int) -> Block:
         """The focal loss on every class of every anchor, operator by operator: the scores in one row, targets,
         probabilities, cross entropy, 1 - p, 1 - t, 1 - p_t, its power, the product, alpha_t are kept."""
-        if not layers.training:
-            return Block()
         width = self.anchors * self.classes
         block = layers.pointwise(positions, width, 2.0 * KEPT_OF_LOSS, "focal_loss")
         tensor = layers.bytes(positions, width)

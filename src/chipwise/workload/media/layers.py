@@ -207,6 +207,8 @@ class Layers:
         op = gemm(self.batch * tokens, outputs, inputs, p.weight, p.activation, name=name)
         if p.plain.bits < 16 or p.activation.bits < 16:  # tensors between layers stay in the plain type
             op = replace(op, activation_bytes=self.bytes(tokens, inputs + outputs))
+        if p.plain.bits < 16:
+            op = replace(op, dims={**op.dims, "static": 1.0})
         stored = float(p.stored.bytes(outputs, inputs)) + bias * outputs * p.bytes
         live = self.bytes(tokens, inputs + outputs)
         return Block(
@@ -236,6 +238,8 @@ class Layers:
         )
         count = window * channels * filters // groups + bias * filters
         read, written = self.bytes(before, channels), self.bytes(after, filters)
+        if p.bits < 16:
+            op = replace(op, activation_bytes=read + written)
         return Block((_once(op),), count, self._plain_bytes(count), 2 * (read + written), read)
 
     def _plain_bytes(self, count: float) -> float:
@@ -305,6 +309,8 @@ class Layers:
         p = self.precision
         table = p.stored if p.stored.bits >= 16 else p.plain
         op = lookup(self.batch * tokens, width, table, name="embedding")
+        if table.bits > 16:
+            op = replace(op, activation_bytes=self.batch * tokens * width * table.bits / 8.0)
         return Block((_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width))
 
     def attention(
@@ -345,15 +351,19 @@ class Layers:
         act = self.act(tokens, 2 * heads * head_dim, "relu")
         return act + Block(tuple(_once(op) for op in products), peak=kept * 4 / 3, kept=kept)
 
-    def relative_positions(self, queries: float, keys: float, heads: int, head_dim: int) -> Block:
+    def relative_positions(
+        self, queries: float, keys: float, heads: int, head_dim: int, *, inside: bool = False
+    ) -> Block:
         """Biases of relative positions along two axes: a product of queries with tables, added to the scores. Scores
-        that are written are read again and written with the bias, beside which the first are still alive."""
+        that are written are read again and written with the bias, beside which the first are still alive. Fused
+        attention takes the bias as a tensor of all scores, which is written and read, and held while it works; a kernel
+        that is made for it adds it `inside`."""
         p, side = self.precision.plain, math.sqrt(keys)
         op = gemm(self.batch * queries * heads, 2 * side, head_dim, p, p, name="positions")
         product = Block((_once(op),), peak=float(op.activation_bytes), kept=0.0)
-        if not self.scores:
-            return product
         added = self.pointwise(queries, keys * heads, 2.0, "bias")
+        if not self.scores:
+            return product if inside else product + replace(added, peak=added.peak / 2.0)
         return product + replace(added, peak=1.5 * added.peak)
 
     def mlp(

@@ -31,8 +31,8 @@ class DLRM:
     """Dense features through `bottom`, one sum of rows from each table, their products in pairs ("dot") or low-rank
     crossings ("cross": `crossings` layers of `rank`), and `top`.
 
-    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together; `table`: format of
-    the tables.
+    `rows`: entries of all tables together; `hot`: rows read by a sample in all tables together, `near` of them in
+    tables so small that the cache of a chip holds them; `table`: format of the tables.
     """
 
     rows: int
@@ -46,6 +46,7 @@ class DLRM:
     crossings: int = 3
     rank: int = 512
     table: str = "fp32"
+    near: int = 0
 
     @property
     def stored(self) -> Format:
@@ -53,8 +54,9 @@ class DLRM:
         return FORMATS[self.table]
 
     def embeddings(self, layers: Layers) -> Block:
-        """The lookups: rows are read and summed per table."""
-        op = lookup(layers.batch * self.hot, self.width, self.stored, name="embedding_bag")
+        """The lookups: rows are read, those of small tables in the cache, and one sum of each table is written."""
+        op = lookup(layers.batch * (self.hot - self.near), self.width, self.stored, name="embedding_bag")
+        op = replace(op, activation_bytes=layers.bytes(self.tables, self.width))
         count = self.rows * self.width
         ops: tuple[tuple[float, Op], ...] = ((1.0, op),)
         return Block(ops, count, count * self.stored.bits / 8.0, layers.bytes(self.tables, self.width))
@@ -77,7 +79,12 @@ class DLRM:
             p.bits < 16
         ):  # engines have a kernel of their own: a tile holds the features of a sample, one after the other
             op = gemm(layers.batch * features, TILE, w, p, p, name="pairs")
-            op = replace(op, weight_bytes=0.0, activation_bytes=layers.bytes(features, w + features))
+            op = replace(
+                op,
+                weight_bytes=0.0,
+                activation_bytes=layers.bytes(features, w + features),
+                dims={**op.dims, "static": 1.0},
+            )
         pairs = w + features * (features - 1) // 2
         pairs += pairs % 2  # padded to an even width
         dots = Block(((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w))
@@ -98,4 +105,7 @@ class NCF:
         f, half = self.factors, self.mlp[0] // 2
         tables = [layers.embed(1, rows, w) for rows in (self.users, self.items) for w in (f, half)]
         product = layers.pointwise(1, f, 3.0, "product")
-        return join(*tables, product, _mlp(layers, self.mlp), layers.linear(1, f + self.mlp[-1], 1))
+        beside = layers.pointwise(1, self.mlp[0], 2.0, "concatenate")
+        last = f + self.mlp[-1]
+        ends = layers.pointwise(1, last, 2.0, "concatenate") + layers.linear(1, last, 1)
+        return join(*tables, product, beside, _mlp(layers, self.mlp), ends)

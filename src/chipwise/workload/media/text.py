@@ -5,7 +5,7 @@ Shapes: huggingface/transformers, models/bert, distilbert, roberta, mpnet, moder
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chipwise.workload.media.layers import Block, Layers, join
@@ -86,12 +86,21 @@ class TextEncoder:
                 layers.act(tokens, entry),
                 layers.norm(tokens, entry),
                 tied,
+                self._loss(layers, tokens),
             )
         return (
             layers.linear(tokens if self.head == "qa" else 1, self.width, 2 if self.head == "qa" else 1)
             if self.head
             else Block()
         )
+
+    def _loss(self, layers: Layers, tokens: int) -> Block:
+        """Logarithms of probabilities, kept for the backward pass, which begins with their gradient while the logits
+        are still there."""
+        if not layers.training:
+            return Block()
+        tensor = layers.bytes(tokens, self.vocab)
+        return replace(layers.pointwise(tokens, self.vocab, 3.0, "loss"), peak=2.0 * tensor, kept=tensor)
 
     def _layer(self, layers: Layers, tokens: int, window: int) -> Block:
         w, seen = self.width, min(tokens, window or tokens)

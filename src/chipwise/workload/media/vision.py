@@ -147,7 +147,8 @@ class Swin:
 @dataclass(frozen=True, kw_only=True)
 class SAM:
     """Segment Anything's image encoder: windows in most layers, all positions in `full` of them, two convolutions at
-    the end; its mask decoder works on 64 x 64 positions and `prompts` points or boxes, picture by picture."""
+    the end; its mask decoder works on 64 x 64 positions and `prompts` points or boxes, picture by picture. `inside`: a
+    kernel of attention that adds the bias of positions itself."""
 
     width: int
     layers: int
@@ -158,6 +159,7 @@ class SAM:
     native: int = 1024
     out: int = 256
     prompts: int = 1
+    inside: bool = False
 
     @property
     def multiple(self) -> int:
@@ -196,11 +198,12 @@ class SAM:
         padded = size_of(tuple(-(-c // side) * side for c in cells)) if window else n
         seen = side * side if window else n
         held = layers.bytes(n, w)
+        bias = 0.0 if layers.scores or self.inside else layers.bytes(padded, seen * self.heads)
         attend = join(
             layers.linear(padded, w, 3 * w, name="qkv"),
             layers.parameter(2 * (2 * side - 1) * size),
-            layers.relative_positions(padded, seen, self.heads, size),
-            layers.attention(seen, seen, self.heads, size, windows=padded / seen),
+            layers.relative_positions(padded, seen, self.heads, size, inside=self.inside),
+            layers.attention(seen, seen, self.heads, size, windows=padded / seen).beside(bias),
             layers.linear(padded, w, w, name="out"),
         ).beside(held)
         return join(
