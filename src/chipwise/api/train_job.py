@@ -224,8 +224,10 @@ def network_of(given: Mapping[str, str]) -> dict[str, float]:
 
 
 def _on_network(c: Cluster, read: Mapping[str, float]) -> Wired:
-    """The cluster on the user's own network."""
+    """The cluster on the user's own network. Links between every pair of a host end there: a fabric that joins more has
+    switches."""
     known = c.wiring if isinstance(c, Wired) else ALIKE
+    c = replace(c, mesh=0.0) if read.get("domain", 0.0) > c.domain else c
     own = {"nic": "nic_bytes_per_s", "domain": "domain"}
     wiring = replace(known, **{name: v for name, v in read.items() if name not in own})
     return Wired.of(replace(c, **{own[name]: v for name, v in read.items() if name in own}), wiring)

@@ -93,7 +93,14 @@ QUANTITIES: Mapping[str, Quantity] = {
     "expert_host_s": Quantity(60e-6, 0.5, "s of host work for each expert of a rank"),
     "tp_exposed": Quantity(0.30, 0.3, "exposed share of tensor-parallel collectives", high=1.0),
     "dp_exposed": Quantity(0.50, 0.2, "exposed share of gradient traffic", high=1.0),
-    "pp_exposed": Quantity(0.30, 0.3, "exposed share of traffic between stages", high=1.0),
+    "pp_exposed": Quantity(
+        0.30,
+        0.3,
+        "exposed share of traffic between stages",
+        # pipelines of 2020 to 2022 send and receive between passes
+        (Level(("kind",), 0.3, {"eager": 1.0}),),
+        high=1.0,
+    ),
     "expert_loss": Quantity(
         1.5,
         0.15,
