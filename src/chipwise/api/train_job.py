@@ -119,7 +119,10 @@ def site_of(
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
     policy = software.memory.changed(given.memory)
-    labels = labels_of(dtype, software, chip.generation, moe=bool(network.moe_share), basis=policy.basis)
+    gated = bool(network.moe_share) and float(network.expert_gates) > 1.0
+    fused = gated and f"{ask.precision}+{chip.generation}" in software.fuses_experts
+    moe = bool(network.moe_share)
+    labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
     columns = {name: np.array([text]) for name, text in labels.items()}
     times, memory = training_effects(numbers)
     one = {k: float(np.ravel(v)[0]) for k, v in times.values(columns).items()}
@@ -134,6 +137,7 @@ def site_of(
         compiled=float(software.compiled),
         graphs=float(software.graphs),
         hides_experts=float(software.hides_experts),
+        fused_experts=float(fused),
         regather=float(software.regather),
         flat=float(software.flat),
         broadcast=float(software.broadcast),

@@ -106,7 +106,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.15,
         "factor on grouped products: imbalance, tokens moved to their experts and back",
         # by how software groups them (XLA sorts and gathers tokens, others fuse that), by kernels of a generation
-        (Level(("kind",), 0.3), Level(("generation",), 0.2)),
+        (Level(("kind",), 0.3), Level(("generation",), 0.2), Level(("grouping",), 0.3, {"fused": -0.5})),
         low=0.5,
     ),
     "all_to_all": Quantity(0.55, 0.2, "share of link bandwidth, all-to-all", high=2.0),
@@ -141,7 +141,9 @@ def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameter
     return Rates(**values, links=links)  # type: ignore[arg-type]
 
 
-def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis: str = "") -> dict[str, str]:
+def labels_of(
+    dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis: str = "", fused: bool = False
+) -> dict[str, str]:
     """What a run shares its fitted numbers with.
 
     | label | meaning |
@@ -154,6 +156,7 @@ def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis
     | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2"), the first one in Triton ("triton") or
     the chip's own ("native") |
     | moe | dense or moe |
+    | grouping | whether activations of experts are `fused` into their products, or run by kernels of their own: plain |
     """
     # 16 bit of Blackwell Ultra is Blackwell's
     unit = generation.removesuffix("_ultra") if dtype == "16" else generation
@@ -167,4 +170,5 @@ def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis
         "products": f"{dtype}+{unit}",
         "attention": trainer.attention,
         "moe": "moe" if moe else "dense",
+        "grouping": "fused" if fused else "plain",
     }

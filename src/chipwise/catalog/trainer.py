@@ -128,6 +128,8 @@ class Trainer:
     | staged | FSDP beside pipeline stages |
     | tool | the target of `launch` that starts it, and is told no more than stands here; "": none brings a program |
     | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
+    | fuses_experts | precisions on generations of chips, as in mxfp8+blackwell, in which one kernel multiplies the rows of
+    all gated experts, applies their activation and quantises the result; such layers are captured in CUDA graphs |
     | memory | how it keeps what it trains |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |
@@ -165,6 +167,7 @@ class Trainer:
     staged: bool = True
     tool: str = ""
     hides_experts: bool = False
+    fuses_experts: tuple[str, ...] = ()
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     adapter_passes: float = 0.0
     dropped: float = 0.0
