@@ -122,6 +122,7 @@ def site_of(
     gated = bool(network.moe_share) and float(network.expert_gates) > 1.0
     fused = gated and f"{ask.precision}+{chip.generation}" in software.fuses_experts
     moe = bool(network.moe_share)
+    captured = moe and float(network.core_share) >= 1.0 and software.captures_on(chip)
     labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
     columns = {name: np.array([text]) for name, text in labels.items()}
     times, memory = training_effects(numbers)
@@ -135,7 +136,7 @@ def site_of(
         score_passes=software.score_passes,
         fused=float(software.overlaps and joined),
         compiled=float(software.compiled),
-        graphs=float(software.graphs),
+        graphs=float(software.graphs or captured or fused),
         hides_experts=float(software.hides_experts),
         fused_experts=float(fused),
         regather=float(software.regather),

@@ -72,8 +72,9 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
     host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
     host = host * np.where(np.asarray(s.adapter) > 0, 1.0 + recipe.adapter_passes, 1.0)
-    captured = (np.asarray(recipe.graphs) > 0) | (np.asarray(recipe.fused_experts) > 0)
-    host = np.where(np.asarray(recipe.compiled) > 0, 0.0, host * np.where(captured, GRAPH_HOST, 1.0))
+    host = np.where(
+        np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
+    )
     found = LayerTime(
         products_s=products,
         core_s=core + core_back,
