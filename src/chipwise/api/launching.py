@@ -372,6 +372,8 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             f"(optimiser {held.optimizer}, gradients {held.gradients}, loss {held.loss})",
         ),
         optimizer=kept.get("optimizer", ""),
+        gradients=held.gradients,
+        loss=held.loss,
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
         # all NVIDIA GPUs with 4-bit units are Blackwell or later
         one_queue=chip.vendor == "nvidia" and "fp4" not in chip.matrix,
