@@ -254,6 +254,8 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
 
 def _automodel(spec: TrainSpec, steps: int) -> str:
     run = _Run.of(spec, "automodel", steps)
+    if spec.loss not in AUTOMODEL_LOSS:
+        raise UsageError(f"{run.tool.name} has no loss {spec.loss}", f"one of {', '.join(AUTOMODEL_LOSS)}")
     if spec.dora:
         raise UsageError(f"{run.tool.name} is not configured here to train DoRA", "plan with --trainer trl")
     file: dict[str, Yaml] = {
