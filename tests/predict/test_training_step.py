@@ -118,6 +118,16 @@ def test_adapters_skip_the_gradients_of_weights() -> None:
     assert 0.6 < seconds(replace(ONE, adapter=0.01)) / seconds(ONE) < 0.85
 
 
+def test_a_stage_gathers_its_weights_once_a_step() -> None:
+    def traffic(batch: float, **degrees: float) -> float:
+        s = Spread(**degrees, zero=3.0, shard=8.0, global_batch=batch, seq=4096.0)
+        return float(step(s, r=replace(USUAL, fsdp_overlap=1.0)).dp_s)
+
+    staged = {"pp": 2.0, "dp": 8.0}
+    assert traffic(256.0, **staged) == pytest.approx(traffic(64.0, **staged))
+    assert traffic(256.0, dp=8.0) == pytest.approx(4.0 * traffic(64.0, dp=8.0), rel=0.01)
+
+
 def test_longer_pipelines_wait_longer_unless_filled() -> None:
     s = Spread(pp=8.0, global_batch=16.0, seq=4096.0)
     plain_, interleaved = seconds(s), seconds(replace(s, vp=4.0))
