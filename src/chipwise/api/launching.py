@@ -372,7 +372,11 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             f"{duration(plan['days']['mid'])} with failures",
             f"memory: {plan['memory_bytes'] / 1e9:.1f} of {plan['capacity_bytes'] / 1e9:.1f} GB on the fullest device "
             f"(optimiser {held.optimizer}, gradients {held.gradients}, loss {held.loss})",
-            *([f"{MADE}: a folder of your own with config.json and tokenizer"] if _by_dimensions(saved) else []),
+            *(
+                [f"{MADE}: a folder of your own with config.json and tokenizer"]
+                if _by_dimensions(saved)
+                else []
+            ),
         ),
         optimizer=kept.get("optimizer", ""),
         gradients=held.gradients,

@@ -130,8 +130,8 @@ class Trainer:
     | captures_experts | vendor, kind or beginning of the id of the chips on which its configurations capture layers of
     experts in CUDA graphs, of networks with attention in every layer |
     | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
-    | fuses_experts | precisions on generations of chips, as in mxfp8+blackwell, in which one kernel multiplies the rows of
-    all gated experts, applies their activation and quantises the result; such layers are captured in CUDA graphs |
+    | fuses_experts | precisions on generations of chips, as in mxfp8+blackwell, in which one kernel multiplies the
+    rows of all gated experts, applies their activation and quantises the result; such layers are captured too |
     | memory | how it keeps what it trains |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |

@@ -160,8 +160,8 @@ def _gradients(
     """(13) Exposed seconds of gradients and, where weights are cut, of weights.
 
     Wire bytes per rank: copies and ZeRO-1 4 P (n - 1) / n; ZeRO-2 2 P per micro-batch and 2 P; FSDP 6 P per
-    micro-batch, once where software keeps what it gathered, as a stage does until its last micro-batch. Groups that hold copies of one another (HSDP, slices)
-    add 4 P / z between them.
+    micro-batch, once where software keeps what it gathered, as a stage does until its last micro-batch. Groups that
+    hold copies of one another (HSDP, slices) add 4 P / z between them.
     FSDP overlaps as <T_comp, T_dp>_q - T_comp, the others hide a share.
     """
     n = s.dp * s.cp
