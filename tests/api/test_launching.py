@@ -422,3 +422,16 @@ def test_every_setting_of_a_plan_is_told_or_refused(trainer: str) -> None:
         except UsageError:
             continue
         assert after != before, f"{trainer}: {setting} is not said"
+
+
+def test_a_network_of_dimensions_is_a_folder_of_ones_own(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.json")
+    asked = TrainRequest(
+        model="transformer:layers=24,hidden=2048,heads=16,ffn=5504,vocab=32000",
+        chips=CHIP, counts="8", tokens="1B",
+    )  # fmt: skip
+    save("train", asked, file)
+    (train, _) = launch(file, "megatron")
+    assert "--tokenizer-model ./model" in train.text
+    assert "# ./model: a folder of your own with config.json and tokenizer" in train.text
+    assert "--grad-reduce-in-bf16" in train.text  # as the plan's memory counts them

@@ -27,7 +27,8 @@ def test_the_usual_trainer_of_a_chip(chip: str, trainer: str) -> None:
 @pytest.mark.parametrize(
     ("text", "trainer"),
     [
-        ("Megatron-Bridge 26.04 NeMo Container", "nemo"), ("NeMo AutoModel TE + DeepEP", "automodel"),
+        ("Megatron-Bridge 26.04 NeMo Container", "nemo-2025"), ("Megatron-Bridge 26.08", "nemo"),
+        ("NeMo AutoModel TE + DeepEP", "automodel"),
         ("Hugging Face Trainer + PEFT + DeepSpeed", "hf-trainer"), ("fms-fsdp (PyTorch FSDP)", "fms-fsdp"),
         ("MaxText / MaxDiffusion", "maxtext"), ("Megatron-DeepSpeed", "megatron-2020"),
     ],

@@ -237,3 +237,37 @@ def test_schedules_in_words() -> None:
     half = spread(row | {"notes": "schedule v-half"})
     assert (half.in_flight, half.vp) == (0.5, 2.0)
     assert spread(row).bubble == 1.0
+
+
+def test_plain_1f1b_has_no_virtual_stages() -> None:
+    row = {
+        "row_id": "r", "family": "torchtitan", "model": "Llama 3.1 405B", "chip": "h100-sxm5-80gb",
+        "chips_total": "512", "seq_len": "65536", "global_batch": "32", "tp": "8", "pp": "8", "cp": "2", "dp": "4",
+        "framework": "torchtitan", "notes": "4D 1F1B AsyncTP; local batch 8",
+    }  # fmt: skip
+    plain = spread(row)
+    assert (plain.vp, plain.bubble) == (1.0, 1.0)
+    assert spread(row | {"notes": "3D+AsyncTP Interleaved 1F1B"}).vp == 2.0
+
+
+def test_replicas_that_are_counted_leave_the_rest_to_tensor_parallelism() -> None:
+    row = {
+        "row_id": "r", "family": "bigscience", "model": "GPT 52B", "chip": "v100-sxm2-32gb", "chips_total": "64",
+        "seq_len": "1024", "global_batch": "768", "micro_batch": "48", "dp": "16", "precision": "fp16",
+        "framework": "Megatron-DeepSpeed", "system": "Jean Zay", "notes": "V100 nodes of 4", "recompute": "full",
+    }  # fmt: skip
+    found = spread(row)
+    assert (found.tp, found.dp, found.micro_batch) == (4.0, 16.0, 48.0)
+
+
+def test_a_release_decides_how_experts_run() -> None:
+    row = {
+        "row_id": "r", "family": "megatron_bridge", "model": "Qwen3_30B_a3B", "chip": "gb200-nvl72", "chips_total": "8",
+        "seq_len": "4096", "global_batch": "512", "micro_batch": "4", "tp": "1", "pp": "1", "dp": "8", "ep": "8",
+        "precision": "MXFP8",
+    }  # fmt: skip
+
+    def took(release: str) -> float:
+        return answered(read_run(row | {"framework": f"Megatron-Bridge {release} NeMo Container"})).step_s.mid
+
+    assert took("26.08") == took("26.06") < 0.85 * took("26.04")

@@ -13,6 +13,7 @@ from chipwise.parallel.collective import (
     KINDS,
     CollectiveParameters,
     Kind,
+    crossings,
     dispatch,
     exchange,
     traffic,
@@ -153,11 +154,14 @@ def test_the_middle_of_a_torus_bounds_an_all_to_all() -> None:
     assert took == pytest.approx((4095.0 / 4096.0) * 1e9 * 16.0 / 8.0 / 200e9)
 
 
-def test_tokens_cross_to_a_domain_once() -> None:
-    # 64 ranks in 8 domains: 22 copies cross at most 7 times
+def test_tokens_cross_once_to_each_domain_that_holds_their_experts() -> None:
+    # 64 ranks in 8 domains: 7 experts are on 8 (1 - (7 / 8)^7) of them on average, many on all
     wide = replace(DGX, link_bytes_per_s=1e14)
-    few, many = (dispatch(1e6, copies, 64.0, wide, PLAIN).total_s for copies in (7.0, 22.0))
-    assert few == many == pytest.approx(7e6 / 50e9)
+    few, many = (dispatch(1e6, copies, 64.0, wide, PLAIN).total_s for copies in (7.0, 200.0))
+    assert few == pytest.approx(7.0 * (1.0 - (7.0 / 8.0) ** 7) * 1e6 / 50e9)
+    assert many == pytest.approx(7e6 / 50e9)
+    assert crossings(1.0, 8.0) == pytest.approx(7.0 / 8.0)
+    assert crossings(8.0, 1.0) == 0.0
 
 
 def test_arrays_and_numbers_agree() -> None:

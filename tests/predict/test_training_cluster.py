@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chipwise.api.train_job import _on_network
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.system import systems_for
 from chipwise.predict.training.cluster import cluster, on_system
@@ -16,3 +17,11 @@ def test_a_desktop_shares_its_memory_with_its_system() -> None:
     kept = system.reserved_bytes(whole)
     assert kept > 0.1 * whole
     assert float(on_system(chip, system).memory_bytes) == pytest.approx(whole - kept)
+
+
+def test_a_fabric_beyond_the_host_is_no_mesh() -> None:
+    """Links between every pair of a host end there: of 16 that meet, two have the whole bandwidth of a card."""
+    host = cluster(get_chip("v100-sxm2-32gb"), domain=8.0)
+    assert float(host.mesh) == 1.0
+    assert float(_on_network(host, {"domain": 4.0}).mesh) == 1.0
+    assert float(_on_network(host, {"domain": 16.0}).mesh) == 0.0

@@ -118,6 +118,16 @@ def test_adapters_skip_the_gradients_of_weights() -> None:
     assert 0.6 < seconds(replace(ONE, adapter=0.01)) / seconds(ONE) < 0.85
 
 
+def test_a_stage_gathers_its_weights_once_a_step() -> None:
+    def traffic(batch: float, **degrees: float) -> float:
+        s = Spread(**degrees, zero=3.0, shard=8.0, global_batch=batch, seq=4096.0)
+        return float(step(s, r=replace(USUAL, fsdp_overlap=1.0)).dp_s)
+
+    staged = {"pp": 2.0, "dp": 8.0}
+    assert traffic(256.0, **staged) == pytest.approx(traffic(64.0, **staged))
+    assert traffic(256.0, dp=8.0) == pytest.approx(4.0 * traffic(64.0, dp=8.0), rel=0.01)
+
+
 def test_longer_pipelines_wait_longer_unless_filled() -> None:
     s = Spread(pp=8.0, global_batch=16.0, seq=4096.0)
     plain_, interleaved = seconds(s), seconds(replace(s, vp=4.0))
@@ -233,3 +243,19 @@ def test_a_table_of_operators_says_what_each_layout_costs(name: str) -> None:
         one = work_of(t, take(s, i), Recipe(), KERNELS)
         for f in fields(many):
             assert float(getattr(many, f.name)[i]) == pytest.approx(float(np.asarray(getattr(one, f.name))))
+
+
+def test_activations_leave_behind_the_forward_pass_alone() -> None:
+    """A third of the work hides the way to the host: a link that needs longer than that, but less than half of all, is
+    waited for."""
+    s = replace(ONE, stash=1.0)
+
+    def waits(bytes_per_s: float) -> float:
+        return float(step(s, c=replace(H100, host_bytes_per_s=bytes_per_s)).stash_s)
+
+    layer = step(ONE)
+    device = float(layer.compute_s + layer.passes_s)
+    hidden = waits(1e12)  # costs a share of its traffic alone
+    moved = hidden * 1e12 / 0.2  # bytes, one way
+    assert waits(moved / (0.25 * device)) == pytest.approx(0.2 * 0.25 * device, rel=0.05)
+    assert waits(moved / (0.45 * device)) > 0.2 * 0.45 * device + 0.05 * device

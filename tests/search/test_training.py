@@ -16,12 +16,14 @@ from chipwise.search.training import (
     FITS,
     RISKY,
     Job,
+    Priced,
     TrainReason,
     best,
     evaluate,
     layouts,
     point,
     scaling,
+    simplest,
 )
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
@@ -112,3 +114,18 @@ def test_nothing_leaves_a_memory_that_the_host_shares() -> None:
     assert not np.any(layouts(tight, 8).offload)
     priced = evaluate(tight, layouts(tight, 8, {"offload": 1}))
     assert set(priced.reason) == {list(TrainReason).index(TrainReason.SHARED_MEMORY)}
+
+
+def test_nothing_waits_in_host_memory_for_a_small_gain() -> None:
+    """What moves activations to the host is taken where it saves more than recomputing them costs."""
+
+    def taken(seconds: tuple[float, float]) -> int:
+        both = Spread(
+            **{name: np.ones(2) for name in ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "seq")},
+            stash=np.array([1.0, 0.0]), offload=np.zeros(2), full=np.array([0.0, 1.0]), selective=np.zeros(2),
+        )  # fmt: skip
+        priced = Priced(both, np.array(seconds), np.ones(2), np.zeros(2, dtype=np.int64))
+        return simplest(priced, np.argsort(priced.seconds))
+
+    assert taken((1.0, 1.1)) == 1
+    assert taken((1.0, 1.3)) == 0

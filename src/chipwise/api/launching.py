@@ -18,6 +18,7 @@ from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.saving import answered, asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE
 from chipwise.catalog.files import create
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.offer import load_offers
@@ -53,6 +54,7 @@ __all__ = ["launch", "spec_of", "write_files"]
 SERVED = ("plan", "compare", "estimate", "explain")
 GENERATED = ("width", "height", "frames", "steps", "guidance")
 """Settings of a generator that its pipeline is called with."""
+MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
@@ -373,8 +375,15 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             f"{duration(plan['days']['mid'])} with failures",
             f"memory: {plan['memory_bytes'] / 1e9:.1f} of {plan['capacity_bytes'] / 1e9:.1f} GB on the fullest device "
             f"(optimiser {held.optimizer}, gradients {held.gradients}, loss {held.loss})",
+            *(
+                [f"{MADE}: a folder of your own with config.json and tokenizer"]
+                if _by_dimensions(saved)
+                else []
+            ),
         ),
         optimizer=kept.get("optimizer", ""),
+        gradients=held.gradients,
+        loss=held.loss,
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),
         # all NVIDIA GPUs with 4-bit units are Blackwell or later
         one_queue=chip.vendor == "nvidia" and "fp4" not in chip.matrix,
@@ -424,8 +433,17 @@ def _model(saved: Saved) -> str:
     return str(saved.request["model"])
 
 
+def _by_dimensions(saved: Saved) -> bool:
+    """Whether the network of an answer has no configuration but what was asked."""
+    text = _model(saved).strip()
+    return text.startswith((BY_DIMENSIONS, INLINE)) or bool(BY_SIZE.match(text))
+
+
 def _hub(saved: Saved, name: str) -> str:
-    """What a tool is told to load: the user's own folder, or the name on the hub."""
+    """What a tool is told to load: the user's own folder, or the name on the hub; of a network that was given by its
+    dimensions, which no hub has, `MADE`."""
+    if _by_dimensions(saved):
+        return MADE
     given = Path(_model(saved))
     if not {str(given), str(given / "config.json")} & saved.tables.keys():
         return name

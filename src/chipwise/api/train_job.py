@@ -119,7 +119,11 @@ def site_of(
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
     policy = software.memory.changed(given.memory)
-    labels = labels_of(dtype, software, chip.generation, moe=bool(network.moe_share), basis=policy.basis)
+    gated = bool(network.moe_share) and float(network.expert_gates) > 1.0
+    fused = gated and f"{ask.precision}+{chip.generation}" in software.fuses_experts
+    moe = bool(network.moe_share)
+    captured = moe and float(network.core_share) >= 1.0 and software.captures_on(chip)
+    labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
     columns = {name: np.array([text]) for name, text in labels.items()}
     times, memory = training_effects(numbers)
     one = {k: float(np.ravel(v)[0]) for k, v in times.values(columns).items()}
@@ -132,8 +136,9 @@ def site_of(
         score_passes=software.score_passes,
         fused=float(software.overlaps and joined),
         compiled=float(software.compiled),
-        graphs=float(software.graphs),
+        graphs=float(software.graphs or captured or fused),
         hides_experts=float(software.hides_experts),
+        fused_experts=float(fused),
         regather=float(software.regather),
         flat=float(software.flat),
         broadcast=float(software.broadcast),
@@ -224,8 +229,10 @@ def network_of(given: Mapping[str, str]) -> dict[str, float]:
 
 
 def _on_network(c: Cluster, read: Mapping[str, float]) -> Wired:
-    """The cluster on the user's own network."""
+    """The cluster on the user's own network. Links between every pair of a host end there: a fabric that joins more has
+    switches."""
     known = c.wiring if isinstance(c, Wired) else ALIKE
+    c = replace(c, mesh=0.0) if read.get("domain", 0.0) > c.domain else c
     own = {"nic": "nic_bytes_per_s", "domain": "domain"}
     wiring = replace(known, **{name: v for name, v in read.items() if name not in own})
     return Wired.of(replace(c, **{own[name]: v for name, v in read.items() if name in own}), wiring)

@@ -93,13 +93,20 @@ QUANTITIES: Mapping[str, Quantity] = {
     "expert_host_s": Quantity(60e-6, 0.5, "s of host work for each expert of a rank"),
     "tp_exposed": Quantity(0.30, 0.3, "exposed share of tensor-parallel collectives", high=1.0),
     "dp_exposed": Quantity(0.50, 0.2, "exposed share of gradient traffic", high=1.0),
-    "pp_exposed": Quantity(0.30, 0.3, "exposed share of traffic between stages", high=1.0),
+    "pp_exposed": Quantity(
+        0.30,
+        0.3,
+        "exposed share of traffic between stages",
+        # pipelines of 2020 to 2022 send and receive between passes
+        (Level(("kind",), 0.3, {"eager": 1.0}),),
+        high=1.0,
+    ),
     "expert_loss": Quantity(
         1.5,
         0.15,
         "factor on grouped products: imbalance, tokens moved to their experts and back",
         # by how software groups them (XLA sorts and gathers tokens, others fuse that), by kernels of a generation
-        (Level(("kind",), 0.3), Level(("generation",), 0.2)),
+        (Level(("kind",), 0.3), Level(("generation",), 0.2), Level(("grouping",), 0.3, {"fused": -0.5})),
         low=0.5,
     ),
     "all_to_all": Quantity(0.55, 0.2, "share of link bandwidth, all-to-all", high=2.0),
@@ -134,7 +141,9 @@ def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameter
     return Rates(**values, links=links)  # type: ignore[arg-type]
 
 
-def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis: str = "") -> dict[str, str]:
+def labels_of(
+    dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis: str = "", fused: bool = False
+) -> dict[str, str]:
     """What a run shares its fitted numbers with.
 
     | label | meaning |
@@ -147,6 +156,7 @@ def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis
     | attention | whose fused kernels the trainer calls: FlashAttention-2 ("fa2"), the first one in Triton ("triton") or
     the chip's own ("native") |
     | moe | dense or moe |
+    | grouping | whether activations of experts are `fused` into their products, or run by kernels of their own: plain |
     """
     # 16 bit of Blackwell Ultra is Blackwell's
     unit = generation.removesuffix("_ultra") if dtype == "16" else generation
@@ -160,4 +170,5 @@ def labels_of(dtype: str, trainer: Trainer, generation: str, *, moe: bool, basis
         "products": f"{dtype}+{unit}",
         "attention": trainer.attention,
         "moe": "moe" if moe else "dense",
+        "grouping": "fused" if fused else "plain",
     }

@@ -127,7 +127,11 @@ class Trainer:
     | hybrid | FSDP over fewer ranks than hold copies |
     | staged | FSDP beside pipeline stages |
     | tool | the target of `launch` that starts it, and is told no more than stands here; "": none brings a program |
+    | captures_experts | vendor, kind or beginning of the id of the chips on which its configurations capture layers of
+    experts in CUDA graphs, of networks with attention in every layer |
     | hides_experts | dispatch and combine of experts run behind the products of another micro-batch |
+    | fuses_experts | precisions on generations of chips, as in mxfp8+blackwell, in which one kernel multiplies the
+    rows of all gated experts, applies their activation and quantises the result; such layers are captured too |
     | memory | how it keeps what it trains |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |
@@ -165,6 +169,8 @@ class Trainer:
     staged: bool = True
     tool: str = ""
     hides_experts: bool = False
+    fuses_experts: tuple[str, ...] = ()
+    captures_experts: tuple[str, ...] = ()
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     adapter_passes: float = 0.0
     dropped: float = 0.0
@@ -238,6 +244,10 @@ class Trainer:
             if int(pins.get(name, 0)) and not able_to:
                 return f"{name} {pins[name]}: this trainer keeps {what} on the device"
         return ""
+
+    def captures_on(self, chip: Chip) -> bool:
+        """Whether its configurations capture layers of experts in CUDA graphs there."""
+        return _among(chip, self.captures_experts)
 
     def on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""

@@ -50,6 +50,7 @@ __all__ = [
     "Kind",
     "Traffic",
     "Transfer",
+    "crossings",
     "direct_all_reduce",
     "dispatch",
     "exchange",
@@ -213,6 +214,13 @@ def direct_all_reduce(
     return Transfer(np.where(r > 1.0, never * found.latency_s, 0.0), np.where(r > 1.0, found.transfer_s, 0.0))
 
 
+def crossings(copies: Real, domains: Real) -> Real:
+    """Expected number of other domains that hold any of a token's k = `copies` experts, of D `domains` alike:
+    (D - 1) (1 - (1 - 1 / D)^k)."""
+    found: Real = (domains - 1.0) * (1.0 - (1.0 - 1.0 / np.asarray(domains)) ** copies)
+    return found
+
+
 def dispatch(
     payload_bytes: Real,
     copies: Real,
@@ -226,13 +234,13 @@ def dispatch(
     """Seconds of an all-to-all of routed tokens: each rank sends `payload_bytes` to `copies` of the `ranks` on average.
 
     Every copy but the rank's own crosses the fabric. Over the rank's own card `away` of them cross to other domains; by
-    default a token crosses to another domain once, min(copies, domains - 1) times, and is spread there over the fabric.
-    Else as an all-to-all.
+    default a token crosses once to each other domain that holds any of its experts (`crossings`), and is spread there
+    over the fabric. Else as an all-to-all.
     """
     tiers = traffic("all_to_all", payload_bytes, ranks, network, stride)
     r, g = tiers[-1].level.ranks, tiers[-2].level.ranks
     sent = np.minimum(copies, r) * payload_bytes * (r - 1.0) / r
-    crossing = np.minimum(copies, r / g - 1.0) if away is None else away
+    crossing = crossings(copies, np.maximum(r / g, 1.0)) if away is None else away
     parts = []
     held: Real = 1.0
     for t in tiers:

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.cost.simt.family import SimtParameters
-from chipwise.parallel.collective import CollectiveParameters, Comm, Kind, Transfer, dispatch, exchange
+from chipwise.parallel.collective import (
+    CollectiveParameters,
+    Comm,
+    Kind,
+    Transfer,
+    crossings,
+    dispatch,
+    exchange,
+)
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.network import ALIKE, Network, Wiring
 from chipwise.predict.overheads import Overheads
@@ -73,7 +81,5 @@ def comm_time(
 
 def _away(copies: Real, domains: Real, *, each: bool | NDArray[np.bool_]) -> Real:
     """Times that a token crosses the network to its k = `copies` experts in D `domains`: k (1 - 1 / D) where every copy
-    does, else once to each other domain that holds any of them, (D - 1) (1 - (1 - 1 / D)^k)."""
-    own = 1.0 / np.asarray(domains)
-    once, every = (domains - 1.0) * (1.0 - (1.0 - own) ** copies), copies * (1.0 - own)
-    return np.where(each, every, once)
+    does, else once to each other domain that holds any of them (`crossings`)."""
+    return np.where(each, copies * (1.0 - 1.0 / np.asarray(domains)), crossings(copies, domains))

@@ -37,6 +37,9 @@ __all__ = [
 FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
 RISKY = 0.95  # never called a fit above this
 SIMPLER = 0.04  # of a step: what a simpler layout may take longer; errors between layouts are larger
+# The same of a layout that keeps on the device what a faster one moves to host memory: how much of that traffic hides
+# was never measured.
+AT_HOME = 0.15
 WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
 HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
@@ -340,8 +343,14 @@ def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
 def simplest(priced: Priced, chosen: NDArray[np.intp]) -> int:
     """Of the layouts that take at most `SIMPLER` longer than the first of `chosen`, the one with the fewest parts: axes
     that are cut, sequences cut below 4,096 tokens, schedules besides 1F1B, what waits in host memory, what is run
-    again; the faster of those."""
-    near = chosen[priced.seconds[chosen] <= (1.0 + SIMPLER) * priced.seconds[chosen[0]]]
+    again; the faster of those. Nothing waits there where the fastest that keeps all on the device takes at most
+    `AT_HOME` longer."""
+    seconds = priced.seconds[chosen]
+    moved = np.broadcast_to(np.asarray(priced.spread.offload + priced.spread.stash), priced.seconds.shape)
+    home = np.flatnonzero(moved[chosen] <= 0.0)
+    if len(home) and seconds[home[0]] <= (1.0 + AT_HOME) * seconds[0]:
+        chosen, seconds = chosen[home], seconds[home]
+    near = chosen[seconds <= (1.0 + SIMPLER) * seconds[0]]
     s = take(priced.spread, near)
     cut = sum((np.asarray(getattr(s, name)) > 1.0).astype(float) for name in ("tp", "pp", "cp"))
     short = np.asarray((s.cp > 1.0) & (s.seq / s.cp < WHOLE_TOKENS))

@@ -489,3 +489,15 @@ def test_an_optimiser_that_a_tool_is_not_told_is_refused() -> None:
     assert "--optim adafactor" in launch_files(chosen, "trl")[0].text
     with pytest.raises(ChipwiseError, match=r"optimizer=adafactor.*--memory optimizer=adamw"):
         launch_files(replace(plan_for("sharded", "x"), optimizer="adafactor"), "deepspeed")  # type: ignore[arg-type]
+
+
+def test_files_keep_gradients_and_losses_as_the_plan_counts_them() -> None:
+    def text(target: str, **changes: object) -> str:
+        return launch_files(trained(**changes), target)[0].text
+
+    lean = text("megatron", gradients="bf16", loss="fused")
+    assert "--grad-reduce-in-bf16" in lean
+    assert "--cross-entropy-loss-fusion" in lean
+    plain = text("megatron", gradients="fp32", loss="whole")
+    assert "--grad-reduce-in-bf16" not in plain
+    assert "--cross-entropy-loss-fusion" not in plain

@@ -90,13 +90,16 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
 
 
 def _stashed(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, device_s: Real) -> Real:
-    """Seconds that a layer waits for its activations in host memory: they go out and come back over the host link once,
-    behind what the device does meanwhile, but for `STASH_EXPOSED`."""
+    """Seconds that a layer waits for its activations in host memory: they go out behind its forward pass and come back
+    behind its backward pass, which has 2 of 3 parts of the work (adapters: 1 of 2) and what is run again, but for
+    `STASH_EXPOSED`."""
     saved = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     kept = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * saved
-    moved = 2.0 * s.stash * kept / c.host_bytes_per_s
-    return np.maximum(moved - device_s, 0.0) + STASH_EXPOSED * moved
+    moved = s.stash * kept / c.host_bytes_per_s
+    forward = device_s / (np.where(np.asarray(s.adapter) > 0, 2.0, 3.0) + s.full)
+    waits = np.maximum(moved - forward, 0.0) + np.maximum(moved - (device_s - forward), 0.0)
+    return waits + 2.0 * STASH_EXPOSED * moved
 
 
 def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:

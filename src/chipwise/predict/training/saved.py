@@ -48,10 +48,12 @@ def score_bytes(t: Transformer, s: Spread) -> Real:
 
 def touched_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     """Bytes of one pass of a layer's element-wise kernels: what it saves in 16 bit; scores that are written as often as
-    softmax and dropout touch them; not the copies of tokens for their experts, which the grouped products make. Of
-    adapters that are not fused, inputs and outputs of the products that have one."""
+    softmax and dropout touch them; not the copies of tokens for their experts, which the grouped products make, nor
+    what lies between those products where their kernels apply activations. Of adapters that are not fused, inputs and
+    outputs of the products that have one."""
     more = np.where(np.asarray(recipe.flash) > 0, 0.0, recipe.score_passes - 1.0)
-    permuted = s.tokens * t.moe_share * 4.0 * t.top_k * t.expert_width / s.tp
+    inner = np.asarray(recipe.fused_experts) * (2.0 * t.expert_gates + 2.0) * t.expert_ffn
+    permuted = s.tokens * t.moe_share * t.top_k * (4.0 * t.expert_width + inner) / s.tp
     beside = np.where(np.asarray(s.adapter) > 0, recipe.adapter_passes * _adapted(t) * s.tokens / s.tp, 0.0)
     return _saved(t, s, recipe, 2.0, 1.0) + more * score_bytes(t, s) - permuted + beside
 

@@ -160,8 +160,8 @@ def _gradients(
     """(13) Exposed seconds of gradients and, where weights are cut, of weights.
 
     Wire bytes per rank: copies and ZeRO-1 4 P (n - 1) / n; ZeRO-2 2 P per micro-batch and 2 P; FSDP 6 P per
-    micro-batch, once where software keeps what it gathered. Groups that hold copies of one another (HSDP, slices)
-    add 4 P / z between them.
+    micro-batch, once where software keeps what it gathered, as a stage does until its last micro-batch. Groups that
+    hold copies of one another (HSDP, slices) add 4 P / z between them.
     FSDP overlaps as <T_comp, T_dp>_q - T_comp, the others hide a share.
     """
     n = s.dp * s.cp
@@ -169,11 +169,12 @@ def _gradients(
     dense = np.where(np.asarray(s.adapter) > 0, s.adapter * held, held - experts)
     experts = np.where(np.asarray(s.adapter) > 0, 0.0, experts)
     fsdp = np.asarray(s.zero) >= 3
-    times = np.where(fsdp & (np.asarray(recipe.regather) > 0), m, 1.0)
+    alone = np.asarray(s.pp) <= 1
+    times = np.where(fsdp & alone & (np.asarray(recipe.regather) > 0), m, 1.0)
     z = np.where(np.asarray(s.zero) >= 1, np.clip(s.shard, 1.0, n), n)
     # one ring over all ranks: no NICs are pooled, but where tensor parallelism splits a host
-    alone = (np.asarray(recipe.flat) > 0) & np.asarray(n > c.domain) & (np.asarray(s.tp) <= 1)
-    stride = np.where(alone, c.domain, s.tp)
+    unpooled = (np.asarray(recipe.flat) > 0) & np.asarray(n > c.domain) & (np.asarray(s.tp) <= 1)
+    stride = np.where(unpooled, c.domain, s.tp)
     # FSDP gathers frozen weights too, as they are stored
     weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)
     # gradients summed where they stay, or cut, with weights gathered twice

@@ -218,6 +218,7 @@ class Recipe:
     | compiled | 1: one program per step, no host work per layer (XLA, Neuron) |
     | graphs | 1: CUDA graphs |
     | hides_experts | 1: dispatch and combine run behind another micro-batch's products (DualPipe) |
+    | fused_experts | 1: kernels of experts' products apply activations and quantise |
     | regather | 1: FSDP gathers weights again for every micro-batch |
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
@@ -245,6 +246,7 @@ class Recipe:
     compiled: Real = 0.0
     graphs: Real = 0.0
     hides_experts: Real = 0.0
+    fused_experts: Real = 0.0
     regather: Real = 1.0
     broadcast: Real = 0.0
     flat: Real = 0.0

@@ -26,6 +26,8 @@ def megatron_command(spec: TrainSpec, steps: int) -> str:
     )
     command = (
         command.option("--bf16")
+        .option("--cross-entropy-loss-fusion", when=spec.loss == "fused")
+        .option("--cross-entropy-fusion-impl", "te", when=spec.loss == "fused")
         .option("--fp8-format", "hybrid", when=spec.precision in ("fp8", "mxfp8"))
         .option(
             "--fp8-recipe", "mxfp8" if spec.precision == "mxfp8" else "delayed", when="fp8" in spec.precision
@@ -162,6 +164,7 @@ def _layout(command: Command, spec: TrainSpec, steps: int) -> Command:
         .option("--data-parallel-sharding-strategy", CUT[spec.sharding][0] if cut else "", when=cut)
         .option("--init-model-with-meta-device", when=cut)
         .option("--overlap-grad-reduce")
+        .option("--grad-reduce-in-bf16", when=spec.gradients == "bf16")
         .option("--overlap-param-gather", when=spec.sharding != "none")
         .option("--micro-batch-size", spec.micro_batch)
         .option("--global-batch-size", spec.global_batch)

@@ -230,7 +230,7 @@ class Network:
 class TrainSpec:
     """A training run: layout, batch, and the dimensions of the network. `tuned` is "" from random weights, else how
     published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters;
-    `optimizer` is "" for the trainer's own.
+    `optimizer` is "" for the trainer's own; `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy` says.
     `recomputed` is the share of layers that
     run again in the backward pass, `offload` that of the optimiser in host memory, `stash` that of
     what layers save; `schedule` is "" without stages.
@@ -266,6 +266,8 @@ class TrainSpec:
     targets: str = "linear"
     dora: bool = False
     optimizer: str = ""
+    gradients: str = "fp32"
+    loss: str = "whole"
     passes: Passes = Passes()
     stash: float = 0.0
 

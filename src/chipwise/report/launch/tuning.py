@@ -26,6 +26,14 @@ DEEPSPEED = (
 AXES = {"automodel": ("tp", "cp")}
 CUTS = {"automodel": ("fsdp",), "torchtune": ("none", "zero-2", "fsdp")}  # others have them all
 PLAIN = ("automodel", "torchtune")  # whose configurations have AdamW
+FUSED = ("fused", "chunked")  # losses that never hold an fp32 copy of all logits
+# Losses of NeMo AutoModel by what they keep
+AUTOMODEL_LOSS = {
+    "copied": "masked_ce.MaskedCrossEntropy",
+    "whole": "masked_ce.MaskedCrossEntropy",
+    "fused": "te_parallel_ce.TEParallelCrossEntropy",
+    "chunked": "chunked_ce.ChunkedCrossEntropy",
+}
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoints go")
 
@@ -105,6 +113,11 @@ def _started(run: _Run, command: Command) -> str:
     return f"{written}{ranks(run.spec)} \\\n  {command.option('--deepspeed', 'ds.json', when=other)}"
 
 
+def _liger(spec: TrainSpec) -> str:
+    """Whether Liger's kernels fuse losses and norms: where the plan keeps no copies of logits."""
+    return "true" if spec.loss in FUSED else "false"
+
+
 def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     """What the user of one of these tools must know."""
     scale = (
@@ -112,10 +125,10 @@ def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         if spec.tuned != "full"
         else "all weights are trained"
     )
-    fused = "losses and norms are fused (pip install liger-kernel), which needs less memory than planned"
+    fused = ("losses and norms are fused: pip install liger-kernel",) if spec.loss in FUSED else ()
     more = {
-        "llama-factory": (fused, "DATA_PATH names a data set of its data/dataset_info.json"),
-        "axolotl": (fused, "examples are read from data/train.jsonl, as conversations"),
+        "llama-factory": (*fused, "DATA_PATH names a data set of its data/dataset_info.json"),
+        "axolotl": (*fused, "examples are read from data/train.jsonl, as conversations"),
         "automodel": ("examples are those of its configurations (SQuAD): name your own under dataset",),
         "unsloth": (
             "unsloth-cli.py is in its repository; it fills no sequence with several examples, so that shorter ones "
@@ -126,7 +139,7 @@ def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
             *(("weights are cut over all ranks (FSDP2)",) if spec.dp > 1 and spec.sharding == "none" else ()),
         ),
     }
-    return (scale, *more.get(target, (fused,)))
+    return (scale, *more.get(target, fused))
 
 
 def _trl(spec: TrainSpec, steps: int) -> str:
@@ -154,7 +167,7 @@ def _trl(spec: TrainSpec, steps: int) -> str:
         .option("--max_steps", steps)
         .option("--save_steps", spec.save_steps)
         .option("--gradient_checkpointing", "true" if run.again else "false")
-        .option("--use_liger_kernel", "true")
+        .option("--use_liger_kernel", _liger(spec))
         .option("--optim", run.optimizer)
         .option("--fsdp", run.fsdp, when=run.fsdp is not None)
     )
@@ -187,7 +200,7 @@ def _llama_factory(spec: TrainSpec, steps: int) -> str:
         .option("--max_steps", steps)
         .option("--save_steps", spec.save_steps)
         .option("--disable_gradient_checkpointing", "false" if run.again else "true")
-        .option("--enable_liger_kernel", "true")
+        .option("--enable_liger_kernel", _liger(spec))
         .option("--optim", run.optimizer)
         .option("--fsdp", run.fsdp, when=run.fsdp is not None)
     )
@@ -211,7 +224,7 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
         "learning_rate": 2e-4 if run.adapters else 2e-5,
         "gradient_checkpointing": run.again,
         "plugins": ["axolotl.integrations.liger.LigerPlugin"],
-        "liger_fused_linear_cross_entropy": True,
+        "liger_fused_linear_cross_entropy": spec.loss in FUSED,
         "liger_rms_norm": True,
     }
     if run.adapters:
@@ -241,6 +254,8 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
 
 def _automodel(spec: TrainSpec, steps: int) -> str:
     run = _Run.of(spec, "automodel", steps)
+    if spec.loss not in AUTOMODEL_LOSS:
+        raise UsageError(f"{run.tool.name} has no loss {spec.loss}", f"one of {', '.join(AUTOMODEL_LOSS)}")
     if spec.dora:
         raise UsageError(f"{run.tool.name} is not configured here to train DoRA", "plan with --trainer trl")
     file: dict[str, Yaml] = {
@@ -267,7 +282,7 @@ def _automodel(spec: TrainSpec, steps: int) -> str:
             "cp_size": spec.cp,
             "activation_checkpointing": run.again,
         },
-        "loss_fn": {"_target_": "nemo_automodel.components.loss.masked_ce.MaskedCrossEntropy"},
+        "loss_fn": {"_target_": f"nemo_automodel.components.loss.{AUTOMODEL_LOSS[spec.loss]}"},
         "dataset": {
             "_target_": "nemo_automodel.components.datasets.llm.squad.make_squad_dataset",
             "dataset_name": "rajpurkar/squad",
