@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import Operator, kernel_era, kernel_library, kernels_of, load_runtimes
+from chipwise.catalog.runtime import kernel_era, kernel_library, kernels_of, load_runtimes
+from chipwise.catalog.runtime_spec import Operator
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array
