@@ -71,6 +71,13 @@ def test_a_prefix_cache_saves_prompts_and_memory() -> None:
     assert shared.memory.items["common prefix"] == 1008 * 131_072  # once, in blocks of 16 tokens
 
 
+def test_beams_keep_and_read_their_prompt_once() -> None:
+    alone, beams = placed(prefix_hit="75%"), placed(prefix_hit="75%", sharers=4)
+    assert beams.tpot_s.mid < alone.tpot_s.mid
+    full, many = (placed(concurrency=None, prefix_hit="75%", sharers=n) for n in (1, 4))
+    assert many.concurrency > 1.5 * full.concurrency
+
+
 def test_guesses_pay_only_where_they_are_right() -> None:
     plain = placed(concurrency=4)
     tpot = [placed(concurrency=4, speculate=f"accept={a},draft=3").tpot_s.mid for a in (0.0, 0.5, 0.9)]
@@ -206,6 +213,8 @@ def test_a_limit_of_watts_holds_with_every_chip_at_its_limit() -> None:
         {"prefix_hit": "120%"},
         {"prefix_hit": "1"},
         {"common_prefix": "1k"},
+        {"sharers": "4"},
+        {"prefix_hit": "75%", "sharers": "0.5"},
         {"speculate": "draft=3"},
         {"speculate": "accept=0.7,drafts=3"},
         {"speculate": "accept=2"},

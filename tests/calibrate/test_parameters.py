@@ -135,6 +135,30 @@ def test_a_library_as_installed_differs_where_it_was_found_to() -> None:
         assert ratio == pytest.approx(expected)
 
 
+def test_a_server_expands_prompts_that_a_timed_kernel_left_latent() -> None:
+    """SGLang on Hopper: the timed kernel multiplies with the latent, the server with full heads; decoding does not."""
+    chips = [load_chips()["h200-sxm-141gb"]]
+    costs = {name: SHIPPED.cost("simt", name, chips) for name in ("sglang", "trtllm")}
+    labels = (("dtype", "b16"), ("cache", "b16"), ("head_dim", "0"))
+    shares = {
+        name: float(c.find("simt.latent_prompt", labels)["compute_share"][0])
+        for name, c in costs.items()
+        if isinstance(c, SimtParameters)
+    }
+    assert shares["sglang"] > 0.7 * shares["trtllm"]
+
+
+def test_grouped_products_of_amd_are_as_the_library_has_them() -> None:
+    chips = [load_chips()[name] for name in ("mi300x", "mi355x", "h200-sxm-141gb")]
+    tuned = SHIPPED.cost("simt", "sglang", chips)
+    stock = SHIPPED.as_installed(tuned, "sglang", chips)
+    assert isinstance(tuned, SimtParameters)
+    assert isinstance(stock, SimtParameters)
+    for group in ("simt.gemm", "simt.experts"):
+        shares = [costs.find(group, (("dtype", "fp8_block"),))["compute_share"] for costs in (stock, tuned)]
+        assert shares[0] / shares[1] == pytest.approx([0.42, 0.42, 1.0])
+
+
 def test_a_value_of_nan_takes_a_number_away(tmp_path: Path) -> None:
     name = "runtime.vllm-gaudi.operator.block_s"
     file = tmp_path / "less.csv"

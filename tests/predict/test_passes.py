@@ -292,7 +292,7 @@ def test_the_busiest_rank_against_drawn_tokens() -> None:
             loads = np.bincount(chosen, minlength=experts).reshape(ranks, -1)
             read.append((loads > 0).sum(axis=1).max() / ((loads > 0).sum() / ranks))
             rows.append(loads.sum(axis=1).max() / (tokens * top_k / ranks))
-        hit = distinct_experts(float(tokens), experts, top_k)
+        hit = distinct_experts(float(tokens), experts, top_k, skew=1.0)
         found = busiest_rank(ranks, experts, hit, tokens * top_k)
         assert float(np.asarray(found[0])) == pytest.approx(np.mean(read), rel=0.15)
         assert float(np.asarray(found[1])) == pytest.approx(np.mean(rows), rel=0.15)

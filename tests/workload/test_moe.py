@@ -31,7 +31,16 @@ def test_many_tokens_reach_all() -> None:
 
 def test_two_tokens() -> None:
     # the second misses the first one's choice with probability 1 - k / E per expert
-    assert distinct_experts(2, 10, 3) == pytest.approx(3 + 3 * 7 / 10)
+    assert distinct_experts(2, 10, 3, skew=1.0) == pytest.approx(3 + 3 * 7 / 10)
+
+
+def test_tokens_of_one_batch_choose_alike() -> None:
+    few, some, many = (
+        distinct_experts(n, 256, 8) / distinct_experts(n, 256, 8, skew=1.0) for n in (1, 32, 4096)
+    )
+    assert few == pytest.approx(1.0)
+    assert 0.75 < some < 0.9
+    assert many == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("tokens", "experts", "top_k"), [(4, 16, 2), (20, 64, 4), (100, 128, 8)])
@@ -42,16 +51,18 @@ def test_as_many_as_drawing_at_random(tokens: int, experts: int, top_k: int) -> 
     chosen = np.argpartition(keys, top_k, axis=-1)[..., :top_k].reshape(trials, -1)
     hit = np.array([len(np.unique(row)) for row in chosen])
     error = hit.std() / np.sqrt(trials)
-    assert distinct_experts(tokens, experts, top_k) == pytest.approx(hit.mean(), abs=4 * error)
+    assert distinct_experts(tokens, experts, top_k, skew=1.0) == pytest.approx(hit.mean(), abs=4 * error)
 
 
 @given(st.integers(1, 500), st.integers(2, 256), st.integers(1, 16), st.floats(0.5, 1.0))
 def test_bounds_and_skew(tokens: int, experts: int, top_k: int, skew: float) -> None:
     top_k = min(top_k, experts)
-    even = distinct_experts(tokens, experts, top_k)
+    even = distinct_experts(tokens, experts, top_k, skew=1.0)
     assert top_k * (1 - 1e-9) <= even <= min(experts, tokens * top_k) * (1 + 1e-9)
     assert distinct_experts(tokens, experts, top_k, skew) <= even * (1 + 1e-12)
-    assert distinct_experts(tokens + 1, experts, top_k) >= even
+    assert distinct_experts(tokens + 1, experts, top_k, skew) >= distinct_experts(
+        tokens, experts, top_k, skew
+    )
 
 
 def mixture(experts: int = 64, top_k: int = 4) -> tuple[Experts, dict[str, int]]:

@@ -206,9 +206,11 @@ def harnessed(
         return replace(seen, request_s=0.0)
     if not knows_client(numbers, harness, apart=apart):
         return seen
+    if harness.median_of:
+        # the mean holds requests that found the server cold, and those held up behind a crowd
+        return replace(seen, request_s=harness.request_s or seen.request_s)
     seen = replace(seen, stream_tokens=float(found["stream_tokens"][0]))
-    # the request of a client's mean holds those that found the server cold
-    if harness.median_of or runtime not in fitted.keys_of("runtime"):
+    if runtime not in fitted.keys_of("runtime"):
         return seen
     return replace(seen, request_s=float(found["request_s"][0]))
 

@@ -12,6 +12,7 @@ from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import kernel_era, kernel_library, kernels_of, load_runtimes
+from chipwise.catalog.runtime_spec import Operator
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array
@@ -147,12 +148,11 @@ def library_of(
 ) -> str:
     """The library that a runtime takes by default for a group of operators, as fitted numbers name it."""
     if group in ("simt.prompt", "simt.decode", "simt.latent_prompt", "simt.latent_decode"):
-        found = (
-            kernel_library(
-                "latent_attention" if "latent" in group else "attention", runtime, gen, software=software
-            )
-            or "other"
-        )
+        kinds: tuple[Operator, ...] = ("latent_attention",) if "latent" in group else ("attention",)
+        if group == "simt.latent_prompt":
+            kinds = ("latent_prompt", *kinds)
+        each = (kernel_library(kind, runtime, gen, software=software) for kind in kinds)
+        found = next(filter(None, each), "other")
         return f"{measured_runtime(group, runtime)}/{found}" if group.endswith("decode") else found
     if group == "simt.experts":
         return kernel_library("experts", runtime, gen, dtype, software)

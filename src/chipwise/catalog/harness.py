@@ -94,7 +94,7 @@ class Server:
 class Harness:
     """A benchmark client. `waves` requests are sent by each client in a run; lengths are drawn evenly from `shortest`
     of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser. `assumed`: taken of tables of
-    measurements whose source names none.
+    measurements whose source names none. `request_s`: of a warm server on the request of a median, 0: the runtime's.
     """
 
     id: str
@@ -110,6 +110,7 @@ class Harness:
     assumed: bool = False
     servers: tuple[Server, ...] = ()
     median_of: str = ""
+    request_s: float = 0.0
 
     @property
     def client(self) -> str:

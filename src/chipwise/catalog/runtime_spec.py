@@ -28,7 +28,9 @@ __all__ = [
 Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
-Operator = Literal["attention", "latent_attention", "latent_layer", "experts", "all_reduce"]
+Operator = Literal[
+    "attention", "latent_attention", "latent_prompt", "latent_layer", "experts", "all_reduce"
+]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
     # experts spread over a network, copies of experts that fill what ep does not divide, two halves of a batch in turn

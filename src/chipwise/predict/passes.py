@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from chipwise.catalog.runtime import Policies
 from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.predict.parts import PARTS, quantity
-from chipwise.predict.speculative import Speculation, verification
+from chipwise.predict.speculative import Speculation, decoding
 from chipwise.units import Array, Real
 from chipwise.workload.step import Step, abreast, decode, prefill
 from chipwise.workload.workload import Workload
@@ -58,6 +58,7 @@ class Requests:
     | look | passes | that decode, from one look for new requests to the next |
     | gather | passes | that a first prompt waits for others to fill a pass |
     | static | 0 or 1 | whether a batch starts together and ends before the next |
+    | sharers | sequences | that run together on one prompt, which is read for them once |
     """
 
     prompt: Real
@@ -73,6 +74,7 @@ class Requests:
     look: Real = 1.0
     gather: Real = 0.0
     static: Real = 0.0
+    sharers: Real = 1.0
 
     @classmethod
     def of(cls, workload: Workload, policies: Policies) -> Requests:
@@ -92,12 +94,13 @@ class Requests:
             long_new,
             lengths.decoding_context,
             own,
-            held - own,
+            0.0 if prefix is None else prefix.common(lengths.prompt_tokens),
             float(policies.max_batched_tokens),
             1.0 + lengths.prompt_cv**2,
             float(policies.look_passes),
             float(policies.gather_passes),
             float(policies.batch == "static"),
+            1.0 if prefix is None else prefix.sharers,
         )
 
     @classmethod
@@ -309,10 +312,8 @@ def tabulate(
     def prompts(tokens: Real) -> Step:
         return prefill(tokens / long_new, long_new, cached)
 
-    def decoding(batch: Real) -> Step:
-        return (
-            verification(batch, context, speculation.draft_tokens) if speculation else decode(batch, context)
-        )
+    def decoded(batch: Real) -> Step:
+        return decoding(batch, context, column(r.sharers), speculation.draft_tokens if speculation else 0)
 
     # both sizes of prompts side by side, and all passes: every operator is asked about once
     both = bool(np.any(budget > chunk * (1.0 + 1e-9)))
@@ -323,10 +324,10 @@ def tabulate(
     steps = [prompts(tokens)]
     if not alone:
         steps.append(
-            decoding(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
+            decoded(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
         )
     last = kinds + (0 if alone else kinds * len(_COARSE))
-    table, apart = fold(parts_of(abreast([*steps, decoding(b)])), last + len(BATCHES))
+    table, apart = fold(parts_of(abreast([*steps, decoded(b)])), last + len(BATCHES))
     own, plain = table[:, :kinds], table[:, last:]
     lone = own[:, :1]
     if (

@@ -9,9 +9,9 @@ import numpy as np
 from chipwise.errors import UsageError
 from chipwise.units import Real
 from chipwise.workload.graph import Graph
-from chipwise.workload.step import Segment, Step
+from chipwise.workload.step import Segment, Step, decode
 
-__all__ = ["Speculation", "draft_graph", "expected_tokens", "verification"]
+__all__ = ["Speculation", "decoding", "draft_graph", "expected_tokens", "verification"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,16 @@ def expected_tokens(acceptance: Real, draft_tokens: Real) -> Real:
     return tokens
 
 
-def verification(batch: Real, context: Real, draft_tokens: int) -> Step:
+def decoding(batch: Real, context: Real, sharers: Real, draft_tokens: int = 0) -> Step:
+    """A pass in which `batch` sequences decode. Those that share one prompt (beams, answers to one question) share a
+    read of it like queries of one sequence: kernels work on them side by side, and the cache of the chip holds what
+    the first has read. What they wrote themselves is taken to be short."""
+    if draft_tokens or np.any(np.asarray(sharers) > 1.0):
+        return verification(batch / sharers, context, sharers * (draft_tokens + 1.0) - 1.0)
+    return decode(batch, context)
+
+
+def verification(batch: Real, context: Real, draft_tokens: Real) -> Step:
     """The model's pass over the k guessed tokens and the one before them."""
     q = draft_tokens + 1.0
     return Step((Segment(batch, q, context + q, guessed=True),))

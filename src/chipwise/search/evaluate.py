@@ -20,14 +20,14 @@ from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import Engines, Loads, Prediction, transfer_s
-from chipwise.predict.speculative import draft_graph, verification
+from chipwise.predict.speculative import decoding, draft_graph
 from chipwise.predict.step import Alike, step_parts
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Group
 from chipwise.search.targets import held
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
-from chipwise.workload.step import Step, decode, prefill
+from chipwise.workload.step import Step, prefill
 from chipwise.workload.workload import Workload
 
 __all__ = [
@@ -276,8 +276,9 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
     sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
     endless = replace(device, memory_bytes_per_s=np.inf)
     r, speculation = engines.table.requests, group.deployments[0].speculation
-    context, new, long, long_new, decodes = (
-        np.asarray(x, dtype=float).reshape(-1, 1) for x in (r.context, r.new, r.long, r.long_new, r.decodes)
+    context, new, long, long_new, decodes, sharers = (
+        np.asarray(x, dtype=float).reshape(-1, 1)
+        for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.sharers)
     )
 
     def seconds(step: Step) -> tuple[Array, Array]:
@@ -289,10 +290,8 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
         return here[:, 0], there[:, 0]
 
     batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
-    step, tokens = decode(batch, context), 1.0
-    if speculation:
-        step, tokens = verification(batch, context, speculation.draft_tokens), speculation.tokens_per_pass
-    pass_s, flops_s = (pass_ / tokens for pass_ in seconds(step))
+    drafts, tokens = (speculation.draft_tokens, speculation.tokens_per_pass) if speculation else (0, 1.0)
+    pass_s, flops_s = (pass_ / tokens for pass_ in seconds(decoding(batch, context, sharers, drafts)))
     prompt = prefill(new / long_new, long_new, long - long_new)
     apart = engines.prompts is not None
     first_s, work_s = (pass_ * (not apart) for pass_ in seconds(prompt))
@@ -308,9 +307,9 @@ def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> U
     sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
     lanes = bool(group.deployments[0].runtime.backends)
     r = engines.table.requests
-    context, new, long, long_new, decodes, budget = (
+    context, new, long, long_new, decodes, budget, sharers = (
         np.asarray(x, dtype=float).reshape(-1, 1)
-        for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.budget)
+        for x in (r.context, r.new, r.long, r.long_new, r.decodes, r.budget, r.sharers)
     )
 
     def work(step: Step, read: Real) -> Array:
@@ -326,7 +325,7 @@ def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> U
     batch = np.maximum(found.batch / engines.slots[:, None], 1.0)
     alone = engines.table.alone[:, None] | (decodes <= 0.0)
     prompt = work(prefill(new / long_new, long_new, long - long_new), alone * np.minimum(new / budget, 1.0))
-    each = decodes / batch * work(decode(batch, context), 1.0) + prompt
+    each = decodes / batch * work(decoding(batch, context, sharers), 1.0) + prompt
     requests = found.requests_per_s / (engines.replicas * engines.ranks)[:, None]
     busy = np.minimum(each * requests / np.asarray(group.layouts(trailing=1).pp), 1.0)
     return Use(*busy[..., 0])

@@ -22,6 +22,7 @@ STRATA = 64
 """Equally likely slices that a distribution is cut into: the tail beyond the last is not resolved."""
 
 LONGEST = 1e8
+MOST_SHARERS = 1e4
 WIDEST = 10.0  # coefficient of variation; request logs show 0.5 to 3
 
 Side = Literal["prompt", "output"]
@@ -153,29 +154,38 @@ class Lengths:
 class PrefixCache:
     """`cached_share` of prompt tokens are found in the prefix cache: not worked off again, attended to all the
     same. Of them `common_tokens` begin every prompt (a system prompt), so that each rank keeps them once;
-    the others are of the request's own past and take up cache like any token.
+    the others are of the request's own past and take up cache like any token, or are shared by `sharers` that run
+    together (beams of one search, answers to one prompt) and kept once for them.
 
     Raises `UsageError` for shares that cannot be.
     """
 
     cached_share: float = 0.0
     common_tokens: float = 0.0
+    sharers: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.cached_share < 1:
             raise UsageError(f"cached share {self.cached_share:g} is out of range", "0 to below 1")
         if not 0 <= self.common_tokens <= LONGEST:
             raise UsageError(f"common tokens {self.common_tokens:g} are out of range", "0 or more")
+        if not 1 <= self.sharers <= MOST_SHARERS:
+            raise UsageError(f"a prompt shared by {self.sharers:g}", f"1 to {MOST_SHARERS:g}")
 
     def new_tokens(self, prompt_tokens: float) -> float:
         """Prompt tokens that are worked off: at least the last one."""
         return max(prompt_tokens * (1.0 - self.cached_share), 1.0)
 
+    def common(self, prompt_tokens: float) -> float:
+        """Tokens of a prompt that are kept once for all: a prefix cannot be longer than what is found."""
+        return min(self.common_tokens, self.cached_share * prompt_tokens)
+
     def own_tokens(self, held_tokens: float, prompt_tokens: float) -> float:
-        """Of the tokens that a request holds: those kept for it alone. A prefix cannot be longer than the share
-        of the prompt that is found."""
-        common = min(self.common_tokens, self.cached_share * prompt_tokens)
-        return max(held_tokens - common, 1.0)
+        """Of the tokens that a request holds: those kept for it alone, and its part of those that it shares. Of what n
+        requests share one keeps all: the others find it, 1 - 1 / n of it on average."""
+        common = self.common(prompt_tokens)
+        shared = min(self.cached_share, 1.0 - 1.0 / self.sharers) * prompt_tokens
+        return max(held_tokens - max(common, shared), 1.0)
 
 
 def read_lengths(path: str) -> Lengths:

@@ -6,14 +6,20 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["busiest_rank", "distinct_experts"]
+__all__ = ["CORRELATED", "busiest_rank", "distinct_experts"]
+
+CORRELATED = 0.9
+"""Exponent of tokens whose choices are correlated, as those of one batch are: experts differ in popularity, and texts
+of one service are alike. Of served mixtures of 128 to 512 experts on Hopper and Blackwell, with cells, chips, models or
+runtimes left out: 0.85 to 0.9 explains times per token best, 1 and 0.8 do worse."""
 
 
-def distinct_experts(tokens: Real, experts: Real, top_k: Real, skew: Real = 1.0) -> Real:
+def distinct_experts(tokens: Real, experts: Real, top_k: Real, skew: Real = CORRELATED) -> Real:
     """Expected number of different experts that `tokens` tokens reach, each choosing `top_k` of `experts`.
 
     h = E (1 - (1 - k/E)^(T^skew)). With skew 1 tokens choose independently and evenly; below 1 their choices
-    are correlated and fewer experts are hit. Ignores uneven popularity otherwise.
+    are correlated and fewer experts are hit: in a batch of a few dozen tokens a tenth fewer, one token and very many
+    alike.
     """
     miss = 1.0 - np.minimum(np.asarray(top_k) / experts, 1.0)
     hit: Real = experts * (1.0 - miss ** (np.asarray(tokens, dtype=float) ** skew))

@@ -203,7 +203,7 @@ def test_the_published_tables_keep_their_errors(truth: Path) -> None:
     # no error of a speed is in these
     for metric in ("chip_w", "chip_w samples", "wall_w"):
         assert rows[f"{metric} at the measured rate"].median <= 0.12
-    for metric, most in (("joules_per_token", 0.18), ("wall_w", 0.12), ("chip_w", 0.10)):
+    for metric, most in (("joules_per_token", 0.19), ("wall_w", 0.12), ("chip_w", 0.10)):
         assert rows[metric].median <= most
         assert 0.72 <= rows[metric].coverage <= 0.88
     fitted, cells = (int(word) for word in found.remarks[0].split() if word.isdigit())

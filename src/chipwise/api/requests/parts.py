@@ -46,8 +46,8 @@ from chipwise.parallel.placement import Offloaded
 from chipwise.predict.speculative import Speculation
 from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve, read_curve
+from chipwise.workload.lengths import MOST_SHARERS, PrefixCache, read_lengths
 from chipwise.workload.lengths import Lengths as Distribution
-from chipwise.workload.lengths import PrefixCache, read_lengths
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
@@ -252,6 +252,10 @@ class Lengths(Asked):
         "tokens of the prefix that all prompts share, stored once, e.g. 1k; needs --prefix-hit",
         reading=figure("", low=0, high=1e8),
     )
+    sharers: str | None = ask(
+        "beams or answers in flight that share one prompt, kept in cache once for them, e.g. 4; needs --prefix-hit",
+        reading=figure("", low=1, high=MOST_SHARERS),
+    )
 
     def workload(self, task: Task) -> Workload:
         """The workload without load or targets. Raises `UsageError` for lengths that cannot be."""
@@ -274,11 +278,12 @@ class Lengths(Asked):
         return Distribution(self.values["in_"], self.values["out"], *(self.values["cv"] or ()))
 
     def _prefix(self) -> PrefixCache | None:
-        found, common = self.values["prefix_hit"], self.values["common_prefix"]
-        if not found and common:
-            hint = "the part of prompt tokens that is found"
-            raise UsageError("--common-prefix needs --prefix-hit", hint, field="common_prefix")
-        return PrefixCache(found, common or 0.0) if found else None
+        found, hint = self.values["prefix_hit"], "the part of prompt tokens that is found"
+        kept = {name: self.values[name] for name in ("common_prefix", "sharers")}
+        for name, value in kept.items():
+            if not found and value:
+                raise UsageError(f"--{name.replace('_', '-')} needs --prefix-hit", hint, field=name)
+        return PrefixCache(found, kept["common_prefix"] or 0.0, kept["sharers"] or 1.0) if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -489,9 +494,9 @@ class Samples(Asked):
 
 
 TOKENS = (
-    "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "ttft", "tpot", "kv", "policy", "speculate",
-    "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens", "concurrency",
-    "count", "replicas",
+    "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "sharers", "ttft", "tpot", "kv", "policy",
+    "speculate", "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens",
+    "concurrency", "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 

@@ -286,8 +286,9 @@ def question_of(run: Run, numbers: Parameters) -> PlanRequest:
         in_=f"{prompt:.10g}",
         out=f"{b.output_tokens:.10g}",
         cv=_spread(run),
-        # beams of one request share its prompt
+        # beams of one request share its prompt, which one of them works off
         prefix_hit=f"{1.0 - 1.0 / b.beams:.10g}" if b.beams > 1 else None,
+        sharers=f"{b.beams}" if b.beams > 1 else None,
         ttft=bound(limit.ttft_s if limit else None),
         tpot=bound(limit.tpot_s if limit else None),
         e2e=bound(limit.total_s if limit else None),

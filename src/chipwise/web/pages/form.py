@@ -101,6 +101,7 @@ WHEN: Mapping[str, When] = {
     "region": {"price": ("rent", "spot")},
     "prefill": {"disaggregate": ("true",)},
     "common_prefix": {"prefix_hit": (ANY,)},
+    "sharers": {"prefix_hit": (ANY,)},
     "adapter": {"task": ("finetune",)},
 }
 """Under which values of other fields a field applies; `kind` is that of the model: tokens or media. A condition on a
