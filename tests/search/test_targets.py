@@ -154,3 +154,14 @@ def test_what_a_fleet_could_carry_has_an_interval() -> None:
     # the rate that was asked for is not what a limit leaves
     assert plan.tokens_per_s.low / plan.tokens_per_s.mid > plan.capacity.low / plan.capacity.mid
     assert replace(ASKED).run().plans[0].capacity is None
+
+
+def test_of_software_that_carries_a_load_on_the_same_chips_the_fastest_at_that_load_is_taken() -> None:
+    # to the grid of batches at which layouts are compared
+    asked = replace(ASKED, rate="3/s", have="h100-sxm5-80gb", model="meta-llama/Llama-3.1-8B")
+    plan = asked.run().plans[0]
+    first = plan.ttft_s.mid + plan.tpot_s.mid * 300
+    for runtime in ("vllm", "sglang", "exllamav2"):
+        other = replace(asked, runtime=runtime).run().plans[0]
+        if other.chips == plan.chips:
+            assert first <= 1.05 * (other.ttft_s.mid + other.tpot_s.mid * 300)

@@ -340,12 +340,17 @@ def _goals(e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, *, owned:
     """What layouts are ordered by, less is better, the first before the second.
 
     Where the load is given, the least dollars per hour (machines are paid whole) or, where nothing is paid or no price
-    is known, chips that carry it, then the fewest chips, then the fastest. Else of chips that the user has the fastest
-    answer for one user or the most tokens in all, of chips to be paid the fewest chip-seconds per token.
+    is known, chips that carry it, then the fewest chips, then the fastest at that load. Else of chips that the user has
+    the fastest answer for one user or the most tokens in all, of chips to be paid the fewest chip-seconds per token.
     """
     rows = np.arange(len(sized.point))
     p, each = e.prediction, sized.each
-    answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, sized.point]
+    at = sized.point
+    if w.driven and w.rate_per_s is not None:
+        # the smallest batch that carries the load of a replica: larger ones are not reached
+        carries = p.requests_per_s >= (w.rate_per_s / np.maximum(sized.replicas, 1.0))[:, None]
+        at = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), at), at)
+    answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, at]
     tokens = p.tokens_per_s[rows, sized.point]
     if w.task == "local":
         return (answer, each) if owned else (each, answer)
