@@ -7,6 +7,7 @@ catalogue's own readers; a family without a generation ("Gaudi", "GPUs") stands 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure in SI: `low` and `high` are the same unless a range was said. `unit` is "tokens/s", "B", "B/s",
+    """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under" makes
+    `low` 0. `unit` is "tokens/s", "B", "B/s",
     "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
 
     low: float
@@ -139,6 +141,12 @@ TIMES_BEFORE = re.compile(
 )
 """`is 3x A100`: a ratio, not a count."""
 
+OVER = re.compile(r"\b(?:(?<!no )(?<!not )more than|over|at least|above|exceeds?|upwards of|(?:no|not) less than)\s*\$?\s*$", re.I)
+UNDER = re.compile(
+    r"\b(?:(?<!no )(?<!not )less than|fewer than|under|below|at most|(?:no|not) more than)\s*\$?\s*$", re.I
+)
+"""Words before a figure that make a bound of it."""
+
 RATIO = re.compile(rf"{NUMBER}\s*(?:x\b|×|times\b|-?\s?fold\b)", re.I)
 PERCENT = re.compile(rf"{NUMBER}\s*(?:%|percent|per cent)", re.I)
 WORDED = {
@@ -192,7 +200,7 @@ FITS = re.compile(
 )
 NEEDS = re.compile(r"\b(?:needs?|requires?|takes?|takes up|uses?|occupies|weighs?|consumes?)\b", re.I)
 DENIED = re.compile(
-    r"\b(?:not|no|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
+    r"\b(?:not(?! only)(?! (?:more|less|fewer) than)|no(?! (?:more|less|fewer) than)|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
     re.I,
 )
 BESIDE = re.compile(
@@ -210,6 +218,8 @@ STOP = frozenset(
 )
 """Words that are in no name of a chip."""
 ROUND = re.compile(r"v\d+(?:\.\d+)+")
+MEMORIES = re.compile(r"\b(?:hbm|l?p?ddr|gddr)\d+\w*$", re.I)
+"""Kinds of memory: at the end of a name they are none of it, "MI325X has 256 GB of HBM3e"."""
 LONGEST = 6
 """Words of a name."""
 
@@ -311,7 +321,10 @@ def _quantities(text: str) -> tuple[tuple[Quantity, ...], str]:
             ends = [n * scale(m) for n in numbers]
             if unit == "B" and re.match(r"\s*(?:/|per)\s*s", text[m.end() :]):
                 break
-            found.append((m.start(), Quantity(min(ends), max(ends), unit, m[0].strip())))
+            low, high = min(ends), max(ends)
+            low, high = (low, math.inf) if OVER.search(text[: m.start()]) else (low, high)
+            low, high = (0.0, high) if UNDER.search(text[: m.start()]) else (low, high)
+            found.append((m.start(), Quantity(low, high, unit, m[0].strip())))
             # the size of a chip's memory stays part of its name
             text = text if unit == "B" and _in_name(text, m) else _blank(text, *m.span())
             if unit == "B" and _in_name(text, m):
@@ -348,7 +361,7 @@ def _chip(words: str, after: str) -> tuple[str, int | None, bool] | None:
     for name in (words.lower(), single) if not OTHERWISE.match(after) else ():
         if name in _in_speech():
             return _in_speech()[name], None, True
-    if STOP & set(words.lower().split()) or re.match(r"\d{1,3}x?\b", words):
+    if STOP & set(words.lower().split()) or re.match(r"\d{1,3}x?\b", words) or MEMORIES.search(words):
         return None
     if not re.search(r"\d[\w.-]*[a-z]|[a-z][\w .-]*\d", words, re.I) and not re.fullmatch(r"\d{4}s?", words):
         return None

@@ -7,14 +7,16 @@ show the figures; a quantity that holds under some conditions alone is "true wit
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.said import Quantity, Saying, Spoken, usual_chip
+from chipwise.api.served import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.names import core
@@ -22,6 +24,7 @@ from chipwise.catalog.offer import load_offers
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.claim import TIE
+from chipwise.evidence.speed_rows import ANSWERED, PROMPT
 from chipwise.report.records import Figure
 from chipwise.report.statements import FigureOf, StatementRecord, shown
 from chipwise.units import format_number
@@ -89,7 +92,8 @@ class _Shown:
 def judged(saying: Saying) -> StatementRecord | None:
     """The verdict on a sentence by the figures in it, None where no figure or comparison in it can be worked out."""
     ways: tuple[tuple[bool, Callable[[Saying, _Shown], _Verdict | None]], ...] = (
-        (bool(saying.chips and saying.model and not saying.network and saying.of("tokens/s")), _throughput),
+        (_rated(saying), _service),
+        (_rated(saying), _throughput),
         (bool(len(saying.chips) == 1 and saying.model and saying.network and saying.of("s")), _latency),
         (len(saying.chips) == 2 and (saying.ratio is not None or saying.more is not None), _compared),
         (bool(saying.model and not saying.network and saying.of("B/token")), _cache),
@@ -105,15 +109,44 @@ def judged(saying: Saying) -> StatementRecord | None:
         work = _Shown([], [], set())
         try:
             found = way(saying, work)
-        except InfeasibleError as error:
-            found = _Verdict(
-                "false" if not saying.denied else "true", str(error).partition(" (")[0] + ".", ""
-            )
+        except InfeasibleError:
+            found = _lacking(saying, work)
         except ChipwiseError:
             continue
         if found is not None:
+            if way in PLAIN and VERB_DENIED.search(saying.text):
+                found = replace(found, verdict=DENIED_IS.get(found.verdict, found.verdict))
             return _record(saying, found, work)
     return None
+
+
+def _lacking(saying: Saying, work: _Shown) -> _Verdict | None:
+    """The verdict on a sentence whose model fits on none of its chips even in 4 bit; None where no plan was found for
+    another reason, such as software that is not known to run it: that refutes nothing."""
+    lacks = []
+    for s in saying.chips:
+        if _in_format(work, saying, s) is not None:
+            return None
+        lacks.append(_many(s.count or 1, s.chip) if s.count else f"any number of {get_chip(s.chip).name}")
+    if not lacks or not saying.model or saying.network:
+        return None
+    because = f"{saying.model} does not fit on {' or '.join(lacks)}, in 4 bit either."
+    return _Verdict("true" if saying.denied else "false", because, "")
+
+
+def _in_format(work: _Shown, saying: Saying, s: Spoken) -> str | None:
+    """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own; the one that was
+    said where one was. None where it fits in none."""
+    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
+        with contextlib.suppress(ChipwiseError):
+            fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count, precision=precision)
+            if fit.fits and fit.fits[0].verdict != "no":
+                return precision
+    return None
+
+
+def _rated(saying: Saying) -> bool:
+    return bool(saying.chips and saying.model and not saying.network and saying.of("tokens/s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +156,14 @@ class _Verdict:
     verdict: str
     because: str
     read: str
+
+
+VERB_DENIED = re.compile(
+    r"\b(?:(?:does|do|did|is|are|can|will|has|have) not(?! (?:more|less|fewer))|cannot|never|(?:do|does|is|are|ca|wo|has|have)n't)\b",
+    re.I,
+)
+DENIED_IS = {"true": "false", "false": "true", "misleading": "true"}
+"""What the verdict on a sentence makes of one that denies it."""
 
 
 def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
@@ -243,6 +284,10 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
     model, precision = saying.model, saying.precision
     if _at_desk(s.chip) and not precision and (s.count or 1) == 1:
         return _at_a_desk(saying, work, quoted)
+    if s.count:
+        if (held := _in_format(work, saying, s)) is None:
+            raise InfeasibleError(f"{model} does not fit on {_counted(s)}")
+        precision = held
     count = _holding(work, model, s, precision)
     full_plan = _planned(work, model, s.chip, count, "batch", precision)
     short_plan = _planned(work, model, s.chip, count, "batch", precision, **SHORT)
@@ -271,6 +316,8 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
     if low <= alone.high and high >= alone.low:
         return _Verdict("true", f"That is the speed of one user: {one} predicted. {together}{measured}", read)
     if high < alone.low:
+        if not low:
+            return _Verdict("false", f"One user alone is predicted to see more, {one}. {together}{measured}", read)
         said = f"One user alone is predicted to see more, {one}. {together}{measured}"
         return _Verdict("true with a condition", f"It is no limit. {said}", read)
     if low <= full.high:
@@ -290,6 +337,38 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(
         "not settled" if soft else "false" if low > 2 * short.high else "misleading", beyond, read
     )
+
+
+def _service(saying: Saying, work: _Shown) -> _Verdict | None:
+    """A quoted rate of a chip that its vendor serves models with, against one user's at that service. None for other chips,
+    for counts that the service does not run with, and for rates that no single stream may reach."""
+    quoted, s = saying.of("tokens/s"), saying.chips[0]
+    assert quoted is not None
+    served = served_alone(saying.model, s.chip, saying.precision, s.count or 0)
+    if served is None or s.count not in (None, served.chips):
+        return None
+    where = _many(served.chips, s.chip)
+    speeds = [served.plain, *([served.drafted] if served.drafted else [])]
+    lengths = {"in": round(PROMPT), "out": round(ANSWERED)}
+    with contextlib.suppress(ChipwiseError):  # the service may run what the software list does not name
+        _planned(work, saying.model, s.chip, served.chips, "local", served.asked, **lengths)
+    one = work.speed(f"one user of the vendor's service, {served.precision} on {where}", served.plain)
+    said = f"One user of the vendor's service is predicted to see {one} on {where} in {served.precision}"
+    if served.drafted:
+        two = work.speed(f"the same with a draft model, since {served.since}", served.drafted)
+        said += f", and {two} since a small model drafts there ({served.since})"
+    most = max(f.high for f in speeds)
+    read = f"{get_chip(s.chip).name}, as its vendor serves it, runs {saying.model} at {quoted.words}."
+    if any(quoted.low <= f.high and quoted.high >= f.low for f in speeds):
+        return _Verdict("true", f"{said}.", read)
+    if quoted.low > GUESSED * most:
+        return None
+    if quoted.low > most:
+        why = "Software of such services is seldom published, and drafts may multiply a speed."
+        return _Verdict("not settled", f"{said}. {why}", read)
+    if not quoted.low:
+        return _Verdict("false", f"{said}.", read)
+    return _Verdict("true with a condition", f"It is no limit. {said}.", read)
 
 
 def _narrower(saying: Saying, work: _Shown, s: Spoken, count: int) -> Figure | None:
@@ -330,6 +409,8 @@ def _at_a_desk(saying: Saying, work: _Shown, quoted: Quantity) -> _Verdict | Non
             f"{said} A format of fewer bits is faster." if lean else f"{said}",
             read,
         )
+    if quoted.high < figure.low and not quoted.low:
+        return _Verdict("false", said, read)
     if quoted.high < figure.low:
         return _Verdict("true with a condition", f"It is no limit. {said}", read)
     return _Verdict("true", said, read)
@@ -764,7 +845,7 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
             f"{because} Below them are spot, reserved and owned chips, and offers that are not listed here."
         )
         return _Verdict("false" if far else "true with a condition", said, "")
-    if each[1] > ends[1] * NEAR:
+    if each[0] > ends[1] * NEAR:
         return _Verdict("misleading", because, "")
     spread = ends[1] > 2 * ends[0]
     return _Verdict(
@@ -784,7 +865,8 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
         if quoted.unit == "B":
             sold = [get_chip(name) for name in load_chips().entries[s.chip.partition(":")[0]].options]
             sizes = [c.memory.label_bytes or c.memory.usable_bytes or 0.0 for c in (chip, *sold)]
-            nearest = min(sizes, key=lambda size: abs(count * size - quoted.low))
+            said = quoted.high if math.isfinite(quoted.high) else quoted.low
+            nearest = min(sizes, key=lambda size: abs(count * size - said))
             found.append(_like(work, quoted, "memory", nearest, count))
         elif quoted.unit == "B/s":
             links = (
@@ -798,7 +880,7 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
         elif quoted.unit == "W":
             found.append(_like(work, quoted, "power limit", chip.tdp_w, count))
         elif quoted.unit == "FLOP/s":
-            found.append(_peak(work, quoted, chip, count))
+            found.append(_peak(work, quoted, chip, count, saying.precision))
     told = [part for part in found if part is not None]
     if not told:
         return None
@@ -823,14 +905,21 @@ LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
 
-def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int) -> tuple[str, str] | None:
-    """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips."""
-    peaks: Mapping[str, float] = {**chip.vector, **chip.matrix}
+def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, precision: str) -> tuple[str, str] | None:
+    """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
+    format that was said, where the catalogue has a peak of it."""
+    every: Mapping[str, float] = {**chip.vector, **chip.matrix}
+    kinds = TYPES.get(precision, ())
+    peaks = {kind: peak for kind, peak in every.items() if kind.partition("/")[0] in kinds} if kinds else every
+    if not peaks:
+        return None
+    best = max(peaks, key=lambda kind: peaks[kind])
     domain = chip.scaleup.domain if chip.scaleup is not None and chip.scaleup.domain else 1
     sizes: Sequence[int] = (count,) if count > 1 else (1, domain)
     for size in sizes:
         for zeros in (1, 2):
-            for kind, peak in peaks.items():
+            for kind in (best,) if not quoted.low else peaks:
+                peak = peaks[kind]
                 if quoted.low / LIKE[zeros] <= size * zeros * peak <= quoted.high * LIKE[zeros]:
                     dense = work.figure(
                         f"dense peak in {kind}" + (f" of {size}" if size > 1 else ""), size * peak, "FLOP/s"
@@ -843,6 +932,21 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int) -> tuple[str, s
                     if zeros == 1:
                         return ("true" if size == count else "true with a condition"), said
                     return "misleading", f"{said}: twice that counts the zeros of structured sparsity"
-    best = max(peaks, key=lambda kind: peaks[kind])
     text = work.figure(f"highest dense peak, {best}", peaks[best] * count, "FLOP/s")
+    if quoted.low / NEAR <= peaks[best] * count <= quoted.high * NEAR:
+        return "true with a condition", f"the dense peak in {best} is {text}: other clocks or editions of a sheet differ"
     return "false", f"the highest dense peak is {text}, in {best}, and none is what is said"
+
+
+TYPES = {
+    "fp8": ("fp8",),
+    "int8": ("int8",),
+    "nvfp4": ("fp4",),
+    "bf16": ("bf16", "fp16"),
+    "w4a16": ("int4",),
+}
+"""Types of products by the formats that a sentence names."""
+
+
+PLAIN = (_service, _throughput, _latency, _cache, _needed, _price, _sheet)
+"""Ways that judge a sentence as if it affirmed: what denies is turned round afterwards."""
