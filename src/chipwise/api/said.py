@@ -25,7 +25,7 @@ from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 
 __all__ = ["Aspect", "Quantity", "Saying", "Spoken", "said_in", "usual_chip"]
 
-Aspect = Literal["speed", "training", "price", "per dollar", "energy", "memory", "bandwidth", "peak"]
+Aspect = Literal["speed", "training", "price", "per dollar", "energy", "power", "memory", "bandwidth", "peak"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,10 @@ TIMES_BEFORE = re.compile(
 )
 """`is 3x A100`: a ratio, not a count."""
 
-OVER = re.compile(r"\b(?:(?<!no )(?<!not )more than|over|at least|above|exceeds?|upwards of|(?:no|not) less than)\s*\$?\s*$", re.I)
+OVER = re.compile(
+    r"\b(?:(?<!no )(?<!not )more than|over|at least|above|exceeds?|upwards of|(?:no|not) less than)\s*\$?\s*$",
+    re.I,
+)
 UNDER = re.compile(
     r"\b(?:(?<!no )(?<!not )less than|fewer than|under|below|at most|(?:no|not) more than)\s*\$?\s*$", re.I
 )
@@ -175,7 +178,11 @@ ASPECTS: tuple[tuple[Aspect, str], ...] = (
         r"per dollar|per (?:million |m )?tokens?\b|price[- ]?performance|price[-/ ]to|performance per|bang for|per \$"
         r"|cost[- ]effic\w+|value",
     ),
-    ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|watts?\b|joules?"),
+    ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|joules?"),
+    (
+        "power",
+        r"\b(?:draws?|tdp|watts?)\b|(?<!compute )(?<!computing )(?<!processing )(?<!raw )\bpower\b(?! per\b)",
+    ),
     ("price", rf"{CHEAP.pattern}|{DEAR.pattern}|\bprices?\b|\bcosts?\b"),
     ("training", r"\btrain(?:s|ed|ing)?\b|fine[- ]?tun\w+|pre[- ]?training"),
     ("bandwidth", r"\bbandwidth\b"),
@@ -363,7 +370,8 @@ def _chip(words: str, after: str) -> tuple[str, int | None, bool] | None:
             return _in_speech()[name], None, True
     if STOP & set(words.lower().split()) or re.match(r"\d{1,3}x?\b", words) or MEMORIES.search(words):
         return None
-    if not re.search(r"\d[\w.-]*[a-z]|[a-z][\w .-]*\d", words, re.I) and not re.fullmatch(r"\d{4}s?", words):
+    numbered = re.search(r"\d[\w.-]*[a-z]|[a-z][\w .-]*\d", words, re.I) or re.fullmatch(r"\d{4}s?", words)
+    if not numbered and " " not in words:  # two words may be a name, as in DGX Spark; one is a word
         return None
     if BARE.fullmatch(words) or ROUND.search(words):
         return None

@@ -310,14 +310,21 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
             four = work.speed(f"one user on {set_of}, weights in 4 bit", narrow)
             because = f"In 4 bit, where one user is predicted to see {four}; in {alone_plan.precision} {one}."
             return _Verdict("true with a condition", f"{because}{measured}", read)
-        soft = work.sure() == "low" and low <= GUESSED * alone.high
-        verdict = "not settled" if soft else "false" if low > 2 * alone.high else "misleading"
+        verdict = (
+            "not settled"
+            if low <= GUESSED * alone.high
+            else "false"
+            if low > 2 * alone.high
+            else "misleading"
+        )
         return _Verdict(verdict, f"One user is predicted to see {one}.{guess} {together}{measured}", read)
     if low <= alone.high and high >= alone.low:
         return _Verdict("true", f"That is the speed of one user: {one} predicted. {together}{measured}", read)
     if high < alone.low:
         if not low:
-            return _Verdict("false", f"One user alone is predicted to see more, {one}. {together}{measured}", read)
+            return _Verdict(
+                "false", f"One user alone is predicted to see more, {one}. {together}{measured}", read
+            )
         said = f"One user alone is predicted to see more, {one}. {together}{measured}"
         return _Verdict("true with a condition", f"It is no limit. {said}", read)
     if low <= full.high:
@@ -456,14 +463,21 @@ def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
     read = f"{saying.model} takes {quoted.words} on {_many(1, s.chip)}."
     said = f"A request with the model's usual settings is predicted to take {rate}"
     if quoted.high < time.low:
-        return _Verdict(
-            "misleading",
-            f"{said}; fewer steps, a distilled model or a smaller picture would be faster.",
-            read,
+        verdict = "true with a condition" if quoted.high * FEWER >= time.low else "misleading"
+        verdict = "false" if quoted.high * DISTILLED < time.low else verdict
+        why = "fewer steps, a distilled model or a smaller picture would be faster"
+        why = (
+            "no usual choice of steps, picture or distilled model is that fast" if verdict == "false" else why
         )
+        return _Verdict(verdict, f"{said}; {why}.", read)
     if quoted.low > time.high:
         return _Verdict("true with a condition", f"{said}: it can be faster than that.", read)
     return _Verdict("true", f"{said}.", read)
+
+
+FEWER, DISTILLED = 2.0, 50.0
+"""How many times as fast a picture is with half of the usual steps, which many take, and with one step instead of
+fifty, the least there is."""
 
 
 # two chips
@@ -478,6 +492,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         "price": _prices,
         "per dollar": _per_dollar,
         "energy": _energies,
+        "power": _figures_of("power limit", lambda c: c.tdp_w),
         "memory": _figures_of("memory", lambda c: c.memory.usable_bytes),
         "bandwidth": _figures_of("bandwidth", lambda c: c.memory.bytes_per_s),
         "peak": _figures_of("dense bf16 peak", lambda c: c.matrix.get("bf16") or c.matrix.get("fp16")),
@@ -493,7 +508,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     first, second = (_many(s.count or 1, s.chip) for s in (a, b))
     about = {"price": "price an hour", "per dollar": "tokens per dollar", "energy": "tokens per joule"}
     of = about.get(saying.aspect, saying.aspect)
-    exact = saying.aspect in ("memory", "bandwidth", "peak")
+    exact = saying.aspect in ("power", "memory", "bandwidth", "peak")
     because = f"{first} over {second}{'' if exact else f', {of}'}: {said}."
     least, most = min(ratios.values()), max(ratios.values())
     verdict = _ratio_verdict(saying, least, most, NEAR if exact else TIE)
@@ -542,9 +557,9 @@ def _ratio_verdict(saying: Saying, least: float, most: float, tie: float) -> str
         if more == 0:
             holds, never = least > 1 / tie and most < tie, least > tie or most < 1 / tie
         elif more > 0:
-            holds, never = least > tie, most < 1 / tie
+            holds, never = least > tie, most < tie and least < 1 / tie
         else:
-            holds, never = most < 1 / tie, least > tie
+            holds, never = most < 1 / tie, least > 1 / tie and most > tie
         found = "true" if holds else "false" if never else "true with a condition"
         return {"true": "false", "false": "true"}.get(found, found) if saying.denied else found
     low, high = saying.ratio
@@ -782,6 +797,8 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
             "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
         )
         return _Verdict({"true": "false"}.get(verdict, verdict) if saying.denied else verdict, because, "")
+    if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
+        return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
     fewest = work.ask("fit", model=saying.model, chips=s.chip, precision=saying.precision)
@@ -795,6 +812,29 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
             because += f" In 4 bit ({size}) it fits."
             verdict = "true with a condition"
     return _Verdict(verdict, because, "")
+
+
+BITS = {"w4a16": "q4", "int8": "q8"}
+"""Formats of local engines by what sentences call them."""
+
+
+def _local_fits(saying: Saying, work: _Shown, s: Spoken, count: int) -> _Verdict | None:
+    """Whether a local engine runs a model on a machine of one's own that a server's runtime has no room on, in the format
+    that was said or another. None where it does not."""
+    if not _at_desk(s.chip) or (saying.precision and saying.precision not in BITS):
+        return None
+    quant = BITS.get(saying.precision, "")
+    with contextlib.suppress(ChipwiseError):
+        best = work.ask("local", have=_counted(s), models=saying.model, min_tps=0.1, context=LITTLE).models[0]
+        if best.precision.startswith(quant):
+            rate = work.speed(f"one user, {best.precision}", best.tokens_per_s)
+            because = f"In {best.precision} a local engine runs it on {_many(count, s.chip)}, at {rate} for one user"
+            return _Verdict("true with a condition", f"{because} and a context of {LITTLE:,} tokens.", "")
+    return None
+
+
+LITTLE = 2048
+"""Tokens of context of a chat that is short."""
 
 
 def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
@@ -880,7 +920,7 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
         elif quoted.unit == "W":
             found.append(_like(work, quoted, "power limit", chip.tdp_w, count))
         elif quoted.unit == "FLOP/s":
-            found.append(_peak(work, quoted, chip, count, saying.precision))
+            found.append(_peak(work, quoted, chip, count, saying))
     told = [part for part in found if part is not None]
     if not told:
         return None
@@ -905,12 +945,14 @@ LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
 
-def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, precision: str) -> tuple[str, str] | None:
+def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying) -> tuple[str, str] | None:
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
     every: Mapping[str, float] = {**chip.vector, **chip.matrix}
-    kinds = TYPES.get(precision, ())
-    peaks = {kind: peak for kind, peak in every.items() if kind.partition("/")[0] in kinds} if kinds else every
+    kinds = TYPES.get(saying.precision, ())
+    kinds = sorted(kinds, key=lambda kind: kind not in saying.text.lower())
+    said_of = {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind}
+    peaks = said_of if kinds else every
     if not peaks:
         return None
     best = max(peaks, key=lambda kind: peaks[kind])
@@ -934,7 +976,10 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, precision: str)
                     return "misleading", f"{said}: twice that counts the zeros of structured sparsity"
     text = work.figure(f"highest dense peak, {best}", peaks[best] * count, "FLOP/s")
     if quoted.low / NEAR <= peaks[best] * count <= quoted.high * NEAR:
-        return "true with a condition", f"the dense peak in {best} is {text}: other clocks or editions of a sheet differ"
+        return (
+            "true with a condition",
+            f"the dense peak in {best} is {text}: other clocks or editions of a sheet differ",
+        )
     return "false", f"the highest dense peak is {text}, in {best}, and none is what is said"
 
 
