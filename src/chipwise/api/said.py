@@ -42,9 +42,8 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under" makes
-    `low` 0. `unit` is "tokens/s", "B", "B/s",
-    "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
+    """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under"
+    makes `low` 0. `unit` is "tokens/s", "B", "B/s", "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
 
     low: float
     high: float
@@ -84,7 +83,8 @@ class Saying:
 NUMBER = r"(?<![\w.,])(?:(\d[\d,]*(?:\.\d+)?)\s*(?:-|to)\s*)?(\d[\d,]*(?:\.\d+)?)"
 SECOND = r"(?:/|\s*per\s+|\s+an?\s+|\s*p)\s*s(?:ec(?:ond)?)?\b"
 HOUR = r"\s*(?:/|per|an?)\s*(?:gpu[- ]|chip[- ])?h(?:r|our)?\b"
-SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
+SCALES = {**WORDS, "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 PREFIXED = {"kilo": "k", "mega": "m", "giga": "g", "tera": "t", "peta": "p", "exa": "e"}
 TIMES = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "minute": 60.0, "min": 60.0}
 
@@ -92,7 +92,9 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
     (
         "tokens/s",
         re.compile(
-            rf"{NUMBER}\s*(k?)\s*(?:(?:output |generated )?(?:tokens?|toks?|tk|t){SECOND}|tps\b)", re.I
+            rf"{NUMBER}\s*(k|m|{'|'.join(WORDS)}|)\s*"
+            rf"(?:(?:output |generated )?(?:tokens?|toks?|tk|t){SECOND}|tps\b)",
+            re.I,
         ),
         lambda m: SCALES[m[3].lower()],
     ),
@@ -170,7 +172,9 @@ CHEAP = re.compile(
 )
 DEAR = re.compile(r"\b(?:dearer|pricier|(?:more )?expensive|costs? more)\b", re.I)
 SAME = re.compile(
-    r"\b(?:as (?:fast|good|quick) as|equals?|equal to|same (?:speed|performance)|match(?:es)?|on par)\b", re.I
+    r"\b(?:as (?:fast|good|quick) as|just as (?:fast|good|quick)|equals?|equal to|same (?:speed|performance)"
+    r"|match(?:es)?|on par)\b",
+    re.I,
 )
 ASPECTS: tuple[tuple[Aspect, str], ...] = (
     (
@@ -207,7 +211,8 @@ FITS = re.compile(
 )
 NEEDS = re.compile(r"\b(?:needs?|requires?|takes?|takes up|uses?|occupies|weighs?|consumes?)\b", re.I)
 DENIED = re.compile(
-    r"\b(?:not(?! only)(?! (?:more|less|fewer) than)|no(?! (?:more|less|fewer) than)|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
+    r"\b(?:not(?! only)(?! (?:more|less|fewer) than)|no(?! (?:more|less|fewer) than)|never|cannot"
+    r"|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
     re.I,
 )
 BESIDE = re.compile(
@@ -415,9 +420,8 @@ def _ratio(text: str, aspect: Aspect) -> tuple[tuple[float, float] | None, int |
     other's."""
     cheap, dear = bool(CHEAP.search(text)), bool(DEAR.search(text))
     less = bool(LESS.search(text)) and not cheap
-    more: int | None = (
-        0 if SAME.search(text) else -1 if less or cheap else 1 if MORE.search(text) or dear else None
-    )
+    same = bool(SAME.search(text)) and not (aspect == "price" and (cheap or dear))
+    more: int | None = 0 if same else -1 if less or cheap else 1 if MORE.search(text) or dear else None
     if aspect == "per dollar" and more is not None:
         more = abs(more) if not less else -1
     if (m := PERCENT.search(text)) is not None and more is not None:

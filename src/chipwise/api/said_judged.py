@@ -99,7 +99,11 @@ def judged(saying: Saying) -> StatementRecord | None:
         (bool(saying.model and not saying.network and saying.of("B/token")), _cache),
         (bool(saying.model and not saying.network and saying.of("B") and not _exact(saying)), _memory),
         (bool(len(saying.chips) == 1 and saying.model and saying.of("chips")), _needed),
-        (bool(_placed(saying) and saying.model and not saying.network and saying.fits), _fits),
+        (
+            bool(_placed(saying) and saying.model and not saying.network and saying.fits)
+            and not RATE.search(saying.text),
+            _fits,
+        ),
         (len(saying.chips) == 1 and saying.of("$/h") is not None, _price),
         (bool(len(saying.chips) == 1 and not saying.model and saying.quantities), _sheet),
     )
@@ -135,14 +139,19 @@ def _lacking(saying: Saying, work: _Shown) -> _Verdict | None:
 
 
 def _in_format(work: _Shown, saying: Saying, s: Spoken) -> str | None:
-    """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own; the one that was
-    said where one was. None where it fits in none."""
+    """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own. Of a sentence
+    with a format only that one. None where it fits in none."""
     for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
         with contextlib.suppress(ChipwiseError):
             fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count, precision=precision)
             if fit.fits and fit.fits[0].verdict != "no":
                 return precision
     return None
+
+
+RATE = re.compile(r"tokens?\s*(?:/|per)|per second|\btps\b", re.I)
+"""A rate: a sentence with one is about more than what fits."""
+SPEED = re.compile(r"\b(?:fast\w*|quick\w*|slow\w*|performance|outperforms?)\b", re.I)
 
 
 def _rated(saying: Saying) -> bool:
@@ -159,7 +168,8 @@ class _Verdict:
 
 
 VERB_DENIED = re.compile(
-    r"\b(?:(?:does|do|did|is|are|can|will|has|have) not(?! (?:more|less|fewer))|cannot|never|(?:do|does|is|are|ca|wo|has|have)n't)\b",
+    r"\b(?:(?:does|do|did|is|are|can|will|has|have) not(?! (?:more|less|fewer))|cannot|never"
+    r"|(?:do|does|is|are|ca|wo|has|have)n't)\b",
     re.I,
 )
 DENIED_IS = {"true": "false", "false": "true", "misleading": "true"}
@@ -347,8 +357,8 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
 
 
 def _service(saying: Saying, work: _Shown) -> _Verdict | None:
-    """A quoted rate of a chip that its vendor serves models with, against one user's at that service. None for other chips,
-    for counts that the service does not run with, and for rates that no single stream may reach."""
+    """A quoted rate of a chip that its vendor serves models with, against one user's at that service. None for other
+    chips, for counts that the service does not run with, and for rates that no single stream may reach."""
     quoted, s = saying.of("tokens/s"), saying.chips[0]
     assert quoted is not None
     served = served_alone(saying.model, s.chip, saying.precision, s.count or 0)
@@ -515,6 +525,9 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     if verdict in ("false", "misleading") and saying.ratio is not None and work.sure() == "low":
         far = max(saying.ratio[0] / most, least / saying.ratio[1])
         verdict = "not settled" if far < UNSURE else verdict
+    if saying.aspect == "price" and SPEED.search(saying.text):
+        because += " The speed in it was not judged."
+        verdict = "true with a condition" if verdict == "true" else verdict
     if saying.aspect in ("speed", "training") and (a.count or 1) == (b.count or 1):
         peaks: Mapping[str, Callable[[Any], float | None]] = {
             "bf16 peaks": lambda c: c.matrix.get("bf16") or c.matrix.get("fp16"),
@@ -539,7 +552,8 @@ def _held(saying: Saying, work: _Shown) -> _Verdict | None:
     holds = []
     for s in saying.chips:
         fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count or 1, precision="w4a16")
-        holds.append(bool(fit.fits) and fit.fits[0].verdict != "no")
+        local = _local_fits(replace(saying, precision="w4a16"), work, s, s.count or 1)
+        holds.append((bool(fit.fits) and fit.fits[0].verdict != "no") or local is not None)
         missing = 0.0 if holds[-1] else fit.fits[0].missing_bytes if fit.fits else 0.0
         work.figure(f"missing on each of {_many(s.count or 1, s.chip)}, weights in 4 bit", missing, "B")
     if holds[0] == holds[1]:
@@ -772,7 +786,8 @@ def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
     if saying.needs:
         near = quoted.low / NEAR <= weights <= quoted.high * NEAR
         lean = quoted.low / NEAR <= narrow_bytes <= quoted.high * NEAR
-        verdict = "true with a condition" if near or lean else "false"
+        exact = near and saying.precision not in ("", record.precision)
+        verdict = "true" if exact else "true with a condition" if near or lean else "false"
     else:
         fits, lean = quoted.high > 1.1 * weights, quoted.high > 1.1 * narrow_bytes
         verdict = "true" if fits else "true with a condition" if lean else "false"
@@ -819,8 +834,8 @@ BITS = {"w4a16": "q4", "int8": "q8"}
 
 
 def _local_fits(saying: Saying, work: _Shown, s: Spoken, count: int) -> _Verdict | None:
-    """Whether a local engine runs a model on a machine of one's own that a server's runtime has no room on, in the format
-    that was said or another. None where it does not."""
+    """Whether a local engine runs a model on a machine of one's own that a server's runtime has no room on, in the
+    format that was said or another. None where it does not."""
     if not _at_desk(s.chip) or (saying.precision and saying.precision not in BITS):
         return None
     quant = BITS.get(saying.precision, "")
@@ -950,7 +965,7 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying)
     format that was said, where the catalogue has a peak of it."""
     every: Mapping[str, float] = {**chip.vector, **chip.matrix}
     kinds = TYPES.get(saying.precision, ())
-    kinds = sorted(kinds, key=lambda kind: kind not in saying.text.lower())
+    kinds = tuple(sorted(kinds, key=lambda kind: kind not in saying.text.lower()))
     said_of = {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind}
     peaks = said_of if kinds else every
     if not peaks:

@@ -26,8 +26,8 @@ __all__ = ["Served", "served_alone"]
 @dataclass(frozen=True, slots=True)
 class Served:
     """What one user of a vendor's service is predicted to see: tokens/s `plain`, and `drafted` since the date `since`
-    for a model that is large enough for a small one to draft for it (None: no draft is known). `chips` serve one replica
-    in `precision`; `asked` is the format as a question names it, "" for the checkpoint's own."""
+    for a model that is large enough for a small one to draft for it (None: no draft is known). `chips` serve one
+    replica in `precision`; `asked` is the format as a question names it, "" for the checkpoint's own."""
 
     chips: int
     precision: str

@@ -192,8 +192,8 @@ class Offload:
 @dataclass(frozen=True, slots=True)
 class Service:
     """What a vendor is known to run behind its own API. `stored`: the format in which it keeps 16-bit checkpoints, ""
-    where none narrower is known. `drafts_since`: the date since which a small model drafts for its large ones (speculative
-    decoding), "" where none is known to."""
+    where none narrower is known. `drafts_since`: the date since which a small model drafts for its large ones
+    (speculative decoding), "" where none is known to."""
 
     provenance: Provenance
     stored: str = ""
