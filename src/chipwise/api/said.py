@@ -150,7 +150,9 @@ OVER = re.compile(
 UNDER = re.compile(
     r"\b(?:(?<!no )(?<!not )less than|fewer than|under|below|at most|(?:no|not) more than)\s*\$?\s*$", re.I
 )
-"""Words before a figure that make a bound of it."""
+OR_MORE = re.compile(r"\s*(?:\+|(?:or|and) (?:more|higher|above)\b|at least\b|minimum\b)", re.I)
+OR_LESS = re.compile(r"\s*(?:or less|at most|max(?:imum)?|tops)\b", re.I)
+"""Words before and after a figure that make a bound of it."""
 
 RATIO = re.compile(rf"{NUMBER}\s*(?:x\b|×|times\b|-?\s?fold\b)", re.I)
 PERCENT = re.compile(rf"{NUMBER}\s*(?:%|percent|per cent)", re.I)
@@ -172,7 +174,8 @@ CHEAP = re.compile(
 )
 DEAR = re.compile(r"\b(?:dearer|pricier|(?:more )?expensive|costs? more)\b", re.I)
 SAME = re.compile(
-    r"\b(?:as (?:fast|good|quick) as|just as (?:fast|good|quick)|equals?|equal to|same (?:speed|performance)"
+    r"\b(?:as (?:fast|good|quick) as|just as (?:fast|good|quick)|equals?|equal to"
+    r"|same (?:\w+ )?(?:speed|performance|memory|bandwidth|compute|price|power)"
     r"|match(?:es)?|on par)\b",
     re.I,
 )
@@ -191,7 +194,7 @@ ASPECTS: tuple[tuple[Aspect, str], ...] = (
     ("training", r"\btrain(?:s|ed|ing)?\b|fine[- ]?tun\w+|pre[- ]?training"),
     ("bandwidth", r"\bbandwidth\b"),
     ("memory", r"\b(?:memory|vram|capacity|hbm)\b"),
-    ("peak", r"\b(?:[a-z]?flops|peak|compute power|raw compute)\b"),
+    ("peak", r"\b(?:[a-z]?flops|peak|compute)\b"),
 )
 PRECISIONS = (
     ("fp8", r"\bfp8\b|\b8[- ]bit float"),
@@ -334,8 +337,9 @@ def _quantities(text: str) -> tuple[tuple[Quantity, ...], str]:
             if unit == "B" and re.match(r"\s*(?:/|per)\s*s", text[m.end() :]):
                 break
             low, high = min(ends), max(ends)
-            low, high = (low, math.inf) if OVER.search(text[: m.start()]) else (low, high)
-            low, high = (0.0, high) if UNDER.search(text[: m.start()]) else (low, high)
+            before, after = text[: m.start()], text[m.end() :]
+            low, high = (low, math.inf) if OVER.search(before) or OR_MORE.match(after) else (low, high)
+            low, high = (0.0, high) if UNDER.search(before) or OR_LESS.match(after) else (low, high)
             found.append((m.start(), Quantity(low, high, unit, m[0].strip())))
             # the size of a chip's memory stays part of its name
             text = text if unit == "B" and _in_name(text, m) else _blank(text, *m.span())

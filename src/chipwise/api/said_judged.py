@@ -783,10 +783,13 @@ def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
     weights = narrow_bytes if saying.precision == "w4a16" else record.weight_bytes
     if saying.precision == "fp8" or saying.precision == "int8":
         weights = 0.53 * record.weight_bytes if record.precision in ("bf16", "fp16") else record.weight_bytes
+    if saying.precision == "bf16" and record.precision not in ("bf16", "fp16"):
+        weights = 2.0 * record.params
+        because = f"In 16 bit weights are {work.figure('weights in 16 bit', weights, 'B')}. {because}"
     if saying.needs:
         near = quoted.low / NEAR <= weights <= quoted.high * NEAR
         lean = quoted.low / NEAR <= narrow_bytes <= quoted.high * NEAR
-        exact = near and saying.precision not in ("", record.precision)
+        exact = near and saying.precision
         verdict = "true" if exact else "true with a condition" if near or lean else "false"
     else:
         fits, lean = quoted.high > 1.1 * weights, quoted.high > 1.1 * narrow_bytes
@@ -815,6 +818,11 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
         return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
+    room = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
+    if asked.model.weight_bytes <= room and not saying.denied:
+        have = work.figure(f"memory of {where}", room, "B")
+        because = f"Weights of {weights} lie within the {have} of {where}, but beside them a server needs {short} more."
+        return _Verdict("true with a condition", because, "")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
     fewest = work.ask("fit", model=saying.model, chips=s.chip, precision=saying.precision)
     if fewest.fits and fewest.fits[0].verdict != "no":
@@ -871,10 +879,12 @@ def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
     first = next(iter(fewest.values()))
     if quoted.low / NEAR <= first <= quoted.high * NEAR:
         return _Verdict("true", because, "")
-    some = min(fewest.values()) <= quoted.high * NEAR
+    some = min(fewest.values()) <= quoted.high * NEAR and quoted.low <= SPARE * max(fewest.values())
     return _Verdict("true with a condition" if some else "false", because, "")
 
 
+SPARE = 4
+"""How many times the fewest chips people take for the cache of many requests, whole servers and speed."""
 MANY = 8
 """Requests at once from which on a fit counts as one for serving."""
 
@@ -915,6 +925,7 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     s = saying.chips[0]
     chip = work.chip(s.chip)
     count = s.count or 1
+    domain = chip.scaleup.domain if chip.scaleup is not None and DOMAIN.search(chip.name) else 1
     found = []
     for quoted in saying.quantities:
         if quoted.unit == "B":
@@ -922,15 +933,15 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
             sizes = [c.memory.label_bytes or c.memory.usable_bytes or 0.0 for c in (chip, *sold)]
             said = quoted.high if math.isfinite(quoted.high) else quoted.low
             nearest = min(sizes, key=lambda size: abs(count * size - said))
-            found.append(_like(work, quoted, "memory", nearest, count))
+            found.append(_like(work, quoted, "memory", nearest, count, domain))
+        elif quoted.unit == "B/s" and "nvlink" in saying.text.lower():
+            link = chip.scaleup.bytes_per_s if chip.scaleup else None
+            found.append(_like(work, quoted, "link of one direction", link, count, domain))
+            if found[-1] and found[-1][0] == "false" and link:
+                found[-1] = _like(work, quoted, "links of both directions", 2 * link, count, domain)
         elif quoted.unit == "B/s":
-            links = (
-                (chip.scaleup.bytes_per_s if chip.scaleup else None)
-                if "nvlink" in saying.text.lower()
-                else None
-            )
             found.append(
-                _like(work, quoted, "bandwidth of the memory", links or chip.memory.bytes_per_s, count)
+                _like(work, quoted, "bandwidth of the memory", chip.memory.bytes_per_s, count, domain)
             )
         elif quoted.unit == "W":
             found.append(_like(work, quoted, "power limit", chip.tdp_w, count))
@@ -944,18 +955,37 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.", "")
 
 
+DOMAIN = re.compile(r"NVL\d{2,}")
+"""Names of chips that are those of their rack too."""
+
+
 def _like(
-    work: _Shown, quoted: Quantity, what: str, value: float | None, count: int
+    work: _Shown, quoted: Quantity, what: str, value: float | None, count: int, domain: int | None = 1
 ) -> tuple[str, str] | None:
+    """A figure of so many chips, else of a `domain` of them: labels of memory count in 1,024, and people add them up in
+    thousands."""
     if not value:
         return None
-    text = work.figure(what, count * value, quoted.unit)
-    if quoted.unit == "B" and count * value % 2**30 == 0:
-        text = f"{count * value / 2**30:,.0f} GiB ({text})"
-    near = quoted.low / 1.08 <= count * value <= quoted.high * 1.08
-    return "true" if near else "false", f"{what} {text}"
+
+    def near(size: int) -> bool:
+        whole = size * value
+        label = whole / 2**30 * 1e9 if quoted.unit == "B" and whole % 2**30 == 0 else whole
+        return any(quoted.low / LABEL <= v <= quoted.high * LABEL for v in (whole, label))
+
+    size = count if near(count) or not domain or not near(domain) else domain
+    text = work.figure(f"{what} of {size}" if size > count else what, size * value, quoted.unit)
+    if quoted.unit == "B" and size * value % 2**30 == 0:
+        text = f"{size * value / 2**30:,.0f} GiB ({text})"
+    verdict = "true" if near(size) else "false"
+    if size > count:
+        return (
+            "true with a condition" if verdict == "true" else verdict
+        ), f"{what} of {size} together {text}"
+    return verdict, f"{what} {text}"
 
 
+LABEL = 1.08
+"""How far a figure of a sheet may be from the catalogue's: rounded, or counted in 1,024."""
 LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
