@@ -821,7 +821,7 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     room = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
     if asked.model.weight_bytes <= room and not saying.denied:
         have = work.figure(f"memory of {where}", room, "B")
-        because = f"Weights of {weights} lie within the {have} of {where}, but beside them a server needs {short} more."
+        because = f"Weights of {weights} lie within the {have} of {where}, but a server needs {short} more for cache and workspace."
         return _Verdict("true with a condition", because, "")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
     fewest = work.ask("fit", model=saying.model, chips=s.chip, precision=saying.precision)
@@ -842,7 +842,7 @@ BITS = {"w4a16": "q4", "int8": "q8"}
 
 
 def _local_fits(saying: Saying, work: _Shown, s: Spoken, count: int) -> _Verdict | None:
-    """Whether a local engine runs a model on a machine of one's own that a server's runtime has no room on, in the
+    """Whether a local engine runs a model on a desk machine that a server's runtime has no room on, in the
     format that was said or another. None where it does not."""
     if not _at_desk(s.chip) or (saying.precision and saying.precision not in BITS):
         return None
