@@ -821,7 +821,10 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     room = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
     if asked.model.weight_bytes <= room and not saying.denied:
         have = work.figure(f"memory of {where}", room, "B")
-        because = f"Weights of {weights} lie within the {have} of {where}, but a server needs {short} more for cache and workspace."
+        because = (
+            f"Weights of {weights} lie within the {have} of {where}, "
+            f"but a server needs {short} more for cache and workspace."
+        )
         return _Verdict("true with a condition", because, "")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
     fewest = work.ask("fit", model=saying.model, chips=s.chip, precision=saying.precision)
