@@ -72,10 +72,30 @@ def test_models_are_read_as_people_call_them(text: str, model: str) -> None:
         ("needs 576 chips", [(576, "chips")]),
         ("takes 90 ms", [(0.09, "s")]),
         ("two 3090s", []),
+        ("1 million tokens per second", [(1e6, "tokens/s")]),
     ],
 )
 def test_figures_are_read_with_their_units(text: str, figures: list[tuple[float, str]]) -> None:
     assert [(pytest.approx(q.low), q.unit) for q in said_in(text).quantities] == figures
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("more than 64 GB", 64e9, math.inf),
+        ("at least 64 GB", 64e9, math.inf),
+        ("under 64 GB", 0.0, 64e9),
+        ("no more than 64 GB", 0.0, 64e9),
+        ("no less than 64 GB", 64e9, math.inf),
+        ("64 GB or more", 64e9, math.inf),
+        ("64 GB at most", 0.0, 64e9),
+        ("about 64 GB", 64e9, 64e9),
+    ],
+)
+def test_bounds_are_read(text: str, low: float, high: float) -> None:
+    quantity = said_in(text).of("B")
+    assert quantity is not None
+    assert (quantity.low, quantity.high) == (low, high)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +148,47 @@ JUDGED = [
     ("The KV cache of Llama 70B takes 2.5 MB per token", "false", "328 kB"),
     ("Fine-tuning a 7B model needs 112 GB", "true with a condition", "16 bytes a parameter"),
     ("Stable Diffusion XL takes 2 seconds on a 4090", "misleading", "predicted to take"),
+    # speeds of services that their vendors published, and one that nothing explains
+    ("Groq runs Llama 2 70B at 300 tokens per second", "true", "vendor's service"),
+    ("Groq runs Llama 3 8B at over 600 tokens per second", "true", "in fp8"),
+    ("Cerebras runs Llama 3.1 70B at 2,100 tokens/s", "true", "drafts"),
+    ("Cerebras serves Llama 3.1 405B at 969 tokens per second", "true", "drafts"),
+    ("Cerebras runs gpt-oss-120b at 3,000 tokens per second", "not settled", "seldom published"),
+    ("Groq runs Llama 3 70B at 1,665 tokens/s", "not settled", "seldom published"),
+    ("8 Groq chips run Llama 2 70B at 300 tokens per second", "false", "does not fit"),
+    ("Groq runs Llama 3.1 70B at less than 20 tokens/s", "false", "vendor's service"),
+    ("8x B200 runs DeepSeek R1 at 250 tokens/s per user", "not settled", "speculative decoding"),
+    ("One H100 serves Llama 3.1 8B at 1 million tokens per second", "false", "at any load"),
+    # sheets
+    ("An H200 has 141 GB of HBM3e", "true", "141 GiB"),
+    ("MI325X has 256 GB of HBM3e and 6 TB/s", "true", "256 GiB"),
+    ("An RTX 5090 has 24 GB of GDDR7", "false", "32 GiB"),
+    ("DGX Spark has 128 GB of unified memory", "true", "128 GiB"),
+    ("DGX Spark has 1 TB/s of memory bandwidth", "false", "273 GB/s"),
+    ("An H100 has more than 64 GB of memory", "true", "80 GiB"),
+    ("An H100 has more than 100 GB of memory", "false", "80 GiB"),
+    ("An H100 does not have 80 GB of memory", "false", "80 GiB"),
+    ("Trainium2 has 667 TFLOPS in bf16", "true", "dense peak in bf16"),
+    ("Gaudi 3 has 1,835 TFLOPS in FP8", "true with a condition", "editions of a sheet"),
+    ("An MI300X needs 4x the power of an RTX 4090", "misleading", "power limit 1.67"),
+    ("An H100 uses less power than an A100", "false", "power limit"),
+    # memory and comparisons
+    ("A pair of RTX 3090s can run Llama 3.3 70B in 4-bit", "true with a condition", "local engine"),
+    ("Two RTX 3090s are faster than one RTX 4090 for Llama 70B", "true", "fits on 2x"),
+    ("Llama 3.1 70B in 8-bit needs 70 GB of memory", "true", "39.8 GB in 4 bit"),
+    ("An A100 40GB is faster than an A100 80GB", "false", "Bandwidths: 0.76"),
+    ("4x RTX 4090 can run Llama 3.1 70B in 4-bit", "true", "fit on 4x"),
+    ("A single H200 can hold Llama 3.1 70B in bf16", "true with a condition", "a server needs"),
+    ("A single MI300X can hold Llama 3.1 70B in bf16", "true", "fit on"),
+    ("A GB200 NVL72 has 13.5 TB of memory", "true with a condition", "of 72 together"),
+    ("A GB200 NVL72 has 130 TB/s of NVLink bandwidth", "true with a condition", "both directions"),
+    ("8x H200 have 1.1 TB of memory", "true", "1,128 GiB"),
+    ("8x H100 have 1 TB of memory", "false", "640 GiB"),
+    ("H100 and H200 have the same compute", "true", "dense bf16 peak 1.00"),
+    ("Cerebras needs 100 chips for Llama 3.1 70B", "false", "4 in bf16"),
+    ("Cerebras runs Llama 3.1 8B at 50 tokens per second maximum", "false", "vendor's service"),
+    ("DeepSeek V3 in BF16 needs 1.3 TB", "true", "In 16 bit"),
+    ("A TPU v5e is cheaper than an H100 and just as fast", "true with a condition", "was not judged"),
 ]
 
 

@@ -7,6 +7,7 @@ catalogue's own readers; a family without a generation ("Gaudi", "GPUs") stands 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 
 __all__ = ["Aspect", "Quantity", "Saying", "Spoken", "said_in", "usual_chip"]
 
-Aspect = Literal["speed", "training", "price", "per dollar", "energy", "memory", "bandwidth", "peak"]
+Aspect = Literal["speed", "training", "price", "per dollar", "energy", "power", "memory", "bandwidth", "peak"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure in SI: `low` and `high` are the same unless a range was said. `unit` is "tokens/s", "B", "B/s",
-    "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
+    """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under"
+    makes `low` 0. `unit` is "tokens/s", "B", "B/s", "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
 
     low: float
     high: float
@@ -82,7 +83,8 @@ class Saying:
 NUMBER = r"(?<![\w.,])(?:(\d[\d,]*(?:\.\d+)?)\s*(?:-|to)\s*)?(\d[\d,]*(?:\.\d+)?)"
 SECOND = r"(?:/|\s*per\s+|\s+an?\s+|\s*p)\s*s(?:ec(?:ond)?)?\b"
 HOUR = r"\s*(?:/|per|an?)\s*(?:gpu[- ]|chip[- ])?h(?:r|our)?\b"
-SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
+SCALES = {**WORDS, "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 PREFIXED = {"kilo": "k", "mega": "m", "giga": "g", "tera": "t", "peta": "p", "exa": "e"}
 TIMES = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "minute": 60.0, "min": 60.0}
 
@@ -90,7 +92,9 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
     (
         "tokens/s",
         re.compile(
-            rf"{NUMBER}\s*(k?)\s*(?:(?:output |generated )?(?:tokens?|toks?|tk|t){SECOND}|tps\b)", re.I
+            rf"{NUMBER}\s*(k|m|{'|'.join(WORDS)}|)\s*"
+            rf"(?:(?:output |generated )?(?:tokens?|toks?|tk|t){SECOND}|tps\b)",
+            re.I,
         ),
         lambda m: SCALES[m[3].lower()],
     ),
@@ -139,6 +143,17 @@ TIMES_BEFORE = re.compile(
 )
 """`is 3x A100`: a ratio, not a count."""
 
+OVER = re.compile(
+    r"\b(?:(?<!no )(?<!not )more than|over|at least|above|exceeds?|upwards of|(?:no|not) less than)\s*\$?\s*$",
+    re.I,
+)
+UNDER = re.compile(
+    r"\b(?:(?<!no )(?<!not )less than|fewer than|under|below|at most|(?:no|not) more than)\s*\$?\s*$", re.I
+)
+OR_MORE = re.compile(r"\s*(?:\+|(?:or|and) (?:more|higher|above)\b|at least\b|minimum\b)", re.I)
+OR_LESS = re.compile(r"\s*(?:or less|at most|max(?:imum)?|tops)\b", re.I)
+"""Words before and after a figure that make a bound of it."""
+
 RATIO = re.compile(rf"{NUMBER}\s*(?:x\b|×|times\b|-?\s?fold\b)", re.I)
 PERCENT = re.compile(rf"{NUMBER}\s*(?:%|percent|per cent)", re.I)
 WORDED = {
@@ -159,7 +174,10 @@ CHEAP = re.compile(
 )
 DEAR = re.compile(r"\b(?:dearer|pricier|(?:more )?expensive|costs? more)\b", re.I)
 SAME = re.compile(
-    r"\b(?:as (?:fast|good|quick) as|equals?|equal to|same (?:speed|performance)|match(?:es)?|on par)\b", re.I
+    r"\b(?:as (?:fast|good|quick) as|just as (?:fast|good|quick)|equals?|equal to"
+    r"|same (?:\w+ )?(?:speed|performance|memory|bandwidth|compute|price|power)"
+    r"|match(?:es)?|on par)\b",
+    re.I,
 )
 ASPECTS: tuple[tuple[Aspect, str], ...] = (
     (
@@ -167,12 +185,16 @@ ASPECTS: tuple[tuple[Aspect, str], ...] = (
         r"per dollar|per (?:million |m )?tokens?\b|price[- ]?performance|price[-/ ]to|performance per|bang for|per \$"
         r"|cost[- ]effic\w+|value",
     ),
-    ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|watts?\b|joules?"),
+    ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|joules?"),
+    (
+        "power",
+        r"\b(?:draws?|tdp|watts?)\b|(?<!compute )(?<!computing )(?<!processing )(?<!raw )\bpower\b(?! per\b)",
+    ),
     ("price", rf"{CHEAP.pattern}|{DEAR.pattern}|\bprices?\b|\bcosts?\b"),
     ("training", r"\btrain(?:s|ed|ing)?\b|fine[- ]?tun\w+|pre[- ]?training"),
     ("bandwidth", r"\bbandwidth\b"),
     ("memory", r"\b(?:memory|vram|capacity|hbm)\b"),
-    ("peak", r"\b(?:[a-z]?flops|peak|compute power|raw compute)\b"),
+    ("peak", r"\b(?:[a-z]?flops|peak|compute)\b"),
 )
 PRECISIONS = (
     ("fp8", r"\bfp8\b|\b8[- ]bit float"),
@@ -192,7 +214,8 @@ FITS = re.compile(
 )
 NEEDS = re.compile(r"\b(?:needs?|requires?|takes?|takes up|uses?|occupies|weighs?|consumes?)\b", re.I)
 DENIED = re.compile(
-    r"\b(?:not|no|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
+    r"\b(?:not(?! only)(?! (?:more|less|fewer) than)|no(?! (?:more|less|fewer) than)|never|cannot"
+    r"|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that|impossible|unable)\b",
     re.I,
 )
 BESIDE = re.compile(
@@ -210,6 +233,8 @@ STOP = frozenset(
 )
 """Words that are in no name of a chip."""
 ROUND = re.compile(r"v\d+(?:\.\d+)+")
+MEMORIES = re.compile(r"\b(?:hbm|l?p?ddr|gddr)\d+\w*$", re.I)
+"""Kinds of memory: at the end of a name they are none of it, "MI325X has 256 GB of HBM3e"."""
 LONGEST = 6
 """Words of a name."""
 
@@ -311,7 +336,11 @@ def _quantities(text: str) -> tuple[tuple[Quantity, ...], str]:
             ends = [n * scale(m) for n in numbers]
             if unit == "B" and re.match(r"\s*(?:/|per)\s*s", text[m.end() :]):
                 break
-            found.append((m.start(), Quantity(min(ends), max(ends), unit, m[0].strip())))
+            low, high = min(ends), max(ends)
+            before, after = text[: m.start()], text[m.end() :]
+            low, high = (low, math.inf) if OVER.search(before) or OR_MORE.match(after) else (low, high)
+            low, high = (0.0, high) if UNDER.search(before) or OR_LESS.match(after) else (low, high)
+            found.append((m.start(), Quantity(low, high, unit, m[0].strip())))
             # the size of a chip's memory stays part of its name
             text = text if unit == "B" and _in_name(text, m) else _blank(text, *m.span())
             if unit == "B" and _in_name(text, m):
@@ -348,9 +377,10 @@ def _chip(words: str, after: str) -> tuple[str, int | None, bool] | None:
     for name in (words.lower(), single) if not OTHERWISE.match(after) else ():
         if name in _in_speech():
             return _in_speech()[name], None, True
-    if STOP & set(words.lower().split()) or re.match(r"\d{1,3}x?\b", words):
+    if STOP & set(words.lower().split()) or re.match(r"\d{1,3}x?\b", words) or MEMORIES.search(words):
         return None
-    if not re.search(r"\d[\w.-]*[a-z]|[a-z][\w .-]*\d", words, re.I) and not re.fullmatch(r"\d{4}s?", words):
+    numbered = re.search(r"\d[\w.-]*[a-z]|[a-z][\w .-]*\d", words, re.I) or re.fullmatch(r"\d{4}s?", words)
+    if not numbered and " " not in words:  # two words may be a name, as in DGX Spark; one is a word
         return None
     if BARE.fullmatch(words) or ROUND.search(words):
         return None
@@ -394,9 +424,8 @@ def _ratio(text: str, aspect: Aspect) -> tuple[tuple[float, float] | None, int |
     other's."""
     cheap, dear = bool(CHEAP.search(text)), bool(DEAR.search(text))
     less = bool(LESS.search(text)) and not cheap
-    more: int | None = (
-        0 if SAME.search(text) else -1 if less or cheap else 1 if MORE.search(text) or dear else None
-    )
+    same = bool(SAME.search(text)) and not (aspect == "price" and (cheap or dear))
+    more: int | None = 0 if same else -1 if less or cheap else 1 if MORE.search(text) or dear else None
     if aspect == "per dollar" and more is not None:
         more = abs(more) if not less else -1
     if (m := PERCENT.search(text)) is not None and more is not None:

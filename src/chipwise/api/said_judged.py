@@ -7,14 +7,16 @@ show the figures; a quantity that holds under some conditions alone is "true wit
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.said import Quantity, Saying, Spoken, usual_chip
+from chipwise.api.served import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.names import core
@@ -22,6 +24,7 @@ from chipwise.catalog.offer import load_offers
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.claim import TIE
+from chipwise.evidence.speed_rows import ANSWERED, PROMPT
 from chipwise.report.records import Figure
 from chipwise.report.statements import FigureOf, StatementRecord, shown
 from chipwise.units import format_number
@@ -89,13 +92,18 @@ class _Shown:
 def judged(saying: Saying) -> StatementRecord | None:
     """The verdict on a sentence by the figures in it, None where no figure or comparison in it can be worked out."""
     ways: tuple[tuple[bool, Callable[[Saying, _Shown], _Verdict | None]], ...] = (
-        (bool(saying.chips and saying.model and not saying.network and saying.of("tokens/s")), _throughput),
+        (_rated(saying), _service),
+        (_rated(saying), _throughput),
         (bool(len(saying.chips) == 1 and saying.model and saying.network and saying.of("s")), _latency),
         (len(saying.chips) == 2 and (saying.ratio is not None or saying.more is not None), _compared),
         (bool(saying.model and not saying.network and saying.of("B/token")), _cache),
         (bool(saying.model and not saying.network and saying.of("B") and not _exact(saying)), _memory),
         (bool(len(saying.chips) == 1 and saying.model and saying.of("chips")), _needed),
-        (bool(_placed(saying) and saying.model and not saying.network and saying.fits), _fits),
+        (
+            bool(_placed(saying) and saying.model and not saying.network and saying.fits)
+            and not RATE.search(saying.text),
+            _fits,
+        ),
         (len(saying.chips) == 1 and saying.of("$/h") is not None, _price),
         (bool(len(saying.chips) == 1 and not saying.model and saying.quantities), _sheet),
     )
@@ -105,15 +113,49 @@ def judged(saying: Saying) -> StatementRecord | None:
         work = _Shown([], [], set())
         try:
             found = way(saying, work)
-        except InfeasibleError as error:
-            found = _Verdict(
-                "false" if not saying.denied else "true", str(error).partition(" (")[0] + ".", ""
-            )
+        except InfeasibleError:
+            found = _lacking(saying, work)
         except ChipwiseError:
             continue
         if found is not None:
+            if way in PLAIN and VERB_DENIED.search(saying.text):
+                found = replace(found, verdict=DENIED_IS.get(found.verdict, found.verdict))
             return _record(saying, found, work)
     return None
+
+
+def _lacking(saying: Saying, work: _Shown) -> _Verdict | None:
+    """The verdict on a sentence whose model fits on none of its chips even in 4 bit; None where no plan was found for
+    another reason, such as software that is not known to run it: that refutes nothing."""
+    lacks = []
+    for s in saying.chips:
+        if _in_format(work, saying, s) is not None:
+            return None
+        lacks.append(_many(s.count or 1, s.chip) if s.count else f"any number of {get_chip(s.chip).name}")
+    if not lacks or not saying.model or saying.network:
+        return None
+    because = f"{saying.model} does not fit on {' or '.join(lacks)}, in 4 bit either."
+    return _Verdict("true" if saying.denied else "false", because, "")
+
+
+def _in_format(work: _Shown, saying: Saying, s: Spoken) -> str | None:
+    """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own. Of a sentence
+    with a format only that one. None where it fits in none."""
+    for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
+        with contextlib.suppress(ChipwiseError):
+            fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count, precision=precision)
+            if fit.fits and fit.fits[0].verdict != "no":
+                return precision
+    return None
+
+
+RATE = re.compile(r"tokens?\s*(?:/|per)|per second|\btps\b", re.I)
+"""A rate: a sentence with one is about more than what fits."""
+SPEED = re.compile(r"\b(?:fast\w*|quick\w*|slow\w*|performance|outperforms?)\b", re.I)
+
+
+def _rated(saying: Saying) -> bool:
+    return bool(saying.chips and saying.model and not saying.network and saying.of("tokens/s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +165,15 @@ class _Verdict:
     verdict: str
     because: str
     read: str
+
+
+VERB_DENIED = re.compile(
+    r"\b(?:(?:does|do|did|is|are|can|will|has|have) not(?! (?:more|less|fewer))|cannot|never"
+    r"|(?:do|does|is|are|ca|wo|has|have)n't)\b",
+    re.I,
+)
+DENIED_IS = {"true": "false", "false": "true", "misleading": "true"}
+"""What the verdict on a sentence makes of one that denies it."""
 
 
 def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
@@ -243,6 +294,10 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
     model, precision = saying.model, saying.precision
     if _at_desk(s.chip) and not precision and (s.count or 1) == 1:
         return _at_a_desk(saying, work, quoted)
+    if s.count:
+        if (held := _in_format(work, saying, s)) is None:
+            raise InfeasibleError(f"{model} does not fit on {_counted(s)}")
+        precision = held
     count = _holding(work, model, s, precision)
     full_plan = _planned(work, model, s.chip, count, "batch", precision)
     short_plan = _planned(work, model, s.chip, count, "batch", precision, **SHORT)
@@ -265,12 +320,21 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
             four = work.speed(f"one user on {set_of}, weights in 4 bit", narrow)
             because = f"In 4 bit, where one user is predicted to see {four}; in {alone_plan.precision} {one}."
             return _Verdict("true with a condition", f"{because}{measured}", read)
-        soft = work.sure() == "low" and low <= GUESSED * alone.high
-        verdict = "not settled" if soft else "false" if low > 2 * alone.high else "misleading"
+        verdict = (
+            "not settled"
+            if low <= GUESSED * alone.high
+            else "false"
+            if low > 2 * alone.high
+            else "misleading"
+        )
         return _Verdict(verdict, f"One user is predicted to see {one}.{guess} {together}{measured}", read)
     if low <= alone.high and high >= alone.low:
         return _Verdict("true", f"That is the speed of one user: {one} predicted. {together}{measured}", read)
     if high < alone.low:
+        if not low:
+            return _Verdict(
+                "false", f"One user alone is predicted to see more, {one}. {together}{measured}", read
+            )
         said = f"One user alone is predicted to see more, {one}. {together}{measured}"
         return _Verdict("true with a condition", f"It is no limit. {said}", read)
     if low <= full.high:
@@ -290,6 +354,38 @@ def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(
         "not settled" if soft else "false" if low > 2 * short.high else "misleading", beyond, read
     )
+
+
+def _service(saying: Saying, work: _Shown) -> _Verdict | None:
+    """A quoted rate of a chip that its vendor serves models with, against one user's at that service. None for other
+    chips, for counts that the service does not run with, and for rates that no single stream may reach."""
+    quoted, s = saying.of("tokens/s"), saying.chips[0]
+    assert quoted is not None
+    served = served_alone(saying.model, s.chip, saying.precision, s.count or 0)
+    if served is None or s.count not in (None, served.chips):
+        return None
+    where = _many(served.chips, s.chip)
+    speeds = [served.plain, *([served.drafted] if served.drafted else [])]
+    lengths = {"in": round(PROMPT), "out": round(ANSWERED)}
+    with contextlib.suppress(ChipwiseError):  # the service may run what the software list does not name
+        _planned(work, saying.model, s.chip, served.chips, "local", served.asked, **lengths)
+    one = work.speed(f"one user of the vendor's service, {served.precision} on {where}", served.plain)
+    said = f"One user of the vendor's service is predicted to see {one} on {where} in {served.precision}"
+    if served.drafted:
+        two = work.speed(f"the same with a draft model, since {served.since}", served.drafted)
+        said += f", and {two} since a small model drafts there ({served.since})"
+    most = max(f.high for f in speeds)
+    read = f"{get_chip(s.chip).name}, as its vendor serves it, runs {saying.model} at {quoted.words}."
+    if any(quoted.low <= f.high and quoted.high >= f.low for f in speeds):
+        return _Verdict("true", f"{said}.", read)
+    if quoted.low > GUESSED * most:
+        return None
+    if quoted.low > most:
+        why = "Software of such services is seldom published, and drafts may multiply a speed."
+        return _Verdict("not settled", f"{said}. {why}", read)
+    if not quoted.low:
+        return _Verdict("false", f"{said}.", read)
+    return _Verdict("true with a condition", f"It is no limit. {said}.", read)
 
 
 def _narrower(saying: Saying, work: _Shown, s: Spoken, count: int) -> Figure | None:
@@ -330,6 +426,8 @@ def _at_a_desk(saying: Saying, work: _Shown, quoted: Quantity) -> _Verdict | Non
             f"{said} A format of fewer bits is faster." if lean else f"{said}",
             read,
         )
+    if quoted.high < figure.low and not quoted.low:
+        return _Verdict("false", said, read)
     if quoted.high < figure.low:
         return _Verdict("true with a condition", f"It is no limit. {said}", read)
     return _Verdict("true", said, read)
@@ -375,14 +473,21 @@ def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
     read = f"{saying.model} takes {quoted.words} on {_many(1, s.chip)}."
     said = f"A request with the model's usual settings is predicted to take {rate}"
     if quoted.high < time.low:
-        return _Verdict(
-            "misleading",
-            f"{said}; fewer steps, a distilled model or a smaller picture would be faster.",
-            read,
+        verdict = "true with a condition" if quoted.high * FEWER >= time.low else "misleading"
+        verdict = "false" if quoted.high * DISTILLED < time.low else verdict
+        why = "fewer steps, a distilled model or a smaller picture would be faster"
+        why = (
+            "no usual choice of steps, picture or distilled model is that fast" if verdict == "false" else why
         )
+        return _Verdict(verdict, f"{said}; {why}.", read)
     if quoted.low > time.high:
         return _Verdict("true with a condition", f"{said}: it can be faster than that.", read)
     return _Verdict("true", f"{said}.", read)
+
+
+FEWER, DISTILLED = 2.0, 50.0
+"""How many times as fast a picture is with half of the usual steps, which many take, and with one step instead of
+fifty, the least there is."""
 
 
 # two chips
@@ -397,6 +502,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         "price": _prices,
         "per dollar": _per_dollar,
         "energy": _energies,
+        "power": _figures_of("power limit", lambda c: c.tdp_w),
         "memory": _figures_of("memory", lambda c: c.memory.usable_bytes),
         "bandwidth": _figures_of("bandwidth", lambda c: c.memory.bytes_per_s),
         "peak": _figures_of("dense bf16 peak", lambda c: c.matrix.get("bf16") or c.matrix.get("fp16")),
@@ -412,13 +518,16 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     first, second = (_many(s.count or 1, s.chip) for s in (a, b))
     about = {"price": "price an hour", "per dollar": "tokens per dollar", "energy": "tokens per joule"}
     of = about.get(saying.aspect, saying.aspect)
-    exact = saying.aspect in ("memory", "bandwidth", "peak")
+    exact = saying.aspect in ("power", "memory", "bandwidth", "peak")
     because = f"{first} over {second}{'' if exact else f', {of}'}: {said}."
     least, most = min(ratios.values()), max(ratios.values())
     verdict = _ratio_verdict(saying, least, most, NEAR if exact else TIE)
     if verdict in ("false", "misleading") and saying.ratio is not None and work.sure() == "low":
         far = max(saying.ratio[0] / most, least / saying.ratio[1])
         verdict = "not settled" if far < UNSURE else verdict
+    if saying.aspect == "price" and SPEED.search(saying.text):
+        because += " The speed in it was not judged."
+        verdict = "true with a condition" if verdict == "true" else verdict
     if saying.aspect in ("speed", "training") and (a.count or 1) == (b.count or 1):
         peaks: Mapping[str, Callable[[Any], float | None]] = {
             "bf16 peaks": lambda c: c.matrix.get("bf16") or c.matrix.get("fp16"),
@@ -443,7 +552,8 @@ def _held(saying: Saying, work: _Shown) -> _Verdict | None:
     holds = []
     for s in saying.chips:
         fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count or 1, precision="w4a16")
-        holds.append(bool(fit.fits) and fit.fits[0].verdict != "no")
+        local = _local_fits(replace(saying, precision="w4a16"), work, s, s.count or 1)
+        holds.append((bool(fit.fits) and fit.fits[0].verdict != "no") or local is not None)
         missing = 0.0 if holds[-1] else fit.fits[0].missing_bytes if fit.fits else 0.0
         work.figure(f"missing on each of {_many(s.count or 1, s.chip)}, weights in 4 bit", missing, "B")
     if holds[0] == holds[1]:
@@ -461,9 +571,9 @@ def _ratio_verdict(saying: Saying, least: float, most: float, tie: float) -> str
         if more == 0:
             holds, never = least > 1 / tie and most < tie, least > tie or most < 1 / tie
         elif more > 0:
-            holds, never = least > tie, most < 1 / tie
+            holds, never = least > tie, most < tie and least < 1 / tie
         else:
-            holds, never = most < 1 / tie, least > tie
+            holds, never = most < 1 / tie, least > 1 / tie and most > tie
         found = "true" if holds else "false" if never else "true with a condition"
         return {"true": "false", "false": "true"}.get(found, found) if saying.denied else found
     low, high = saying.ratio
@@ -673,10 +783,14 @@ def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
     weights = narrow_bytes if saying.precision == "w4a16" else record.weight_bytes
     if saying.precision == "fp8" or saying.precision == "int8":
         weights = 0.53 * record.weight_bytes if record.precision in ("bf16", "fp16") else record.weight_bytes
+    if saying.precision == "bf16" and record.precision not in ("bf16", "fp16"):
+        weights = 2.0 * record.params
+        because = f"In 16 bit weights are {work.figure('weights in 16 bit', weights, 'B')}. {because}"
     if saying.needs:
         near = quoted.low / NEAR <= weights <= quoted.high * NEAR
         lean = quoted.low / NEAR <= narrow_bytes <= quoted.high * NEAR
-        verdict = "true with a condition" if near or lean else "false"
+        exact = near and saying.precision
+        verdict = "true" if exact else "true with a condition" if near or lean else "false"
     else:
         fits, lean = quoted.high > 1.1 * weights, quoted.high > 1.1 * narrow_bytes
         verdict = "true" if fits else "true with a condition" if lean else "false"
@@ -701,7 +815,17 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
             "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
         )
         return _Verdict({"true": "false"}.get(verdict, verdict) if saying.denied else verdict, because, "")
+    if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
+        return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
+    room = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
+    if asked.model.weight_bytes <= room and not saying.denied:
+        have = work.figure(f"memory of {where}", room, "B")
+        because = (
+            f"Weights of {weights} lie within the {have} of {where}, "
+            f"but a server needs {short} more for cache and workspace."
+        )
+        return _Verdict("true with a condition", because, "")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
     fewest = work.ask("fit", model=saying.model, chips=s.chip, precision=saying.precision)
     if fewest.fits and fewest.fits[0].verdict != "no":
@@ -714,6 +838,29 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
             because += f" In 4 bit ({size}) it fits."
             verdict = "true with a condition"
     return _Verdict(verdict, because, "")
+
+
+BITS = {"w4a16": "q4", "int8": "q8"}
+"""Formats of local engines by what sentences call them."""
+
+
+def _local_fits(saying: Saying, work: _Shown, s: Spoken, count: int) -> _Verdict | None:
+    """Whether a local engine runs a model on a desk machine that a server's runtime has no room on, in the
+    format that was said or another. None where it does not."""
+    if not _at_desk(s.chip) or (saying.precision and saying.precision not in BITS):
+        return None
+    quant = BITS.get(saying.precision, "")
+    with contextlib.suppress(ChipwiseError):
+        best = work.ask("local", have=_counted(s), models=saying.model, min_tps=0.1, context=LITTLE).models[0]
+        if best.precision.startswith(quant):
+            rate = work.speed(f"one user, {best.precision}", best.tokens_per_s)
+            because = f"In {best.precision} a local engine runs it on {_many(count, s.chip)}, at {rate} for one user"
+            return _Verdict("true with a condition", f"{because} and a context of {LITTLE:,} tokens.", "")
+    return None
+
+
+LITTLE = 2048
+"""Tokens of context of a chat that is short."""
 
 
 def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
@@ -735,10 +882,12 @@ def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
     first = next(iter(fewest.values()))
     if quoted.low / NEAR <= first <= quoted.high * NEAR:
         return _Verdict("true", because, "")
-    some = min(fewest.values()) <= quoted.high * NEAR
+    some = min(fewest.values()) <= quoted.high * NEAR and quoted.low <= SPARE * max(fewest.values())
     return _Verdict("true with a condition" if some else "false", because, "")
 
 
+SPARE = 4
+"""How many times the fewest chips people take for the cache of many requests, whole servers and speed."""
 MANY = 8
 """Requests at once from which on a fit counts as one for serving."""
 
@@ -764,7 +913,7 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
             f"{because} Below them are spot, reserved and owned chips, and offers that are not listed here."
         )
         return _Verdict("false" if far else "true with a condition", said, "")
-    if each[1] > ends[1] * NEAR:
+    if each[0] > ends[1] * NEAR:
         return _Verdict("misleading", because, "")
     spread = ends[1] > 2 * ends[0]
     return _Verdict(
@@ -779,26 +928,28 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     s = saying.chips[0]
     chip = work.chip(s.chip)
     count = s.count or 1
+    domain = chip.scaleup.domain if chip.scaleup is not None and DOMAIN.search(chip.name) else 1
     found = []
     for quoted in saying.quantities:
         if quoted.unit == "B":
             sold = [get_chip(name) for name in load_chips().entries[s.chip.partition(":")[0]].options]
             sizes = [c.memory.label_bytes or c.memory.usable_bytes or 0.0 for c in (chip, *sold)]
-            nearest = min(sizes, key=lambda size: abs(count * size - quoted.low))
-            found.append(_like(work, quoted, "memory", nearest, count))
+            said = quoted.high if math.isfinite(quoted.high) else quoted.low
+            nearest = min(sizes, key=lambda size: abs(count * size - said))
+            found.append(_like(work, quoted, "memory", nearest, count, domain))
+        elif quoted.unit == "B/s" and "nvlink" in saying.text.lower():
+            link = chip.scaleup.bytes_per_s if chip.scaleup else None
+            found.append(_like(work, quoted, "link of one direction", link, count, domain))
+            if found[-1] and found[-1][0] == "false" and link:
+                found[-1] = _like(work, quoted, "links of both directions", 2 * link, count, domain)
         elif quoted.unit == "B/s":
-            links = (
-                (chip.scaleup.bytes_per_s if chip.scaleup else None)
-                if "nvlink" in saying.text.lower()
-                else None
-            )
             found.append(
-                _like(work, quoted, "bandwidth of the memory", links or chip.memory.bytes_per_s, count)
+                _like(work, quoted, "bandwidth of the memory", chip.memory.bytes_per_s, count, domain)
             )
         elif quoted.unit == "W":
             found.append(_like(work, quoted, "power limit", chip.tdp_w, count))
         elif quoted.unit == "FLOP/s":
-            found.append(_peak(work, quoted, chip, count))
+            found.append(_peak(work, quoted, chip, count, saying))
     told = [part for part in found if part is not None]
     if not told:
         return None
@@ -807,30 +958,58 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.", "")
 
 
+DOMAIN = re.compile(r"NVL\d{2,}")
+"""Names of chips that are those of their rack too."""
+
+
 def _like(
-    work: _Shown, quoted: Quantity, what: str, value: float | None, count: int
+    work: _Shown, quoted: Quantity, what: str, value: float | None, count: int, domain: int | None = 1
 ) -> tuple[str, str] | None:
+    """A figure of so many chips, else of a `domain` of them: labels of memory count in 1,024, and people add them up in
+    thousands."""
     if not value:
         return None
-    text = work.figure(what, count * value, quoted.unit)
-    if quoted.unit == "B" and count * value % 2**30 == 0:
-        text = f"{count * value / 2**30:,.0f} GiB ({text})"
-    near = quoted.low / 1.08 <= count * value <= quoted.high * 1.08
-    return "true" if near else "false", f"{what} {text}"
+
+    def near(size: int) -> bool:
+        whole = size * value
+        label = whole / 2**30 * 1e9 if quoted.unit == "B" and whole % 2**30 == 0 else whole
+        return any(quoted.low / LABEL <= v <= quoted.high * LABEL for v in (whole, label))
+
+    size = count if near(count) or not domain or not near(domain) else domain
+    text = work.figure(f"{what} of {size}" if size > count else what, size * value, quoted.unit)
+    if quoted.unit == "B" and size * value % 2**30 == 0:
+        text = f"{size * value / 2**30:,.0f} GiB ({text})"
+    verdict = "true" if near(size) else "false"
+    if size > count:
+        return (
+            "true with a condition" if verdict == "true" else verdict
+        ), f"{what} of {size} together {text}"
+    return verdict, f"{what} {text}"
 
 
+LABEL = 1.08
+"""How far a figure of a sheet may be from the catalogue's: rounded, or counted in 1,024."""
 LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
 
-def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int) -> tuple[str, str] | None:
-    """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips."""
-    peaks: Mapping[str, float] = {**chip.vector, **chip.matrix}
+def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying) -> tuple[str, str] | None:
+    """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
+    format that was said, where the catalogue has a peak of it."""
+    every: Mapping[str, float] = {**chip.vector, **chip.matrix}
+    kinds = TYPES.get(saying.precision, ())
+    kinds = tuple(sorted(kinds, key=lambda kind: kind not in saying.text.lower()))
+    said_of = {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind}
+    peaks = said_of if kinds else every
+    if not peaks:
+        return None
+    best = max(peaks, key=lambda kind: peaks[kind])
     domain = chip.scaleup.domain if chip.scaleup is not None and chip.scaleup.domain else 1
     sizes: Sequence[int] = (count,) if count > 1 else (1, domain)
     for size in sizes:
         for zeros in (1, 2):
-            for kind, peak in peaks.items():
+            for kind in (best,) if not quoted.low else peaks:
+                peak = peaks[kind]
                 if quoted.low / LIKE[zeros] <= size * zeros * peak <= quoted.high * LIKE[zeros]:
                     dense = work.figure(
                         f"dense peak in {kind}" + (f" of {size}" if size > 1 else ""), size * peak, "FLOP/s"
@@ -843,6 +1022,24 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int) -> tuple[str, s
                     if zeros == 1:
                         return ("true" if size == count else "true with a condition"), said
                     return "misleading", f"{said}: twice that counts the zeros of structured sparsity"
-    best = max(peaks, key=lambda kind: peaks[kind])
     text = work.figure(f"highest dense peak, {best}", peaks[best] * count, "FLOP/s")
+    if quoted.low / NEAR <= peaks[best] * count <= quoted.high * NEAR:
+        return (
+            "true with a condition",
+            f"the dense peak in {best} is {text}: other clocks or editions of a sheet differ",
+        )
     return "false", f"the highest dense peak is {text}, in {best}, and none is what is said"
+
+
+TYPES = {
+    "fp8": ("fp8",),
+    "int8": ("int8",),
+    "nvfp4": ("fp4",),
+    "bf16": ("bf16", "fp16"),
+    "w4a16": ("int4",),
+}
+"""Types of products by the formats that a sentence names."""
+
+
+PLAIN = (_service, _throughput, _latency, _cache, _needed, _price, _sheet)
+"""Ways that judge a sentence as if it affirmed: what denies is turned round afterwards."""

@@ -58,7 +58,7 @@ def check_statement(text: str) -> StatementsReport:
     if not made:
         saying = said_in(text)
         made = [s for s in table.values() if s.made_in(text) and _about(s, saying)]
-        if (read := judged(saying) if not made or saying.of("tokens/s") else None) is not None:
+        if (read := judged(saying) if not made or _exact(saying) else None) is not None:
             return StatementsReport(text, (read,), (), READ)
     if not made:
         note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it can be judged"
@@ -72,6 +72,12 @@ def check_statement(text: str) -> StatementsReport:
 
 
 READ = "the sentence was read by its figures: is it what was meant? The commands show the same for other conditions"
+
+
+def _exact(saying: Saying) -> bool:
+    """Whether a sentence says more than what is said in general: it quotes a rate, or what runs on how many chips."""
+    counted = saying.model and saying.fits and len(saying.chips) == 1 and saying.chips[0].count
+    return bool(saying.of("tokens/s") or counted)
 
 
 def _about(s: Statement, saying: Saying) -> bool:

@@ -14,6 +14,7 @@
 [runtime.ID.policies]   figure = value, or { is = value, source = ..., grade = ..., note = ... }
 [runtime.ID.offload]    holds, streams_from, micro_batch, second_socket, unequal, matrix_units,
                         alone: see `Offload`
+[runtime.ID.service]    stored, drafts_since: see `Service`
 [[runtime.ID.tier]]     from_bytes, chips, except, until (a month), and the figures that differ there
 [[runtime.ID.on]]       chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
 ```
@@ -39,6 +40,7 @@ from chipwise.catalog.runtime_spec import (
     PolicyTier,
     Rule,
     Runtime,
+    Service,
 )
 from chipwise.catalog.schema import known_keys, read_sources, read_text, read_texts, record
 from chipwise.errors import UsageError, shorten
@@ -190,6 +192,14 @@ class RuntimeReader:
         figures = {k: v for k, v in table.items() if k not in _CITED} if table else entry
         return record(Offload, figures, where, provenance=self._cited(where, table, default))
 
+    def _service(self, where: str, entry: object, default: Provenance) -> Service:
+        table = known_keys(entry, (*_CITED, "stored", "drafts_since"), where)
+        return Service(
+            self._cited(where, table, default),
+            read_text(f"{where}.stored", table["stored"], self.formats) if "stored" in table else "",
+            read_text(f"{where}.drafts_since", table.get("drafts_since", "")),
+        )
+
     def _kernel(self, where: str, entry: object) -> KernelRow:
         row = record(KernelRow, entry, where)
         read_texts(f"{where}.runtimes", list(row.runtimes), self.names)
@@ -227,6 +237,7 @@ class RuntimeReader:
                 "also",
                 "narrow_cache",
                 "offload",
+                "service",
             ),
             where,
             needed,
@@ -274,6 +285,9 @@ class RuntimeReader:
             published_as=read_text(f"{where}.published_as", table.get("published_as", "")),
             offload=self._offload(f"{where}.offload", table["offload"], default)
             if "offload" in table
+            else None,
+            service=self._service(f"{where}.service", table["service"], default)
+            if "service" in table
             else None,
             **like,
         )

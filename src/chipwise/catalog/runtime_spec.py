@@ -21,6 +21,7 @@ __all__ = [
     "PolicyTier",
     "Rule",
     "Runtime",
+    "Service",
     "State",
     "Support",
 ]
@@ -191,6 +192,17 @@ class Offload:
 
 
 @dataclass(frozen=True, slots=True)
+class Service:
+    """What a vendor is known to run behind its own API. `stored`: the format in which it keeps 16-bit checkpoints, ""
+    where none narrower is known. `drafts_since`: the date since which a small model drafts for its large ones
+    (speculative decoding), "" where none is known to."""
+
+    provenance: Provenance
+    stored: str = ""
+    drafts_since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """Whether a combination runs. `compute` is the type in which the products are then calculated."""
 
@@ -214,7 +226,8 @@ class Runtime:
     `also` are other names of it, and of software that it stands in for. `narrow_cache` are formats of checkpoints
     beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
     `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
-    `stores`: formats whose weights it keeps in files of its own, by another mix.
+    `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
+    it, None where nothing is known of that.
     """
 
     id: str
@@ -241,6 +254,7 @@ class Runtime:
     offload: Offload | None = None
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
+    service: Service | None = None
 
     def backends_on(self, chip: Chip) -> tuple[str, ...]:
         """Kinds of kernels of its own that a local runtime has for a chip, the default first; none for others."""

@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import ModelConfig, bundled_configs
+from chipwise.catalog.runtime import runtimes_for
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.rows import Row
 
-__all__ = ["SpeedRun", "model_named", "read_speed"]
+__all__ = ["CONTEXT", "SpeedRun", "model_named", "read_speed"]
 
 NOISE = re.compile(r"\(.*?\)|\b(instruct|instant|versatile|preview|ctx|it|hf|meta|base|chat)\b|[^a-z0-9.]+")
 # Software of before captured graphs were usual: every kernel is started by the host.
 GRAPHS_SINCE = "2024-07"
-# Services that are known to let a small model draft for large ones, and since when. Cerebras announced it with
-# 2,100 tokens/s of Llama-3.1-70B (2024-10-24); SambaNova opened with 132 tokens/s of Llama-3.1-405B in 16 bits on 16
-# sockets (2024-09-10), five times what reading its weights once per token allows.
-DRAFTS_SINCE = {"wafer": "2024-10-24", "rdu": "2024-09"}
-# Formats that a service stores 16-bit checkpoints in where nobody says: GroqCloud is listed with 8 bits.
-STORED = {"lpu": "fp8"}
 PROMPT = 1000.0
+ANSWERED = 100.0
+CONTEXT = PROMPT + ANSWERED
+"""Tokens that one pass looks back on where nobody says: a prompt, and what was answered so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +60,19 @@ def read_speed(row: Row) -> SpeedRun:
         raise UsageError("chips_total, prompt_tokens or batch is out of range")
     chip, day = get_chip(row["chip"]), row.get("date") or "9"
     said = row.get("speculative") in ("no", "none")
+    service = next((r.service for r in runtimes_for(chip) if r.service), None)
+    since = service.drafts_since if service else ""
     return SpeedRun(
         row.get("row_id", ""),
         model_named(row.get("model_family") or row.get("model", "")),
         chip,
         chips,
         _precision(row.get("precision", "")),
-        prompt + 100.0,
+        prompt + ANSWERED,
         batch,
         day < GRAPHS_SINCE,
-        STORED.get(chip.kind, ""),
-        not said and day >= DRAFTS_SINCE.get(chip.kind, "never"),
+        service.stored if service else "",
+        bool(since) and not said and day >= since,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chipwise.api.served import served_alone
 from chipwise.api.suites.speeds import TOKEN_SPEEDS
 
 TABLE = Path(__file__).parents[4] / "shared" / "truth" / "token_speeds.csv"
@@ -73,3 +74,27 @@ def test_a_machine_streams_weights_from_all_its_sockets(tmp_path: Path) -> None:
     assert 1.5 < sixteen / eight < 2.1
     # never faster than reading the weights once
     assert sixteen < 16 * 1.6e12 / 141e9
+
+
+@pytest.mark.parametrize(
+    ("model", "chip"),
+    [
+        ("meta-llama/Llama-2-70b", "groq-lpu1"),
+        ("meta-llama/Llama-3.1-70B", "wse3-cs3"),
+        ("meta-llama/Llama-3.1-8B", "sn40l"),
+    ],
+)
+def test_a_service_is_asked_as_rows_of_published_speeds_are(tmp_path: Path, model: str, chip: str) -> None:
+    served = served_alone(model, chip)
+    assert served is not None
+    for figure, date in ((served.plain, "2023-01"), (served.drafted, "2025-05")):
+        if figure is None:
+            continue
+        (row,) = TOKEN_SPEEDS.predict(
+            table(tmp_path, chip=chip, model_family=model.rpartition("/")[2], date=date)
+        )
+        assert (figure.mid, figure.low, figure.high) == pytest.approx((row.mid, row.low, row.high))
+
+
+def test_chips_that_users_run_themselves_have_no_service() -> None:
+    assert served_alone("meta-llama/Llama-3.1-8B", "h100-sxm5-80gb") is None

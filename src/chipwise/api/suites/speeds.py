@@ -41,7 +41,7 @@ from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import decode
 
-__all__ = ["TOKEN_SPEEDS", "Case", "seconds_per_token"]
+__all__ = ["METRIC", "TOKEN_SPEEDS", "Case", "seconds_per_token"]
 
 METRIC = "tokens_per_s_per_user"
 NEEDED = ("row_id", "chip", "model_family")
