@@ -66,6 +66,7 @@ def test_models_are_read_as_people_call_them(text: str, model: str) -> None:
         ("24k tok/s", [(24000, "tokens/s")]),
         ("20-30 tps", [(20, "tokens/s")]),
         ("3.35TB/s and 80GB", [(3.35e12, "B/s"), (80e9, "B")]),
+        ("a 5 second clip in 10 seconds", [(10, "s")]),
         ("989 TFLOPS or 1.4 exaflops", [(989e12, "FLOP/s"), (1.4e18, "FLOP/s")]),
         ("costs $2.50 per GPU hour", [(2.5, "$/h")]),
         ("2.5 MB per token", [(2.5e6, "B/token")]),
@@ -189,6 +190,13 @@ JUDGED = [
     ("Cerebras runs Llama 3.1 8B at 50 tokens per second maximum", "false", "vendor's service"),
     ("DeepSeek V3 in BF16 needs 1.3 TB", "true", "In 16 bit"),
     ("A TPU v5e is cheaper than an H100 and just as fast", "true with a condition", "was not judged"),
+    ("the A100 has 312 TFLOPS in fp32", "false", "fp32"),
+    ("the H100 has 989 TFLOPS in fp64", "false", "fp64"),
+    ("the H100 has 67 TFLOPS in fp32", "true", "fp32"),
+    ("TPU v5e has 16 GB of HBM and 197 TFLOPS in fp32", "not settled", "no peak in fp32"),
+    ("the H100 has 3.35 GB/s of memory bandwidth", "false", "3.35 TB/s"),
+    ("flux takes 3 seconds for 10 images on an H100", "misleading", "10 requests"),
+    ("SDXL with 50 steps takes 0.1 seconds on an RTX 4090", "false", "50 steps"),
 ]
 
 

@@ -79,6 +79,11 @@ class Saying:
         """The first quantity in a unit."""
         return next((q for q in self.quantities if q.unit == unit), None)
 
+    def counted(self, what: str) -> int | None:
+        """How many of something (a pattern) the text names in figures, as in "4 steps"."""
+        found = re.search(rf"(?<![\w.,])(\d[\d,]*)[\s-]*(?:{what})\b", self.text, re.I)
+        return int(found[1].replace(",", "")) if found else None
+
 
 NUMBER = r"(?<![\w.,])(?:(\d[\d,]*(?:\.\d+)?)\s*(?:-|to)\s*)?(\d[\d,]*(?:\.\d+)?)"
 SECOND = r"(?:/|\s*per\s+|\s+an?\s+|\s*p)\s*s(?:ec(?:ond)?)?\b"
@@ -117,7 +122,12 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
     ("B", re.compile(rf"{NUMBER}\s*([mgt])i?b\b", re.I), lambda m: SCALES[m[3].lower()]),
     (
         "s",
-        re.compile(rf"(?!\d{{4}}s\b){NUMBER}\s*(ms|milliseconds?|s|secs?|seconds?|minutes?|mins?)\b", re.I),
+        re.compile(
+            rf"(?!\d{{4}}s\b){NUMBER}[\s-]*(ms|milliseconds?|s|secs?|seconds?|minutes?|mins?)\b"
+            # that is how long a clip is, not how long it takes
+            r"(?![\s-]*(?:long\b|clips?\b|videos?\b|(?:of )?(?:audio|video|speech)\b))",
+            re.I,
+        ),
         lambda m: TIMES[m[3].lower().removesuffix("s") or "s"] if m[3].lower() != "ms" else 1e-3,
     ),
     ("chips", re.compile(rf"{NUMBER}\s*(?:chips|gpus|tpus|lpus|cards|accelerators)\b", re.I), lambda _: 1.0),

@@ -27,7 +27,7 @@ from chipwise.evidence.claim import TIE
 from chipwise.evidence.speed_rows import ANSWERED, PROMPT
 from chipwise.report.records import Figure
 from chipwise.report.statements import FigureOf, StatementRecord, shown
-from chipwise.units import format_number
+from chipwise.units import format_number, format_seconds
 
 __all__ = ["judged", "would_judge"]
 
@@ -462,16 +462,23 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
 def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
     quoted, s = saying.of("s"), saying.chips[0]
     assert quoted is not None
-    plan = work.ask("plan", model=saying.model, chips=s.chip, batch=1).plans[0]
-    time = plan.latency_s
+    steps, samples = saying.counted(STEPS), saying.counted(SAMPLES) or 1
+    asked = {"steps": str(steps)} if steps else {}
+    plan = work.ask("plan", model=saying.model, chips=s.chip, batch=1, **asked).plans[0]
+    # one after another, on one chip
+    one = plan.latency_s
+    time = replace(one, mid=samples * one.mid, low=samples * one.low, high=samples * one.high)
     work.kinds.add(time.basis)
     how = (
         f"{plan.precision}, {plan.offload} offloaded" if plan.offload not in ("", "none") else plan.precision
     )
-    work.figure(f"a request with the model's usual settings, {how}", time.mid, "s")
-    rate = f"{time.mid:.3g} s [{time.low:.3g} to {time.high:.3g}] in {how}"
-    read = f"{saying.model} takes {quoted.words} on {_many(1, s.chip)}."
-    said = f"A request with the model's usual settings is predicted to take {rate}"
+    settings = f"{steps} steps" if steps else "the model's usual settings"
+    what = f"{samples} requests, one after another," if samples > 1 else "a request"
+    work.figure(f"{what} with {settings}, {how}", time.mid, "s")
+    rate = f"{format_seconds(time.mid)} [{format_seconds(time.low)} to {format_seconds(time.high)}] in {how}"
+    of = "".join(f" {n} {word}" for n, word in ((samples > 1 and samples, "requests"), (steps, "steps")) if n)
+    read = f"{saying.model}{of and f' with{of}'} takes {quoted.words} on {_many(1, s.chip)}."
+    said = f"{what.capitalize()} with {settings} is predicted to take {rate}"
     if quoted.high < time.low:
         verdict = "true with a condition" if quoted.high * FEWER >= time.low else "misleading"
         verdict = "false" if quoted.high * DISTILLED < time.low else verdict
@@ -484,6 +491,9 @@ def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
         return _Verdict("true with a condition", f"{said}: it can be faster than that.", read)
     return _Verdict("true", f"{said}.", read)
 
+
+STEPS, SAMPLES = r"(?:sampling |denoising )?steps?", r"images?|pictures?|clips?|videos?|samples?"
+"""What a sentence counts of a request, and of requests."""
 
 FEWER, DISTILLED = 2.0, 50.0
 """How many times as fast a picture is with half of the usual steps, which many take, and with one step instead of
@@ -953,7 +963,7 @@ def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     told = [part for part in found if part is not None]
     if not told:
         return None
-    order = ("false", "misleading", "true with a condition", "true")
+    order = ("false", "misleading", "not settled", "true with a condition", "true")
     verdict = min((v for v, _ in told), key=order.index)
     return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.", "")
 
@@ -997,17 +1007,23 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying)
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
     every: Mapping[str, float] = {**chip.vector, **chip.matrix}
-    kinds = TYPES.get(saying.precision, ())
+    wide = tuple(kind for kind in WIDE if re.search(rf"\b{kind.replace('fp', 'fp-?')}\b", saying.text, re.I))
+    kinds = wide or TYPES.get(saying.precision, ())
     kinds = tuple(sorted(kinds, key=lambda kind: kind not in saying.text.lower()))
     said_of = {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind}
     peaks = said_of if kinds else every
+    if every and not peaks:
+        return (
+            "not settled",
+            f"no peak in {' or '.join(kinds)} is published, which is another than in fewer bits",
+        )
     if not peaks:
         return None
     best = max(peaks, key=lambda kind: peaks[kind])
     domain = chip.scaleup.domain if chip.scaleup is not None and chip.scaleup.domain else 1
-    sizes: Sequence[int] = (count,) if count > 1 else (1, domain)
+    sizes: Sequence[int] = (count,) if count > 1 or wide else (1, domain)
     for size in sizes:
-        for zeros in (1, 2):
+        for zeros in (1,) if wide else (1, 2):
             for kind in (best,) if not quoted.low else peaks:
                 peak = peaks[kind]
                 if quoted.low / LIKE[zeros] <= size * zeros * peak <= quoted.high * LIKE[zeros]:
@@ -1039,6 +1055,9 @@ TYPES = {
     "w4a16": ("int4",),
 }
 """Types of products by the formats that a sentence names."""
+
+WIDE = ("fp64", "fp32", "tf32")
+"""Types of products that no checkpoint is served in, as sentences name them."""
 
 
 PLAIN = (_service, _throughput, _latency, _cache, _needed, _price, _sheet)

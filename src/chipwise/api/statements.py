@@ -58,7 +58,8 @@ def check_statement(text: str) -> StatementsReport:
     if not made:
         saying = said_in(text)
         made = [s for s in table.values() if s.made_in(text) and _about(s, saying)]
-        if (read := judged(saying) if not made or _exact(saying) else None) is not None:
+        read = judged(saying) if not made or _exact(saying) or _sheet(saying) else None
+        if read is not None and (not made or _exact(saying) or read.verdict == "false"):
             return StatementsReport(text, (read,), (), READ)
     if not made:
         note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it can be judged"
@@ -78,6 +79,11 @@ def _exact(saying: Saying) -> bool:
     """Whether a sentence says more than what is said in general: it quotes a rate, or what runs on how many chips."""
     counted = saying.model and saying.fits and len(saying.chips) == 1 and saying.chips[0].count
     return bool(saying.of("tokens/s") or counted)
+
+
+def _sheet(saying: Saying) -> bool:
+    """Whether a sentence quotes a chip's sheet: its figures may be wrong where the statement that it reminds of is not."""
+    return len(saying.chips) == 1 and bool(saying.of("B/s") or saying.of("FLOP/s") or saying.of("B"))
 
 
 def _about(s: Statement, saying: Saying) -> bool:
