@@ -88,6 +88,11 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "counts": ("plan", {"model": MODEL, "chips": ["1xh100", "4xl4"]}, "1x h100-sxm5-80gb lack"),
     "own chips": ("plan", {"model": MODEL, "have": {"h100": 1}}, "1x h100-sxm5-80gb lack"),
     "too little memory": ("estimate", {"model": MODEL, "chip": "l4", "tp": 4}, "what would help"),
+    "a small host": (
+        "estimate",
+        {"model": "flux", "chip": "rtx-4090", "offload": "model", "host_memory": "32GB"},
+        "wait on the host",
+    ),
     "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
     "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "control character"),

@@ -38,6 +38,15 @@ def test_it_answers_as_the_command_does(address: str, run: Run) -> None:
     assert answer.json() == json.loads(command.out)
 
 
+def test_memory_of_the_host_is_asked_and_answered(address: str) -> None:
+    asked = {"model": "flux", "chip": "rtx-4090", "offload": "model"}
+    plan = post(address, "estimate", {**asked, "host_memory": "64GB"}).json()["plans"][0]
+    assert 30e9 < plan["host_bytes"] < plan["host_capacity_bytes"]
+    short = problem(post(address, "estimate", {**asked, "host_memory": "32GB"}), 422)
+    assert "wait on the host" in short["detail"]
+    assert "host_memory" in short["hint"]
+
+
 def test_numbers_are_taken_for_text(address: str) -> None:
     a = post(address, "plan", {"model": SMALL, "chips": "l4", "in": 500, "rate": 0.5}).json()
     b = post(address, "plan", {"model": SMALL, "chips": "l4", "in": "500", "rate": "0.5/s"}).json()

@@ -46,14 +46,15 @@ from chipwise.report.launch.targets import check_tool, launch_files
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
+from chipwise.tracing.sources import is_code
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 
 __all__ = ["launch", "spec_of", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
-GENERATED = ("width", "height", "frames", "steps", "guidance")
-"""Settings of a generator that its pipeline is called with."""
+GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
+"""Sizes that a network is called with."""
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
@@ -157,7 +158,12 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
         raise UsageError(
             f"{report['model']}: a training step is launched by what built it", "save a request of it"
         )
-    settings, chip = report["settings"], find_chip(plan["chip"])
+    settings, chip = report["settings"], find_chip(plan["chip"], {}, _own(saved.request))
+    if saved.request.get("aside"):
+        raise UsageError(
+            f"{saved.request['aside']}: no script here leaves parts to the host", "ask again without --aside"
+        )
+    asked = _model(saved)
     each_chips = plan["chips"] // plan["replicas"]
     devices = each_chips * chip.devices_per_package
     each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
@@ -177,6 +183,13 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
         seconds=latency["mid"],
         interval=(latency["low"] / latency["mid"], latency["high"] / latency["mid"]),
         expected=(f"predicted: {each}",),
+        parameters=float(report["parameters"]),
+        code=asked if is_code(asked) else "",
+        settings=tuple(
+            (name, str(said))
+            for name, said in pairs(saved.request.get("settings"), "--settings").items()
+            if name not in settings
+        ),
     )
 
 

@@ -6,6 +6,7 @@ question -> pipeline -> chips with their runtime -> work on devices -> plans -> 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,15 +40,25 @@ from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report import figures
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
-from chipwise.search.deployments import few_of
+from chipwise.search.deployments import HOST_SHARE, few_of
 from chipwise.search.space import FEW_WORDS, Limits
-from chipwise.units import duration_above, format_seconds
+from chipwise.units import duration_above, format_bytes, format_seconds
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["answer", "estimate", "explain", "fit", "plan", "refusal_of", "report_of", "wanted_of"]
+__all__ = [
+    "answer",
+    "estimate",
+    "explain",
+    "fit",
+    "host_too_small",
+    "plan",
+    "refusal_of",
+    "report_of",
+    "wanted_of",
+]
 
 
 def answer(
@@ -103,8 +114,10 @@ def _estimated(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> 
     replicas = copies(several[1], each, chip, "--spread") if several else None
     plan_ = priced(pipeline, place, terms, asked, replicas)
     if plan_.verdict == "no":
-        short = (plan_.memory_bytes - plan_.capacity_bytes) / 1e9
+        short = plan_.short_bytes / 1e9
         name = f"{pipeline.name} on {each} x {plan_.chip}"
+        if plan_.short_on_host_bytes:
+            raise host_too_small(name, plan_.host_bytes, plan_.host_bytes - plan_.short_on_host_bytes)
         further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :] if place.runtime.offloads else ()
         ways = (priced(pipeline, place, terms, replace(asked, offload=way), replicas) for way in further)
         fits = next((p.offload for p in ways if p.verdict != "no"), None)
@@ -115,6 +128,14 @@ def _estimated(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> 
         near = f"less than {SHORT:.0%} of the memory, as this estimate of it may be off: times are as if it fitted"
         plan_ = replace(plan_, note=f"{note}; {near}")
     return report_of(pipeline, [plan_], [], terms), place
+
+
+def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
+    """The refusal where `waiting` bytes are more than the `room` that a host has for them."""
+    what = f"{format_bytes(waiting)} wait on the host, which has {format_bytes(room)} to spare"
+    needed = math.ceil(waiting / HOST_SHARE / 1e9)
+    hint = f"--host-memory {needed}GB or more, --offload none on a larger chip, or a narrower --precision"
+    return InfeasibleError(f"{name}: {what}", hint, reasons={"HOST_MEMORY": 1})
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:

@@ -40,7 +40,8 @@ class Sampling:
     Targets of a plan: `rate_per_s` of samples, and `latency_s` of a request with what it waits at that rate, of the
     mean request or of a share of them (`percentile`), with a probability of `confidence`; a `job` of samples (its
     `tokens`) with its deadline and budget; replicas are loaded to `utilisation` at most, `spare` ones stand by. Where a
-    `curve` is given, the rate is the peak of that day. `task` says what the chips are for.
+    `curve` is given, the rate is the peak of that day. `task` says what the chips are for. `host_memory` are bytes of
+    one host, for what waits there (None: as the catalogue says of the machine).
     """
 
     batch: int | None = None
@@ -64,6 +65,7 @@ class Sampling:
     utilisation: float = UTILISATION
     spare: int = 0
     curve: RateCurve | None = None
+    host_memory: float | None = None
 
     @property
     def unbound(self) -> Sampling:

@@ -71,6 +71,8 @@ def best_on(model: str | Files, place: Place, terms: Terms, asked: Sampling, lim
     pipeline, chip = tried[0][0], place.chip.id
     fits = [p for _, p in tried if p.verdict != "no"]
     if not fits:
+        if any(map(_host_lacks, (p for _, p in tried))):
+            return Found(pipeline, refusal=RefusalRecord(chip, "HOST_MEMORY", "its host lacks memory"))
         return Found(pipeline, refusal=RefusalRecord(chip, "MEMORY", "lacks memory"))
     surest = min(fits, key=partial(answered_s, asked=asked))
     kept = [p for p in fits if p.chance is None or p.chance >= asked.confidence - 1e-9]
@@ -227,8 +229,19 @@ def fitting(
     pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
 ) -> MediaPlan:
     """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
-    nothing fits, as asked."""
+    nothing fits, the first that lacks memory of the host alone, else as asked."""
     ways = OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
-    plans = (priced(pipeline, place, terms, replace(asked, offload=way), replicas) for way in ways)
-    first = next(plans)
-    return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
+    first, near = None, None
+    for way in ways:
+        found = priced(pipeline, place, terms, replace(asked, offload=way), replicas)
+        if found.verdict != "no":
+            return found
+        first = first or found
+        near = near or (found if _host_lacks(found) else None)
+    assert first is not None
+    return near or first
+
+
+def _host_lacks(p: MediaPlan) -> bool:
+    """Whether nothing but memory of the host is missing."""
+    return p.short_bytes <= 0.0 < p.short_on_host_bytes

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from chipwise.api.loaded import find_chip
-from chipwise.api.media import refusal_of, report_of, wanted_of
+from chipwise.api.media import host_too_small, refusal_of, report_of, wanted_of
 from chipwise.api.media_asked import Files, Sampling, own_model
 from chipwise.api.media_changes import quicker
 from chipwise.api.media_choice import OFFLOADS, SHORT, shared
@@ -104,6 +104,16 @@ class Owned:
                     f"an --e2e of more than {format_seconds(alone)}, fewer steps, or a narrower --precision",
                     reasons={"SLO": 1},
                 )
+        if asked.host_memory is not None:
+            batch = asked.batch or 1
+            ways = (
+                OFFLOADS[1:] if asked.offload == "none" and self.place.runtime.offloads else (asked.offload,)
+            )
+            tries = (self.work(replace(asked, offload=way), batch, asked.spread) for way in ways)
+            near = (work for work in tries if work.held(numbers).total <= work.capacity_bytes)
+            for work in near:
+                replicas = 1 if asked.task == "local" else self.chips // self.place.packages(asked.spread)
+                return host_too_small(name, work.waiting_bytes(replicas), work.host_capacity_bytes)
         return InfeasibleError(
             f"{name}: it lacks memory", "a narrower --precision, or more chips", reasons={"MEMORY": 1}
         )
@@ -124,6 +134,8 @@ class Owned:
             while batch <= max(LARGEST, asked.batch or 1) and worse < 2:
                 work = self.work(asked, batch, spread)
                 if work.held(numbers).total > work.capacity_bytes * (1.0 + slack):
+                    break
+                if work.waiting_bytes(replicas) > work.host_capacity_bytes:
                     break
                 pace = work.pace(numbers)
                 load = self._load(work, numbers, replicas * work.copies)

@@ -90,6 +90,7 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
     job = None if asked.job is None else job_record(asked.job.tokens, delivered, price)
     words = float(work.pipeline.settings.get("tokens", 0.0))
     held, capacity = work.held(numbers), work.capacity_bytes
+    waiting, host = work.waiting_bytes(replicas.all), work.host_capacity_bytes
     total_s = speed.latency.mid
     peak = float(work.device.matrix[DEFAULT]) * asked.spread.devices
     return MediaPlan(
@@ -114,7 +115,9 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         memory_range=figure(judged(MEMORY, held.total, tier(work.chip, work.runtime, numbers))),
         memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
         capacity_bytes=capacity,
-        verdict=_fits(held, capacity),
+        verdict=_fits(held, capacity) if waiting <= host else "no",
+        host_bytes=waiting,
+        host_capacity_bytes=host if waiting and host < float("inf") else None,
         flops_per_s=work.pipeline.flops / total_s,
         share_of_peak=work.pipeline.flops / total_s / peak,
         energy=_energy(work, speed, replicas, numbers),

@@ -31,7 +31,7 @@ from chipwise.predict.pipeline import (
     seconds,
     stage_times,
 )
-from chipwise.search.deployments import machine_for, reserved
+from chipwise.search.deployments import HOST_SHARE, machine_for, reserved
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -275,7 +275,27 @@ class Work:
         """Bytes of one device."""
         sizes = numbers.derived(_sizes).of(self.labels)
         alive = sizes["activation"] * self.tensors.activations
-        return Account(self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"])
+        return Account(
+            self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], self.tensors.host
+        )
+
+    def waiting_bytes(self, replicas: int) -> float:
+        """Bytes that wait in the memory of one host, each of its devices with its own: of the fullest host of so many
+        replicas."""
+        devices = self.asked.spread.devices * self.copies * replicas
+        system = machine_for(self.chip)
+        most = system.chips_per_host * self.chip.devices_per_package if system else devices
+        return self.tensors.host * min(devices, most)
+
+    @property
+    def host_capacity_bytes(self) -> float:
+        """Bytes of one host that are left for what waits there: of the memory that was asked about, else of the most
+        that the machine is rented with; infinite where nobody says, as of a machine at a desk."""
+        said = self.asked.host_memory
+        system = machine_for(self.chip) if said is None and self.asked.task != "local" else None
+        if system is not None and system.host.memory_bytes:
+            said = system.host.memory_bytes[-1]
+        return float("inf") if said is None else HOST_SHARE * said
 
     @property
     def capacity_bytes(self) -> float:

@@ -70,6 +70,8 @@ class MediaPlan(Quantified):
     the answer, 0 where chips were compared and not chosen; `ties` are the ranks of plans that the prediction cannot
     tell from it. `hosts` that all replicas take together.
     `day` where a curve of rates was given: its tokens are samples. `note`: of a plan that does not fit, what would.
+    `host_bytes` wait in the memory of one host (parts that are offloaded or that the host computes, of all its
+    devices), which has `host_capacity_bytes` for them; None where nothing waits or its memory is not known.
     """
 
     chip: str
@@ -109,6 +111,19 @@ class MediaPlan(Quantified):
     rank: int = 0
     ties: tuple[int, ...] = ()
     note: str = ""
+    host_bytes: float = 0.0
+    host_capacity_bytes: float | None = None
+
+    @property
+    def short_bytes(self) -> float:
+        """What a device lacks, below 0 where room is left."""
+        return self.memory_bytes - self.capacity_bytes
+
+    @property
+    def short_on_host_bytes(self) -> float:
+        """What a host lacks, 0 where it holds what waits there or its memory is not known."""
+        room = self.host_capacity_bytes
+        return 0.0 if room is None else max(self.host_bytes - room, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +245,18 @@ def _bottleneck(p: MediaPlan) -> str | None:
 
 
 def _fits(p: MediaPlan) -> str:
-    return p.verdict if p.verdict != "no" else f"no, {format_bytes(p.memory_bytes - p.capacity_bytes)} short"
+    return p.verdict if p.verdict != "no" else f"no, {_short(p)}"
+
+
+def _short(p: MediaPlan) -> str:
+    """What is missing of a plan that does not fit: on a device, else on its host."""
+    if p.short_bytes > 0.0:
+        return f"{format_bytes(p.short_bytes)} short"
+    return f"{format_bytes(p.short_on_host_bytes)} short on the host"
+
+
+def _hosted(p: MediaPlan) -> float | None:
+    return p.host_bytes or None
 
 
 def _cost(p: MediaPlan) -> str | None:
@@ -257,6 +283,8 @@ MEDIA = (
     Column("memory", "memory_bytes", format_bytes, right=True),
     Column("fits", _fits),
     Column("offload", _offloaded, short="offload"),
+    Column("on the host", _hosted, format_bytes, right=True, spare=1),
+    Column("", _hosted, short="host_gb", scale=1e-9),
     Column("", "memory_bytes", short="memory_gb", scale=1e-9),
     Column("bottleneck", _bottleneck, spare=2, short="bottleneck"),
     Column("per 1,000", _cost, right=True),
@@ -288,7 +316,7 @@ CHANGES = (
 )
 """What is said of a change of a plan."""
 
-SOMETIMES = ("spread", "offload", "batch", "layout", "hours", "$ total")
+SOMETIMES = ("spread", "offload", "on the host", "batch", "layout", "hours", "$ total")
 """Columns that are left out where no plan has any of it, or more than one sample or device."""
 CHOSEN = frozenset({"chip", "count", "spread", "step", "fits"})
 SHOWN_ALIKE = frozenset({"#", "plan", "layout", "$/h"})
@@ -296,6 +324,7 @@ SHOWN_ALIKE = frozenset({"#", "plan", "layout", "$/h"})
 
 
 DISPENSABLE: Mapping[str, Callable[[MediaReport], bool]] = {
+    "on the host": lambda report: True,
     "offload": lambda report: True,
     "batch": lambda report: len({p.batch for p in report.plans[:SHOWN]}) == 1,
     "basis": lambda report: True,
@@ -325,11 +354,8 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
     each = f"{figures.seconds(p.latency_s)} for {what}"
     if p.verdict == "no":
-        short = format_bytes(p.memory_bytes - p.capacity_bytes)
-        return (
-            f"{report.model} does not fit {_one(p)}: {short} short" + (f"; {p.note}." if p.note else "."),
-        )
-    how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
+        return (f"{report.model} does not fit {_one(p)}: {_short(p)}" + (f"; {p.note}." if p.note else "."),)
+    how = ", ".join((p.runtime, *_waits(p)))
     return (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
 
 
@@ -342,7 +368,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     how += [f"{p.spare} spare"] if p.spare else []
     how += [p.precision]
     how += [f"batches of {p.batch}"] if p.batch > 1 else []
-    how += [f"offload {p.offload}"] if p.offload != "none" else []
+    how += _waits(p)
     cost = "" if report.owned else f": {cost_words(p.price, p.chips)}"
     recalled = ", on recalled chip figures" if recalled_words((p.chip,)) else ""
     by_rank = {other.rank: _machines(other) for other in report.plans}
@@ -354,6 +380,12 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
         *_measured(report, p),
         *tied_words([by_rank[rank] for rank in p.ties if rank in by_rank]),
     )
+
+
+def _waits(p: MediaPlan) -> list[str]:
+    """What waits on the host, as words of a sentence."""
+    how = [f"offload {p.offload}"] if p.offload != "none" else []
+    return how + ([f"{format_bytes(p.host_bytes)} on the host"] if p.host_bytes else [])
 
 
 def _together(report: MediaReport) -> tuple[str, ...]:
@@ -504,6 +536,7 @@ def _paced(by: float, p: MediaPlan) -> Figure:
 def _empty(head: str, p: MediaPlan) -> bool:
     """Whether a column of `SOMETIMES` says nothing of a plan."""
     alone = {"batch": p.batch == 1, "spread": not p.spread, "offload": p.offload == "none"}
+    alone["on the host"] = not p.host_bytes
     alone |= {"hours": p.job is None, "$ total": p.job is None or p.job.usd is None}
     alone["layout"] = alone["spread"] and p.replicas == 1
     return alone[head]
@@ -576,4 +609,13 @@ def _memory_table(p: MediaPlan) -> Table:
         kinds,
         (Column("use", "use"), Column("bytes", "bytes", format_bytes, right=True)),
         (f"memory of one device, of {format_bytes(p.capacity_bytes)}", ""),
+        _host_words(p),
     )
+
+
+def _host_words(p: MediaPlan) -> tuple[str, ...]:
+    """What waits on the host, and the room that it has; nothing where nothing waits."""
+    if not p.host_bytes:
+        return ()
+    room = "" if p.host_capacity_bytes is None else f", of {format_bytes(p.host_capacity_bytes)} to spare"
+    return (f"on the host: {format_bytes(p.host_bytes)}{room}",)

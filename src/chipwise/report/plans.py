@@ -55,6 +55,7 @@ FEEDING = (
 GROUPS = {
     "SLO": "miss the latency targets",
     "MEMORY": "lack memory",
+    "HOST_MEMORY": "lack memory of the host",
     "BUDGET": "beyond the limit of price, chips or power",
     "NO_PRICE": "no price known",
     "NO_COST_MODEL": "speed not modelled yet",

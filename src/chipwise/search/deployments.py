@@ -21,6 +21,7 @@ from chipwise.workload.gguf import GGUF
 from chipwise.workload.model import Model
 
 __all__ = [
+    "HOST_SHARE",
     "NotOffered",
     "deployments",
     "few_of",
@@ -30,6 +31,7 @@ __all__ = [
     "runtimes_that",
 ]
 
+HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
 TIMED = frozenset({"simt", "systolic", "cpu", "dataflow"})
 

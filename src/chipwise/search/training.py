@@ -15,6 +15,7 @@ from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, ho
 from chipwise.predict.training.operators import Kernels, Table, Work, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
+from chipwise.search.deployments import HOST_SHARE
 from chipwise.search.training_space import ANY, COLUMNS, FRAME, SCHEDULES, Software, crossed, frames, variants
 from chipwise.units import Array, Real
 
@@ -41,7 +42,6 @@ SIMPLER = 0.04  # of a step: what a simpler layout may take longer; errors betwe
 # was never measured.
 AT_HOME = 0.15
 WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
-HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 

@@ -168,8 +168,27 @@ CLIPS = PipelineSpec(
     expected=("predicted: 148 s for 1 clip",),
 )
 
+ENCODER = PipelineSpec(
+    title="bert-large on 1 x l4",
+    model="bert-large",
+    machine=Machine("l4", "nvidia", 1, 1),
+    runtime="compile",
+    precision="bf16",
+    replicas=2,
+    spread=(),
+    offload="none",
+    batch=16,
+    sizes=(("tokens", 384.0),),
+    cached=0.0,
+    seconds=0.081,
+    interval=(0.681, 1.441),
+    expected=("predicted: 81.0 ms for 16 samples",),
+    parameters=335141888.0,
+)
+
 PLANS: dict[str, Launched] = {
     "clips": CLIPS,
+    "encoder": ENCODER,
     "one": served(
         tp=1,
         precision="bf16",

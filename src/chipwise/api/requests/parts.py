@@ -438,6 +438,7 @@ class Samples(Asked):
             **({} if spread is None else {"spread": spread}),
             offload=self._waiting(),
             aside=tuple(self.values["aside"] or ()),
+            host_memory=self.values.get("host_memory"),
         )
 
     def _waiting(self) -> Any:

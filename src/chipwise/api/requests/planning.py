@@ -171,7 +171,7 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
     def idle(self) -> tuple[str, ...]:
         """A percentile is of answer times under a load: of a rate, or of what chips that one has can carry."""
         loaded = self.have is not None or self.rate is not None or self.day is not None
-        return ("host_memory",) if loaded else ("host_memory", "percentile", "utilisation")
+        return () if loaded else ("percentile", "utilisation")
 
     def workload_of(self, task: Task) -> Workload:
         """The workload with its load and targets, or its job."""
@@ -191,6 +191,12 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
                 raise UsageError(what, hint, field=name)
         return None
 
+    def _check_host(self, missing: str = "") -> None:
+        """Raises `UsageError` for a host's memory where the host is not the user's; `missing` is what lacks besides."""
+        if self.host_memory is not None and (missing or not self.have):
+            what = "--host-memory is of a machine that you have"
+            raise UsageError(what, f"add {missing}--have rtx-4090", field="host_memory")
+
     def limits_of(self, task: str) -> Limits:
         """One machine for a local user, else up to 64 devices per replica."""
         count_of(self.max_chips, "--max-chips", "chips")
@@ -201,9 +207,6 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
             raise UsageError("--spare needs a load to carry", "add --rate or --day", field="spare")
         if not 0 <= self.spare <= 1000:
             raise UsageError(f"--spare {self.spare}: not a count of replicas", "0 to 1000", field="spare")
-        if self.host_memory is not None and (task != "local" or not self.have):
-            what = "--host-memory is of a machine that you have"
-            raise UsageError(what, "add --task local --have rtx-4090", field="host_memory")
         most = 8 if task == "local" else 64
         return Limits(
             max_devices=min(most, (self.max_chips or most) * 2),
@@ -241,6 +244,7 @@ class PlanRequest(PlanOptions):
         """The same of a model that generates no tokens."""
         from chipwise.api import media
 
+        self._check_host()
         have, asked = self.owned(), self.generating()
         terms = replace(Software.terms(self, numbers), pricing=None if have else self.pricing())
         if have and asked.rate_per_s is None:
@@ -304,6 +308,7 @@ class PlanRequest(PlanOptions):
     def ranked(self, numbers: Parameters | None, *, published: bool = True) -> Ranked:
         """The plans of a language model as they are ranked, priced with these numbers (None: those shipped); not
         `published`: without results beside them."""
+        self._check_host("" if self.task == "local" else "--task local ")
         have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
@@ -368,7 +373,7 @@ class EstimateOptions(Samples, Priced, Lengths, Place):
 
     def idle(self) -> tuple[str, ...]:
         """It is asked about one request at a time."""
-        return "rate", "host_memory"
+        return ("rate",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -456,10 +461,6 @@ class FitOptions(Samples, Software):
         "low-rank adapters, e.g. rank=16,count=8,targets=q_proj+v_proj",
         reading=Reading(_adapters, as_text, (OBJECT,)),
     )
-
-    def idle(self) -> tuple[str, ...]:
-        """Parts that wait are said by --offload."""
-        return ("host_memory",)
 
 
 @dataclass(frozen=True, kw_only=True)

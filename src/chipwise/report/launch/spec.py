@@ -275,9 +275,11 @@ class TrainSpec:
 @dataclass(frozen=True, slots=True)
 class PipelineSpec:
     """A request of a model that generates no tokens: `batch` samples of some `sizes` (width, height, frames, steps,
-    guidance), made by `replicas` (`spare` ones among them) that each `spread` it over devices (degree by way) and keep
-    parts on the host (`offload`). `cached`: the share of steps that are skipped. `seconds` are predicted, `interval`
-    the ends of 80 % over the middle."""
+    guidance, tokens, audio_s), made by `replicas` (`spare` ones among them) that each `spread` it over devices (degree
+    by way) and keep parts on the host (`offload`). `parameters` are those of the whole network. `cached`: the share
+    of steps that are skipped. `seconds` are predicted, `interval` the ends of 80 % over the middle. `code` is the
+    user's own `FILE.py:function` that builds it, "" of a network by name; `settings` are those that are no sizes,
+    such as a layout of memory, by name."""
 
     title: str
     model: str
@@ -294,6 +296,9 @@ class PipelineSpec:
     interval: tuple[float, float]
     expected: tuple[str, ...]
     spare: int = 0
+    parameters: float = 0.0
+    code: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 Spec = ServeSpec | TrainSpec

@@ -11,6 +11,7 @@ from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.kubernetes import kubernetes
+from chipwise.report.launch.networks import network_jax, network_torch
 from chipwise.report.launch.pipelines import diffusers
 from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import Launched, LaunchFile, PipelineSpec, ServeSpec, check_spec
@@ -43,7 +44,7 @@ TRAINING: Mapping[str, Render] = {
 }
 READY = {"megatron", "torchtitan", "maxtext", *FRAMEWORKS, *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
-PIPELINES: Mapping[str, Render] = {"diffusers": diffusers}
+PIPELINES: Mapping[str, Render] = {"diffusers": diffusers, "torch": network_torch, "jax": network_jax}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *ANYWHERE)))
 
 

@@ -1,0 +1,190 @@
+"""Networks without tokens in plain PyTorch: the script runs for real on what the user's own file builds, and with a
+stand-in of a library on what that loads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import chipwise as cw
+from chipwise.api.launching import launch as launch_saved
+from chipwise.catalog.tools import get_tool
+from chipwise.errors import UsageError
+from chipwise.report.launch.targets import launch_files
+from chipwise.workload import media
+from report.launch.plans import ENCODER
+
+OWN = """
+import torch
+from torch import nn
+
+def build():
+    return nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.Linear(128, 10)), torch.randn(8, 64)
+
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(64, 64)
+    def forward(self, x, *, mask):
+        return self.inner(x) * mask
+
+def named():
+    return Named(), torch.empty(4, 64, device="meta"), {"mask": torch.ones(4, 1)}
+
+def other():
+    return nn.Linear(8, 8), torch.randn(2, 8)
+"""
+TRANSFORMERS = """
+import torch
+class AutoConfig:
+    vocab_size = 100
+    @classmethod
+    def from_pretrained(cls, repository):
+        print("config of", repository)
+        return cls()
+class BertModel(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config, self.words = config, torch.nn.Embedding(100, 8)
+    def forward(self, input_ids):
+        self.seen = print("ids", tuple(input_ids.shape), self.words.weight.dtype, self.training)
+        return self.words(input_ids)
+"""
+TIMM = """
+import torch
+def create_model(name, pretrained):
+    print("made", name, pretrained)
+    return Model()
+class Model(torch.nn.Conv2d):
+    def __init__(self):
+        super().__init__(3, 4, 3)
+    def set_input_size(self, img_size):
+        print("sized", img_size)
+    def forward(self, image):
+        print("image", tuple(image.shape), image.is_contiguous(memory_format=torch.channels_last))
+        return super().forward(image)
+"""
+TIMED = (
+    r"^request: [\d.]+ ms \[[\d.]+ to [\d.]+\] predicted, [\d.]+ ms measured, ratio [\d.]+, "
+    r"(within|outside) the interval of "
+)
+
+
+def saved(tmp_path: Path, model: str, **said: object) -> str:
+    path = tmp_path / "plan.json"
+    cw.estimate(model, **said).save(str(path))
+    return str(path)
+
+
+def ran(script: Path, *more: str, library: Path | None = None) -> str:
+    env = os.environ | ({} if library is None else {"PYTHONPATH": str(library)})
+    done = subprocess.run(
+        [sys.executable, str(script), "--device", "cpu", "--runs", "2", *more],
+        capture_output=True, text=True, env=env, cwd=script.parent, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(TIMED, done.stdout, re.M), done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--autocast",)])
+@pytest.mark.parametrize("function", ["build", "named"])
+def test_what_the_user_builds_runs(function: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    plan = saved(tmp_path, f"{own}:{function}", chip="h100-sxm5-80gb")
+    (file,) = launch_saved(plan, "torch")
+    script = tmp_path / file.name
+    script.write_text(file.text)
+    out = ran(script, *more)
+    assert "another network" not in out
+    assert f"autocast {bool(more)}" in out
+    assert "another network" in ran(script, "--code", f"{own}:other")
+
+
+def test_a_file_that_is_elsewhere_is_asked_for(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (file,) = launch_files(replace(ENCODER, code="gone/net.py:build"), "torch")
+    script = tmp_path / file.name
+    script.write_text(file.text)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "--code FILE.py:build" in done.stderr
+
+
+def test_transformers_is_given_the_sizes_of_the_plan(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "transformers.py").write_text(TRANSFORMERS)
+    plan = saved(tmp_path, "bert-large", chip="l4", batch=3, settings="tokens=40")
+    (file,) = launch_saved(plan, "torch")
+    script = tmp_path / file.name
+    script.write_text(file.text)
+    out = ran(script, library=tmp_path)
+    assert "config of google-bert/bert-large-uncased" in out
+    assert "ids (3, 40) torch.bfloat16 False" in out
+    assert "another network: it has 800 parameters, the plan 335," in out
+    assert "ids (3, 40) torch.float32 False" in ran(script, "--autocast", library=tmp_path)
+
+
+def test_timm_is_given_the_sizes_and_the_layout_of_the_plan(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "timm.py").write_text(TIMM)
+    asked = {"chip": "l4", "batch": 2, "resolution": "96x64", "settings": "memory_format=channels_last"}
+    (file,) = launch_saved(saved(tmp_path, "vit_base_patch16_224", **asked), "torch")
+    script = tmp_path / file.name
+    script.write_text(file.text)
+    out = ran(script, "--pretrained", library=tmp_path)
+    assert "made vit_base_patch16_224 True" in out
+    assert "sized (64, 96)" in out
+    assert "image (2, 3, 64, 96) True" in out
+
+
+def test_the_script_compiles_where_the_plan_does() -> None:
+    for runtime, compiled in (("eager", False), ("compile", True)):
+        (file,) = launch_files(replace(ENCODER, runtime=runtime), "torch")
+        assert f"'compile': {compiled}," in file.text
+
+
+def test_every_loader_is_of_a_network_that_there_is() -> None:
+    for name, (library, entry, *more) in get_tool("torch").models.items():
+        assert media.entry(name).name == name
+        assert library in ("timm", "transformers")
+        assert entry
+        assert {*more[1:]} <= {"tokens", "pixels", "sound", "spectrum"}
+        assert bool(more) == (library == "transformers")
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "target", "words"),
+    [
+        ("sdxl", {"chip": "l4"}, "torch", "launch it --for diffusers"),
+        ("resnet50", {"chip": "l4"}, "diffusers", "launch it --for torch"),
+        ("bert-large", {"chip": "l4"}, "jax", "Flax.*launch it --for torch"),
+        ("dlrm-small", {"chip": "h100-sxm5-80gb"}, "torch", "no library is known"),
+        ("resnet50", {"chip": "l4", "runtime": "tensorrt"}, "torch", "--runtime eager or compile"),
+        (
+            "resnet50",
+            {"chip": "l4", "precision": "int8-static", "runtime": "compile"},
+            "torch",
+            "kernels of an",
+        ),
+        ("bert-large", {"chip": "l4", "offload": "model"}, "torch", "--offload none"),
+        ("bert-large", {"chip": "h100-sxm5-80gb", "spread": "dp=2"}, "torch", "leave --spread out"),
+        ("bert-large", {"chip": "l4", "settings": "attention=plain"}, "torch", "leave attention="),
+        ("whisper", {"chip": "l4", "settings": "audio_s=60"}, "torch", "audio_s=30"),
+        ("sdxl", {"chip": "l4", "aside": "text_encoder"}, "diffusers", "without --aside"),
+    ],
+)
+def test_what_the_script_does_not_start_is_refused(
+    model: str, said: dict[str, object], target: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        launch_saved(saved(tmp_path, model, **said), target)
+    assert re.search(words, f"{refused.value} {refused.value.hint}", re.DOTALL)
