@@ -66,7 +66,7 @@ def test_models_are_read_as_people_call_them(text: str, model: str) -> None:
         ("24k tok/s", [(24000, "tokens/s")]),
         ("20-30 tps", [(20, "tokens/s")]),
         ("3.35TB/s and 80GB", [(3.35e12, "B/s"), (80e9, "B")]),
-        ("a 5 second clip in 10 seconds", [(10, "s")]),
+        ("a 5 second video in 10 seconds", [(10, "s")]),
         ("989 TFLOPS or 1.4 exaflops", [(989e12, "FLOP/s"), (1.4e18, "FLOP/s")]),
         ("costs $2.50 per GPU hour", [(2.5, "$/h")]),
         ("2.5 MB per token", [(2.5e6, "B/token")]),

@@ -82,7 +82,7 @@ def _exact(saying: Saying) -> bool:
 
 
 def _sheet(saying: Saying) -> bool:
-    """Whether a sentence quotes a chip's sheet: its figures may be wrong where the statement that it reminds of is not."""
+    """Whether a sentence quotes a chip's sheet: its figures may be wrong where the statement it reminds of is right."""
     return len(saying.chips) == 1 and bool(saying.of("B/s") or saying.of("FLOP/s") or saying.of("B"))
 
 
