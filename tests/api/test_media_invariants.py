@@ -22,7 +22,7 @@ ASKED: Mapping[str, Sampling] = {
 }
 """One that attention sets the time of, one of convolutions and products."""
 
-MEASURED = frozenset({("a40", "rtx-a6000")})
+MEASURED = frozenset({("a40", "rtx-a6000"), ("rtx-a5500", "rtx-a6000")})
 """Pairs of which the second is slower by its own rows of kernels: those of the A6000 were timed under a runtime whose
 products take twice as long."""
 
