@@ -229,6 +229,6 @@ def fitting(
     """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
     nothing fits, as asked."""
     ways = OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
-    plans = (priced(pipeline, place, terms, replace(asked, offload=way), replicas) for way in ways)
-    first = next(plans)
-    return first if first.verdict != "no" else next((p for p in plans if p.verdict != "no"), first)
+    works = [Work.of(pipeline, place, terms, replace(asked, offload=way)) for way in ways]
+    work = next((work for work in works if work.fits(place.numbers)), works[0])
+    return plan_of(work, place.numbers, terms, Replicas(replicas))
