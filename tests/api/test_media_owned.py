@@ -76,6 +76,29 @@ def test_a_rate_takes_the_fewest_of_the_chips_that_one_has() -> None:
         cw.plan("sdxl", have="1xh100-sxm5-80gb", rate="20/s")
 
 
+@pytest.mark.parametrize("runtime", [None, "eager"])
+def test_chips_that_one_has_are_counted_as_chips_for_rent(runtime: str | None) -> None:
+    said = {"rate": "1/s", "runtime": runtime, "evidence": "none"}
+    rented = cw.plan("flux", chips="h100-sxm5-80gb", **said).plans[0]
+    for have in ("8xh100-sxm5-80gb", "12xh100-sxm5-80gb", "4xh100-sxm5-80gb,6xh100-sxm5-80gb"):
+        mine = cw.plan("flux", have=have, **said).plans[0]
+        assert (mine.chips, mine.batch, mine.runtime) == (rented.chips, rented.batch, rented.runtime)
+
+
+def test_plans_choose_among_the_runtimes_that_come_with_the_default() -> None:
+    chips, said = "h100-sxm5-80gb,l4", {"rate": "1000/s", "e2e": "10ms", "evidence": "none"}
+    best = cw.plan("bert-large", chips=chips, **said).plans[0]
+    by = {r: cw.plan("bert-large", chips=chips, runtime=r, **said).plans[0] for r in ("compile", "cuda_graphs")}
+    assert best.chips == min(p.chips for p in by.values())
+    assert best == by[best.runtime]
+    with pytest.raises(InfeasibleError, match="no chip keeps the target"):
+        cw.plan("bert-large", chips=chips, runtime="eager", **said)
+    # the default is kept where it costs about the same
+    even = cw.plan("wan2.1-t2v-14b", chips="l40s", evidence="none").plans[0]
+    assert even.runtime == "eager"
+    assert cw.plan("flux", chips="tpu-v5p", evidence="none").plans[0].runtime == "jax"
+
+
 def test_a_limit_holds_on_ones_own_chips_as_surely_as_asked() -> None:
     sure, even = (
         cw.plan("sdxl", have="8xh100-sxm5-80gb", e2e="20s", confidence=confidence).plans[0]

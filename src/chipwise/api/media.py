@@ -20,7 +20,7 @@ from chipwise.api.media_choice import (
     SHORT,
     Found,
     answered_s,
-    best_on,
+    best_of,
     bill,
     fitting,
     numbered,
@@ -166,8 +166,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     refused: list[RefusalRecord] = []
     for chip in wanted:
         try:
-            place = Place.of(chip, terms, numbers)
-            found.append(best_on(opened, place, terms, asked, limits))
+            found.append(best_of(opened, chip, terms, asked, limits, numbers))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
@@ -180,7 +179,10 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     refused += [one.refusal for one in found if one.refusal is not None]
     report = wanted_of(asked, report_of(shown, plans, refused, terms), owned=bool(limits.have))
     first = next(chip for chip in wanted if chip.id == plans[0].chip)
-    report = replace(report, changes=quicker(opened, Place.of(first, terms, numbers), terms, asked, plans[0]))
+    taken_up = replace(terms, runtime=plans[0].runtime)
+    report = replace(
+        report, changes=quicker(opened, Place.of(first, taken_up, numbers), taken_up, asked, plans[0])
+    )
     return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
 
 
@@ -188,7 +190,7 @@ def _no_plan(shown: Pipeline, found: Sequence[Found], asked: Sampling, *, owned:
     """Why no chip has a plan: its limits, the targets, or memory."""
     beyond = [one.beyond for one in found if one.beyond is not None]
     if beyond:
-        near = min(beyond, key=bill)
+        near = min(beyond, key=partial(bill, asked=asked))
         hint = "a higher --max-chips or --max-usd-per-h, or a lower --rate"
         if near.job is not None:
             hint = "a higher --max-usd or --max-chips, a later --deadline, or a lower --confidence"
