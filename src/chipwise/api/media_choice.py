@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 __all__ = [
+    "HOSTED",
     "OFFLOADS",
     "SHORT",
     "Found",
@@ -57,6 +58,7 @@ FEW_DEVICES = 8  # of them where no limit of chips was said
 BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
 EVEN = 0.05  # of the cost, within which a simpler way on the same chip is taken
 HOSTED = 0.2  # of the time for which the host is waited for, from which on software that only starts kernels is tried
+ALIKE = 4  # times the chips of a plan, up to which another is as good
 SHORT = 0.25  # of the memory, beyond which a request is refused: nearer, the estimate itself may be wrong
 
 
@@ -84,7 +86,7 @@ def ways_of(chip: Chip, terms: Terms, asked: Sampling) -> tuple[Terms, ...]:
     `media_runtime_for`."""
     if terms.runtime is not None or asked.level == "tuned":
         return (terms,)
-    first, *others = media_runtimes_tried(terms.shared(chip))
+    others = media_runtimes_tried(terms.shared(chip))[1:]
     return (terms, *(replace(terms, runtime=other.id) for other in others))
 
 
@@ -103,17 +105,17 @@ def best_of(
 
 def _better(found: Sequence[Found], asked: Sampling) -> Found:
     """Of what was found under several runtimes, the default's first, the best: a plan, else what comes nearest."""
-    best = [one for one in found if one.best is not None]
+    best = [(one.best, one) for one in found if one.best is not None]
     if best:
-        cheapest = ranked([one.best for one in best if one.best], asked, 0.0)[0]
-        first = best[0].best
-        near = first is not None and _about(first, cheapest, asked)
-        return best[0] if near else next(one for one in best if one.best is cheapest)
-    beyond = [one for one in found if one.beyond is not None]
+        cheapest = ranked([p for p, _ in best], asked, 0.0)[0]
+        near = _about(best[0][0], cheapest, asked)
+        return best[0][1] if near else next(one for p, one in best if p is cheapest)
+    beyond = [(one.beyond, one) for one in found if one.beyond is not None]
     if beyond:
-        return min(beyond, key=lambda one: bill(one.beyond, asked) if one.beyond else float("inf"))
-    fits = [one for one in found if one.surest is not None]
-    return min(fits, key=lambda one: answered_s(one.surest, asked) if one.surest else 0.0, default=found[0])
+        least = min(beyond, key=lambda pair: bill(pair[0], asked))
+        return beyond[0][1] if _about(beyond[0][0], least[0], asked) else least[1]
+    fits = [(answered_s(one.surest, asked), one) for one in found if one.surest is not None]
+    return min(fits, key=lambda pair: pair[0], default=(0.0, found[0]))[1]
 
 
 def _about(p: MediaPlan, cheapest: MediaPlan, asked: Sampling) -> bool:
@@ -255,10 +257,15 @@ def ranked(plans: Sequence[MediaPlan], asked: Sampling, noise: float) -> list[Me
 
 
 def numbered(plans: Sequence[MediaPlan], asked: Sampling) -> list[MediaPlan]:
-    """Plans in their order with their ranks, and the ranks of those that the prediction cannot tell apart."""
+    """Plans in their order with their ranks, and the ranks of those that the prediction cannot tell apart and that take
+    no more than `ALIKE` times as many chips: who is glad of a few has no use for racks of them."""
     goals = [_goal(p, asked) for p in plans]
+
+    def alike(i: int, j: int) -> bool:
+        return i != j and plans[j].chips <= ALIKE * plans[i].chips and tie(goals[i], goals[j])
+
     return [
-        replace(p, rank=i + 1, ties=tuple(j + 1 for j, g in enumerate(goals) if j != i and tie(goals[i], g)))
+        replace(p, rank=i + 1, ties=tuple(j + 1 for j in range(len(plans)) if alike(i, j)))
         for i, p in enumerate(plans)
     ]
 
@@ -269,7 +276,8 @@ def _goal(p: MediaPlan, asked: Sampling) -> Figure | None:
     if asked.task == "local":
         return p.latency_s
     if p.price is None and asked.rate_per_s is not None:
-        return Figure(*[float(p.chips)] * 3, p.latency_s.basis, p.latency_s.provisional)
+        count = float(p.chips)
+        return Figure(count, count, count, p.latency_s.basis, p.latency_s.provisional)
     if p.price is None:
         return p.latency_s
     rate = p.samples_per_s

@@ -32,8 +32,9 @@ from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
-    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Shown", "Spread", "StageTimes",
-    "Known", "Parts", "account", "flash_attention", "seconds", "stage_times",
+    "MEDIA_PARTS", "ONE", "Account", "Hardware", "Known", "MediaPart", "Offload", "Pace", "Parts", "Shown",
+    "Spread", "StageTimes",
+    "account", "flash_attention", "seconds", "stage_times",
 ]  # fmt: skip
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
