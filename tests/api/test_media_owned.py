@@ -152,6 +152,26 @@ def test_sizes_and_names_that_cannot_be_read_are_answered_with_some_that_can() -
         cw.compare("flux,sdxl", chips="h100,l4")
 
 
+def test_the_fleet_of_a_plan_can_be_asked_about() -> None:
+    from chipwise.api.requests.planning import PlanRequest
+
+    question = PlanRequest(model="sdxl", chips="h100-sxm5-80gb", rate="2/s", e2e="1min", evidence="none")
+    best = question.answer().plans[0]
+    next_ = question.explained(best)
+    assert (next_.chip, next_.rate) == (f"{best.chips}x{best.chip}", "2/s")
+    found = next_.answer().plans[0]
+    for name in ("chips", "replicas", "load", "wait_s", "price", "usd_per_1000", "latency_s"):
+        assert getattr(found, name) == getattr(best, name), name
+    free = cw.estimate("sdxl", chip="h100-sxm5-80gb", rate="2/s", runtime=best.runtime, evidence="none")
+    assert free.plans[0].replicas > 1
+    assert "It delivers 2 images/s" in str(free)
+    with pytest.raises(InfeasibleError, match=r"carry .* images/s, less than") as refused:
+        cw.estimate("sdxl", chip="2xh100-sxm5-80gb", rate="20/s", evidence="none")
+    assert "is enough" in refused.value.hint
+    with pytest.raises(UsageError, match="rate is of many users"):
+        cw.estimate("sdxl", chip="l4", rate="1/s", task="local")
+
+
 def test_a_limit_holds_on_ones_own_chips_as_surely_as_asked() -> None:
     sure, even = (
         cw.plan("sdxl", have="8xh100-sxm5-80gb", e2e="20s", confidence=confidence).plans[0]

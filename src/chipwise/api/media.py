@@ -84,7 +84,8 @@ def answer(
 
 def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
     """One chip, or a group of them that shares the work, and its request; so many chips of servers (`8xh100`,
-    `p5.48xlarge`) are filled with replicas."""
+    `p5.48xlarge`) are filled with replicas, else there are as many as carry the rate asked. Raises `InfeasibleError`
+    where the memory lacks, or those chips do not carry the rate."""
     return _estimated(own_model(model), chip, terms, asked)[0]
 
 
@@ -118,7 +119,14 @@ def _estimated(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> 
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
         near = f"less than {SHORT:.0%} of the memory, as this estimate of it may be off: times are as if it fitted"
         plan_ = replace(plan_, note=f"{note}; {near}")
-    return report_of(pipeline, [plan_], [], terms), place
+    elif plan_.load is not None and plan_.load >= 1.0:
+        enough = priced(pipeline, place, terms, asked).chips
+        what = f"{plan_.chips:,}x {plan_.chip} carry {plan_.samples_per_s.mid:,.3g} {pipeline.unit}s/s"
+        raise InfeasibleError(
+            f"{pipeline.name}: {what}, less than --rate", f"--chip {enough}x{plan_.chip} is enough"
+        )
+    report = report_of(pipeline, [plan_], [], terms)
+    return replace(report, rate_per_s=asked.rate_per_s), place
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:

@@ -41,7 +41,7 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Place", "Work", "computed_in", "packages"]
+__all__ = ["Place", "Priced", "Timed", "Work", "computed_in", "packages"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")

@@ -330,7 +330,8 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
             f"{report.model} does not fit {_one(p)}: {short} short" + (f"; {p.note}." if p.note else "."),
         )
     how = p.runtime + (f", offload {p.offload}" if p.offload != "none" else "")
-    return (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
+    said = (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
+    return said if report.rate_per_s is None else (*said, _does(report, p))
 
 
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:

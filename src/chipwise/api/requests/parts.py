@@ -475,8 +475,8 @@ class Samples(Asked):
             if said and f.name in ((*TOKENS, *self.idle()) if found else own):
                 kind = "generates no tokens" if found else "is a language model"
                 hint = (
-                    "--spread shares a request, e.g. ulysses=4"
-                    if f.name == "count"
+                    "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"
+                    if f.name in ("count", "replicas")
                     else "the target for a whole answer is --e2e, e.g. 10min"
                     if f.name in ("ttft", "tpot") and hasattr(self, "e2e")
                     else "a job of --task batch is --samples, e.g. 10k"
