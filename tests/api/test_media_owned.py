@@ -72,8 +72,104 @@ def test_a_rate_takes_the_fewest_of_the_chips_that_one_has() -> None:
     assert found.owned
     assert one.price is None
     assert most.chips == 8
-    with pytest.raises(InfeasibleError, match="the nearest is h100-sxm5-80gb"):
+    with pytest.raises(
+        InfeasibleError, match=r"1x h100-sxm5-80gb with eager carries [\d.,]+ images/h, 72,000 images/h take"
+    ):
         cw.plan("sdxl", have="1xh100-sxm5-80gb", rate="20/s")
+
+
+@pytest.mark.parametrize("runtime", [None, "eager"])
+def test_chips_that_one_has_are_counted_as_chips_for_rent(runtime: str | None) -> None:
+    said = {"rate": "1/s", "runtime": runtime, "evidence": "none"}
+    rented = cw.plan("flux", chips="h100-sxm5-80gb", **said).plans[0]
+    for have in ("8xh100-sxm5-80gb", "12xh100-sxm5-80gb", "4xh100-sxm5-80gb,6xh100-sxm5-80gb"):
+        mine = cw.plan("flux", have=have, **said).plans[0]
+        assert (mine.chips, mine.batch, mine.runtime) == (rented.chips, rented.batch, rented.runtime)
+
+
+def test_plans_choose_among_the_runtimes_that_come_with_the_default() -> None:
+    chips, said = "h100-sxm5-80gb,l4", {"rate": "1000/s", "e2e": "10ms", "evidence": "none"}
+    best = cw.plan("bert-large", chips=chips, **said).plans[0]
+    by = {
+        r: cw.plan("bert-large", chips=chips, runtime=r, **said).plans[0] for r in ("compile", "cuda_graphs")
+    }
+    assert best.chips == min(p.chips for p in by.values())
+    assert best == by[best.runtime]
+    with pytest.raises(InfeasibleError, match="no chip keeps the target"):
+        cw.plan("bert-large", chips=chips, runtime="eager", **said)
+    # the default is kept where it costs about the same
+    even = cw.plan("wan2.1-t2v-14b", chips="l40s", evidence="none").plans[0]
+    assert even.runtime == "eager"
+    assert cw.plan("flux", chips="tpu-v5p", evidence="none").plans[0].runtime == "jax"
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "not_said"),
+    [
+        (
+            {"have": "2xrtx-4090", "rate": "100000/h"},
+            ["2x rtx-4090", "carry", "a lower rate"],
+            ["e2e", "price"],
+        ),
+        ({"have": "2xrtx-4090", "day": "10,20,30"}, ["lower rates in day"], ["lower rate,", "e2e"]),
+        ({"have": "2xrtx-4090", "rate": "9/s", "e2e": "2min"}, ["a later e2e"], ["day"]),
+        ({"chips": "2xh100", "rate": "50/s"}, ["more of them in chips"], ["max_usd_per_h", "e2e"]),
+        ({"max_usd_per_h": 1.0, "rate": "50/s", "chips": "h100,l4"}, ["max_usd_per_h"], ["max_chips"]),
+        ({"chips": "h100", "resolution": "100000"}, ["has the memory", "a smaller resolution"], ["target"]),
+    ],
+)
+def test_advice_is_of_what_was_said(said: dict[str, object], words: list[str], not_said: list[str]) -> None:
+    with pytest.raises(InfeasibleError) as refused:
+        cw.plan("sdxl", evidence="none", **said)
+    text = f"{refused.value} {refused.value.hint}"
+    assert [w for w in words if w not in text] == []
+    assert [w for w in not_said if w in text] == []
+
+
+def test_a_network_without_steps_is_not_told_to_take_fewer() -> None:
+    with pytest.raises(InfeasibleError) as refused:
+        cw.plan("bert-large", chips="l4", e2e="2ms", evidence="none")
+    assert "steps" not in refused.value.hint
+
+
+def test_a_fleet_that_nobody_rents_out_is_called_so() -> None:
+    huge, usual = (cw.plan("sdxl", chips="h100", rate=r, evidence="none") for r in ("1000000/s", "10/s"))
+    assert any(f"{huge.plans[0].chips:,} chips" in words for words in huge.assumptions)
+    assert not any("largest clusters" in words for words in usual.assumptions)
+
+
+def test_ties_are_of_about_as_many_chips() -> None:
+    plans = cw.plan("sdxl", chips="h100,l4,mi300x,mi100,t4", rate="20/s", evidence="none").plans
+    tied = [(p.chips, plans[rank - 1].chips) for p in plans for rank in p.ties]
+    assert all(others <= 4 * chips for chips, others in tied)
+
+
+def test_sizes_and_names_that_cannot_be_read_are_answered_with_some_that_can() -> None:
+    with pytest.raises(UsageError) as refused:
+        cw.plan("flux", resolution="abc")
+    assert refused.value.hint.endswith("1024 or 832x480")
+    with pytest.raises(UsageError, match="2 models, and a question is about one"):
+        cw.compare("flux,sdxl", chips="h100,l4")
+
+
+def test_the_fleet_of_a_plan_can_be_asked_about() -> None:
+    from chipwise.api.requests.planning import PlanRequest
+
+    question = PlanRequest(model="sdxl", chips="h100-sxm5-80gb", rate="2/s", e2e="1min", evidence="none")
+    best = question.answer().plans[0]
+    next_ = question.explained(best)
+    assert (next_.chip, next_.rate) == (f"{best.chips}x{best.chip}", "2/s")
+    found = next_.answer().plans[0]
+    for name in ("chips", "replicas", "load", "wait_s", "price", "usd_per_1000", "latency_s"):
+        assert getattr(found, name) == getattr(best, name), name
+    free = cw.estimate("sdxl", chip="h100-sxm5-80gb", rate="2/s", runtime=best.runtime, evidence="none")
+    assert free.plans[0].replicas > 1
+    assert "It delivers 2 images/s" in str(free)
+    with pytest.raises(InfeasibleError, match=r"carry .* images/s, less than") as refused:
+        cw.estimate("sdxl", chip="2xh100-sxm5-80gb", rate="20/s", evidence="none")
+    assert "is enough" in refused.value.hint
+    with pytest.raises(UsageError, match="rate is of many users"):
+        cw.estimate("sdxl", chip="l4", rate="1/s", task="local")
 
 
 def test_a_limit_holds_on_ones_own_chips_as_surely_as_asked() -> None:
@@ -105,7 +201,7 @@ def test_a_match_carries_its_question(capsys: pytest.CaptureFixture[str]) -> Non
 def test_all_devices_of_a_chip_make_samples_whoever_has_it(chip: str) -> None:
     network = {"batch": 4, "evidence": "none"}
     rented = cw.estimate("resnet50", chip=chip, **network).plans[0]
-    mine = cw.plan("resnet50", have=f"1x{chip}", task="batch", **network).plans[0]
+    mine = cw.plan("resnet50", have=f"1x{chip}", task="batch", runtime=rented.runtime, **network).plans[0]
     alone = cw.estimate("resnet50", chip=chip, task="local", **network).plans[0]
     assert rented.samples_per_s.mid == pytest.approx(mine.samples_per_s.mid)
     assert rented.samples_per_s.mid == pytest.approx(2.0 * 4 / rented.latency_s.mid)

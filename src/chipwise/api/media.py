@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import repeat
@@ -21,7 +22,7 @@ from chipwise.api.media_choice import (
     SHORT,
     Found,
     answered_s,
-    best_on,
+    best_of,
     bill,
     fitting,
     numbered,
@@ -42,7 +43,7 @@ from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import HOST_SHARE, few_of
 from chipwise.search.space import FEW_WORDS, Limits
-from chipwise.units import duration_above, format_bytes, format_seconds
+from chipwise.units import duration_above, format_bytes, format_number, format_seconds
 from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ __all__ = [
     "report_of",
     "wanted_of",
 ]
+
+PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
+MOST_ADVICE = 2  # of software and formats that are named where chips do not carry what was asked
 
 
 def answer(
@@ -91,7 +95,8 @@ def answer(
 
 def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaReport:
     """One chip, or a group of them that shares the work, and its request; so many chips of servers (`8xh100`,
-    `p5.48xlarge`) are filled with replicas."""
+    `p5.48xlarge`) are filled with replicas, else there are as many as carry the rate asked. Raises `InfeasibleError`
+    where the memory lacks, or those chips do not carry the rate."""
     return _estimated(own_model(model), chip, terms, asked)[0]
 
 
@@ -127,7 +132,14 @@ def _estimated(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> 
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
         near = f"less than {SHORT:.0%} of the memory, as this estimate of it may be off: times are as if it fitted"
         plan_ = replace(plan_, note=f"{note}; {near}")
-    return report_of(pipeline, [plan_], [], terms), place
+    elif plan_.load is not None and plan_.load >= 1.0:
+        enough = priced(pipeline, place, terms, asked).chips
+        what = f"{plan_.chips:,}x {plan_.chip} carry {plan_.samples_per_s.mid:,.3g} {pipeline.unit}s/s"
+        raise InfeasibleError(
+            f"{pipeline.name}: {what}, less than --rate", f"--chip {enough}x{plan_.chip} is enough"
+        )
+    report = report_of(pipeline, [plan_], [], terms)
+    return replace(report, rate_per_s=asked.rate_per_s), place
 
 
 def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
@@ -187,8 +199,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     refused: list[RefusalRecord] = []
     for chip in wanted:
         try:
-            place = Place.of(chip, terms, numbers)
-            found.append(best_on(opened, place, terms, asked, limits))
+            found.append(best_of(opened, chip, terms, asked, limits, numbers))
         except ChipwiseError as error:
             if len(chips) == 1:
                 raise
@@ -196,39 +207,112 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     shown = next((one.pipeline for one in reversed(found)), shown) or made(opened, terms, asked)
     best = [one.best for one in found if one.best is not None]
     if not best:
-        raise _no_plan(shown, found, asked, owned=bool(limits.have))
+        raise _no_plan(shown, found, asked, limits, _owned(model, terms, asked, limits))
     plans = numbered(ranked(best, asked, PRICE_NOISE), asked)
     refused += [one.refusal for one in found if one.refusal is not None]
     report = wanted_of(asked, report_of(shown, plans, refused, terms), owned=bool(limits.have))
     first = next(chip for chip in wanted if chip.id == plans[0].chip)
-    report = replace(report, changes=quicker(opened, Place.of(first, terms, numbers), terms, asked, plans[0]))
-    return replace(report, assumptions=(*report.assumptions, FEW_WORDS)) if limits.few else report
+    taken_up = replace(terms, runtime=plans[0].runtime)
+    report = replace(
+        report, changes=quicker(opened, Place.of(first, taken_up, numbers), taken_up, asked, plans[0])
+    )
+    said = [FEW_WORDS] if limits.few else []
+    if plans[0].chips > PLAUSIBLE and not limits.have:
+        what = f"{plans[0].chips:,} chips of a kind are more than the {PLAUSIBLE:,} of the largest clusters"
+        said.append(f"{what}: a size, and nothing that can be rented")
+    return replace(report, assumptions=(*report.assumptions, *said))
 
 
-def _no_plan(shown: Pipeline, found: Sequence[Found], asked: Sampling, *, owned: bool) -> InfeasibleError:
-    """Why no chip has a plan: its limits, the targets, or memory."""
+def _owned(model: str, terms: Terms, asked: Sampling, limits: Limits) -> MediaReport | None:
+    """What chips that one has carry within the targets; None where there are none, or they carry nothing."""
+    from chipwise.api.media_owned import most
+
+    if not limits.have:
+        return None
+    with suppress(InfeasibleError):
+        return most(model, terms, replace(asked, rate_per_s=None, curve=None, spare=0), limits.have)
+    return None
+
+
+def _no_plan(
+    shown: Pipeline, found: Sequence[Found], asked: Sampling, limits: Limits, owned: MediaReport | None
+) -> InfeasibleError:
+    """Why no chip has a plan: its limits, the targets, or memory; `owned`: what chips that one has carry instead."""
     beyond = [one.beyond for one in found if one.beyond is not None]
     if beyond:
-        near = min(beyond, key=bill)
-        hint = "a higher --max-chips or --max-usd-per-h, or a lower --rate"
-        if near.job is not None:
-            hint = "a higher --max-usd or --max-chips, a later --deadline, or a lower --confidence"
-        elif owned:
-            hint = "a lower --rate, a later --e2e, or more chips"
+        near = min(beyond, key=partial(bill, asked=asked))
+        if limits.have:
+            return _too_few(shown, near, asked, owned)
         what = f"no plan within the limits, the nearest is {near.chip}, which {taken(near, asked)}"
-        return InfeasibleError(f"{shown.name}: {what}", hint)
-    what = f"{shown.name}: no chip keeps the target"
+        return InfeasibleError(f"{shown.name}: {what}", _either([*_limits(asked, limits), *_targets(asked)]))
     fits = (one.surest for one in found if one.surest is not None)
     surest = min(fits, key=partial(answered_s, asked=asked), default=None)
-    if surest is None or surest.chance is None or asked.latency_s is None:
-        return InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
+    if surest is None:
+        sizes = [f"a smaller --{name}" for name in ("batch", "resolution", "frames") if getattr(asked, name)]
+        hint = _either([*sizes, "other chips", "a narrower --precision"])
+        return InfeasibleError(f"{shown.name}: no chip has the memory", hint)
+    if asked.latency_s is None:
+        return InfeasibleError(f"{shown.name}: no chip keeps the deadline", _either(_targets(asked)))
     waits = "" if surest.wait_s is None else f" after waiting {format_seconds(surest.wait_s)}"
-    within = f"within {format_seconds(asked.latency_s)} with {surest.chance:.0%} probability"
+    within = f"within {format_seconds(asked.latency_s)} with {surest.chance or 0.0:.0%} probability"
+    fewer = ["fewer --steps"] if shown.settings.get("steps", 0.0) > 1.0 else []
     return InfeasibleError(
-        f"{what}, the nearest is {surest.chips}x {surest.chip}, which takes "
-        f"{figures.seconds(surest.latency_s)}{waits}: {within}, {asked.confidence:.0%} asked",
-        f"--e2e {duration_above(answered_s(surest, asked))}, fewer --steps, or a lower --confidence",
+        f"{shown.name}: no chip keeps the target, the nearest is {surest.chips:,}x {surest.chip} with "
+        f"{surest.runtime}, which takes {figures.seconds(surest.latency_s)}{waits}: {within}, "
+        f"{asked.confidence:.0%} asked",
+        _either([f"--e2e {duration_above(answered_s(surest, asked))}", *fewer, "a lower --confidence"]),
     )
+
+
+def _too_few(shown: Pipeline, near: MediaPlan, asked: Sampling, owned: MediaReport | None) -> InfeasibleError:
+    """Chips that one has are too few: what they carry, how many it takes, and what else they could be asked."""
+    takes = f"{near.chips:,}x {near.chip} with {near.runtime}"
+    if asked.rate_per_s is None or owned is None:
+        return InfeasibleError(
+            f"{shown.name}: it takes {takes}, more than there are", _either(_targets(asked))
+        )
+    kinds_ = ", ".join(f"{p.chips:,}x {p.chip} with {p.runtime}" for p in owned.plans)
+    every = owned.together or owned.plans[0].samples_per_s
+    verb = "carries" if sum(p.chips for p in owned.plans) == 1 else "carry"
+    by, time = figures.per(min(every.mid, asked.rate_per_s))
+    carried, wanted = (f"{format_number(r * by)} {shown.unit}s/{time}" for r in (every.mid, asked.rate_per_s))
+    faster = [f"{c.options} for x{c.more_per_chip:.1f} {shown.unit}s" for c in owned.changes[:MOST_ADVICE]]
+    hint = _either([*_targets(asked), *faster, "more chips"])
+    return InfeasibleError(f"{shown.name}: {kinds_} {verb} {carried}, {wanted} take {takes}", hint)
+
+
+def _limits(asked: Sampling, limits: Limits) -> list[str]:
+    """The limits that were said, as what else could be."""
+    said = {
+        "a higher --max-chips": limits.max_chips,
+        "a higher --max-usd-per-h": limits.max_usd_per_h,
+        "a higher --max-watts": limits.max_watts,
+        "more of them in --chips": limits.at_most,
+        "chips named by --chips": limits.few,
+        "a higher --max-usd": asked.job and asked.job.max_usd,
+    }
+    return [words for words, given in said.items() if given]
+
+
+def _targets(asked: Sampling) -> list[str]:
+    """The targets that were said, as what else could be."""
+    sure = asked.latency_s is not None or (
+        asked.job is not None and (asked.job.deadline_s or asked.job.max_usd)
+    )
+    said = {
+        "lower rates in --day": asked.curve,
+        "a lower --rate": asked.rate_per_s if asked.curve is None else None,
+        "a later --e2e": asked.latency_s,
+        "a later --deadline": asked.job and asked.job.deadline_s,
+        "a lower --confidence": sure,
+        "fewer --spare": asked.spare,
+    }
+    return [words for words, given in said.items() if given]
+
+
+def _either(ways: Sequence[str]) -> str:
+    """Ways out as one sentence."""
+    return ", or ".join(filter(None, (", ".join(ways[:-1]), *ways[-1:])))
 
 
 def refusal_of(chip: str, error: ChipwiseError) -> RefusalRecord:

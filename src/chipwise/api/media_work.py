@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,10 @@ from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
     Account,
     Hardware,
+    Known,
+    Offload,
     Pace,
+    Parts,
     Spread,
     StageTimes,
     account,
@@ -37,13 +41,33 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Place", "Work", "computed_in", "packages"]
+__all__ = ["Place", "Priced", "Timed", "Work", "computed_in", "packages"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
 CHANNELS_LAST = "channels_last"
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
+
+
+Priced = tuple[Hardware, dict[Known, Parts]]
+"""Hardware, and the stages that were priced on it."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Stages of a pipeline on devices, priced once they are asked for: a way that lacks memory never is."""
+
+    pipeline: Pipeline
+    priced: Priced
+    spread: Spread
+    offload: Offload
+
+    @cached_property
+    def stages(self) -> tuple[StageTimes, ...]:
+        """Seconds by stage and part."""
+        hardware, known = self.priced
+        return stage_times(self.pipeline, hardware, self.spread, offload=self.offload, known=known)
 
 
 @dataclass(frozen=True)
@@ -55,6 +79,7 @@ class Place:
     device: Device
     hardware: Hardware
     numbers: Parameters
+    attending: dict[tuple[bool, bool], Priced] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, chip: Chip, terms: Terms, numbers: Parameters) -> Place:
@@ -74,6 +99,17 @@ class Place:
         does = tf32, runtime.converts, runtime.widens, runtime.folds, turns
         hardware = Hardware(device, costs, overheads, host, *does)
         return cls(chip, runtime, device, hardware, numbers)
+
+    def doing(self, asked: Sampling) -> Priced:
+        """The hardware as software of that age and layout drives it, with what was priced on it."""
+        turns = self.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
+        overlapped = self.runtime.overlaps(self.chip, asked.software)
+        if (turns, overlapped) not in self.attending:
+            costs = self.hardware.costs
+            if isinstance(costs, SimtParameters) and self.runtime.flash_attends(self.chip):
+                costs = flash_attention(costs, self.device, overlapped=overlapped)
+            self.attending[turns, overlapped] = replace(self.hardware, costs=costs, turns=turns), {}
+        return self.attending[turns, overlapped]
 
     def packages(self, spread: Spread) -> int:
         """Chips of a replica, whose devices share a request so."""
@@ -124,7 +160,7 @@ class Work:
     device: Device
     asked: Sampling
     precision: str
-    stages: tuple[StageTimes, ...]
+    timed: Timed
     tensors: Account
 
     @classmethod
@@ -154,13 +190,7 @@ class Work:
                 raise UnknownNameError("part", part, parts, hint)
         aside = [name for name in parts if name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
-        turns = place.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
-        costs = place.hardware.costs
-        if isinstance(costs, SimtParameters) and place.runtime.flash_attends(place.chip):
-            overlapped = place.runtime.overlaps(place.chip, asked.software)
-            costs = flash_attention(costs, device, overlapped=overlapped)
-        hardware = replace(place.hardware, costs=costs, turns=turns)
-        stages = stage_times(kept, hardware, spread, offload=asked.offload)
+        timed = Timed(kept, place.doing(asked), spread, asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
@@ -168,7 +198,12 @@ class Work:
             loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
             tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
         precision = terms.precision or computed_in(pipeline)
-        return cls(pipeline, place.chip, place.runtime, device, asked, precision, stages, tensors)
+        return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors)
+
+    @property
+    def stages(self) -> tuple[StageTimes, ...]:
+        """Seconds by stage and part."""
+        return self.timed.stages
 
     @property
     def packages(self) -> int:
@@ -197,7 +232,7 @@ class Work:
             "dtype": self._wide if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
-            "use": "repeated" if any(float(s.calls) > 1.0 for s in self.stages) else "once",
+            "use": "repeated" if any(s.calls > 1.0 for s in self.timed.pipeline.stages) else "once",
             "layout": str(self.asked.settings.get(LAYOUT, "nchw")),
         }
 
@@ -271,6 +306,10 @@ class Work:
         each = seconds_ * self.packages * self.chip.devices_per_package / self.copies
         return Use(*(min(total[f.name] / each, 1.0) for f in fields(Use)))
 
+    def fits(self, numbers: Parameters) -> bool:
+        """Whether a device has the memory."""
+        return self.held(numbers).total <= self.capacity_bytes
+
     def held(self, numbers: Parameters) -> Account:
         """Bytes of one device."""
         sizes = numbers.derived(_sizes).of(self.labels)
@@ -286,6 +325,11 @@ class Work:
         system = machine_for(self.chip)
         most = system.chips_per_host * self.chip.devices_per_package if system else devices
         return self.tensors.host * min(devices, most)
+
+    @property
+    def host_holds(self) -> bool:
+        """Whether a host holds what waits there of one replica."""
+        return self.waiting_bytes(1) <= self.host_capacity_bytes
 
     @property
     def host_capacity_bytes(self) -> float:

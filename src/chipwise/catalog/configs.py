@@ -521,6 +521,13 @@ def _either(names: tuple[str, ...], most: int = 4) -> str:
 
 
 def _unknown(name: str) -> NoReturn:
+    several_ = [part.strip() for part in name.split(",") if part.strip()]
+    if len(several_) > 1 and "=" not in name:
+        raise UsageError(
+            f"'{shorten(name, 60)}' are {len(several_)} models, and a question is about one",
+            f"ask about {shorten(several_[0], 30)} first; compare sets chips side by side, e.g. --chips h100,l4",
+            field="model",
+        )
     kind, known = kind_of(name), known_names()
     if networks.is_built_in(name) and not name.startswith(networks.BY_COUNTS):
         own = networks.find(name).entry.name

@@ -20,6 +20,7 @@ __all__ = [
     "habit_of",
     "load_media_runtimes",
     "media_runtime_for",
+    "media_runtimes_tried",
 ]
 
 TABLE = "catalog/data/media_runtimes.toml"
@@ -41,6 +42,7 @@ class MediaRuntime:
     `tf32_conv`: fp32 convolutions run in TF32 unasked.
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
+    `tried`: plans try it beside a chip's default, with which it comes.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -61,6 +63,7 @@ class MediaRuntime:
     turns: frozenset[str]
     shares: bool
     offloads: bool
+    tried: bool
     releases: Mapping[str, str]
     source: str
     date: str
@@ -130,6 +133,7 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             frozenset(t.get("turns", ())),
             t.get("shares", False),
             t.get("offloads", False),
+            t.get("tried", False),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],
@@ -208,3 +212,13 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
         if runtime.runs_on(chip):
             return runtime
     raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
+
+
+def media_runtimes_tried(chip: Chip, name: str | None = None) -> tuple[MediaRuntime, ...]:
+    """The named runtime, or those that plans choose among: the chip's default first, then what comes with it. Raises
+    the errors of `media_runtime_for`."""
+    first = media_runtime_for(chip, name)
+    if name is not None:
+        return (first,)
+    others = (r for r in load_media_runtimes().values() if r.tried and r != first and r.runs_on(chip))
+    return (first, *others)

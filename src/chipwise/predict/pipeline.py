@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -31,7 +32,8 @@ from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
 __all__ = [
-    "MEDIA_PARTS", "ONE", "Account", "Hardware", "MediaPart", "Offload", "Pace", "Shown", "Spread", "StageTimes",
+    "MEDIA_PARTS", "ONE", "Account", "Hardware", "Known", "MediaPart", "Offload", "Pace", "Parts", "Shown",
+    "Spread", "StageTimes",
     "account", "flash_attention", "seconds", "stage_times",
 ]  # fmt: skip
 
@@ -249,18 +251,25 @@ def stage_times(
     spread: Spread = ONE,
     *,
     offload: Offload = "none",
+    known: dict[Known, Parts] | None = None,
 ) -> tuple[StageTimes, ...]:
     """Every stage of a pipeline on its devices.
 
     Stages that are called more than once (a denoiser) are spread over all devices, others only over samples, as servers
-    of diffusion models do. Weights that are offloaded are copied once a request, or once a call.
+    of diffusion models do. Weights that are offloaded are copied once a request, or once a call. `known` keeps what was
+    priced on this very hardware, so that ways to share a request price alike stages once.
     """
     repeated = _repeated(pipeline)
+    known = {} if known is None else known
+    does = _Does.of(hardware)
     found = []
     for stage in pipeline.stages:
         own = spread if stage.calls >= repeated else Spread(dp=spread.dp)
-        ops = [made for n, op in stage.ops for made in _converted(n, op, hardware)]
-        parts = _parts(ops, hardware, own)
+        ops, groups = _grouped(_Same(stage), does, own)
+        key = (_Same(stage), own)
+        if key not in known:
+            known[key] = _parts(groups, hardware, own)
+        parts = known[key]
         exposed = _exchanged(pipeline, stage, parts, hardware, own)
         copied = _copied(stage, hardware, offload)
         times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
@@ -275,9 +284,65 @@ def stage_times(
 Counted = tuple[float, Op]
 
 
-def _limited(
-    parts: Mapping[MediaPart, tuple[Cost, list[Counted]]], hardware: Hardware, s: Spread
-) -> dict[MediaPart, Real]:
+@dataclass(frozen=True, slots=True)
+class _Does:
+    """What software does with operators, which of `Hardware` sets the operators that run."""
+
+    tf32_conv: bool
+    converts: bool
+    widens: bool
+    folds: bool
+    turns: bool
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> _Does:
+        """Of software on hardware."""
+        return cls(**{f.name: getattr(hardware, f.name) for f in fields(cls)})
+
+
+class _Same:
+    """A stage as a key: it alone, and none that is like it."""
+
+    __slots__ = ("stage",)
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def __hash__(self) -> int:
+        return id(self.stage)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.stage is self.stage
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Operators whose formulas differ in numbers alone: the `members`, their repeats, and all as one (`whole`), as one
+    device runs them (`stacked`)."""
+
+    members: tuple[Counted, ...]
+    counts: np.ndarray
+    whole: Op
+    stacked: Op
+
+
+Known = tuple[_Same, Spread]
+Parts = dict["MediaPart", tuple[Cost, list[_Group]]]
+
+
+@lru_cache(maxsize=1024)
+def _grouped(same: _Same, does: _Does, spread: Spread) -> tuple[tuple[Counted, ...], tuple[_Group, ...]]:
+    """The operators of a stage as software runs them, and the same in groups; chips of a search share them."""
+    ops = tuple(made for n, op in same.stage.ops for made in _converted(n, op, does))
+    groups = []
+    for group in _alike(ops):
+        whole = _stacked([op for _, op in group])
+        shared = _stacked([_shared(op, spread) for _, op in group]) if spread != ONE else whole
+        groups.append(_Group(tuple(group), np.array([n for n, _ in group]), whole, shared))
+    return ops, tuple(groups)
+
+
+def _limited(parts: Parts, hardware: Hardware, s: Spread) -> dict[MediaPart, Real]:
     """Seconds of products and convolutions at the power limit; none of chips that are not held back by one. Attention
     waits for exponentials too often to reach it."""
     if not isinstance(hardware.costs, SimtParameters) or not np.isfinite(
@@ -287,10 +352,12 @@ def _limited(
     costs, share = hardware.costs, float(s.devices)
     return {
         part: sum(
-            n * float(limited_s(op, hardware.device, costs)) for n, op in members if op.compute != "fp32"
+            float(np.sum(group.counts * limited_s(group.whole, hardware.device, costs)))
+            for group in groups
+            if group.whole.compute != "fp32"
         )
         / share
-        for part, (_, members) in parts.items()
+        for part, (_, groups) in parts.items()
         if part in ("gemm", "conv")
     }
 
@@ -308,21 +375,21 @@ def _repeated(pipeline: Pipeline) -> float:
     return 2.0 if any(stage.calls >= 2.0 for stage in pipeline.stages) else 1.0
 
 
-def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
+def _converted(n: float, op: Op, does: _Does) -> list[Counted]:
     """An operator in the type that the software multiplies it in, with the passes that convert its operands.
 
     Software without folded kernels writes narrow weights out in 16 bits before every product, or scales and rounds
     activations to a narrow type operator by operator.
     """
-    if not hardware.folds and op.kind == "pointwise" and op.name in COMPOSED:
+    if not does.folds and op.kind == "pointwise" and op.name in COMPOSED:
         more, kernels = COMPOSED[op.name]
         op = replace(op, activation_bytes=more * op.activation_bytes, launches=op.launches + kernels - 1.0)
     if op.kind == "conv":
-        tf32 = hardware.tf32_conv and op.compute == "fp32"
-        return _convolved(n, replace(op, compute="tf32") if tf32 else op, hardware)
+        tf32 = does.tf32_conv and op.compute == "fp32"
+        return _convolved(n, replace(op, compute="tf32") if tf32 else op, does)
     if op.dims.get("autocast"):
         dims = {name: value for name, value in op.dims.items() if name != "autocast"}
-        times, casts = (1.0, 0.0) if hardware.folds else (op.dims["autocast"], 1.0)
+        times, casts = (1.0, 0.0) if does.folds else (op.dims["autocast"], 1.0)
         return [
             (
                 n,
@@ -331,11 +398,11 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
                 ),
             )
         ]
-    if hardware.widens and op.compute != "fp32":
+    if does.widens and op.compute != "fp32":
         return _widened(n, op)
     if (
         op.kind != "gemm"
-        or not hardware.converts
+        or not does.converts
         or op.weight not in FORMATS
         or FORMATS[op.weight].bits >= WIDE_BITS
     ):
@@ -347,11 +414,11 @@ def _converted(n: float, op: Op, hardware: Hardware) -> list[Counted]:
     return [(n, replace(work, launches=4.0)), (n, op)]
 
 
-def _convolved(n: float, op: Op, hardware: Hardware) -> list[Counted]:
+def _convolved(n: float, op: Op, does: _Does) -> list[Counted]:
     """A convolution with the passes that lay its input out with channels last and its output back, which libraries
     start by themselves; filters of one position are products, and grouped ones run, as they lie."""
     alone = float(np.max(op.dims["batch"])) == 1.0 and float(np.max(op.dims["kernel"])) > 1.0
-    if not hardware.turns or not alone or op.compute == "fp32":
+    if not does.turns or not alone or op.compute == "fp32":
         return [(n, op)]
     turned = pointwise(op.activation_bytes / 2.0, 2.0, name="turn")
     return [(n, op), (n, replace(turned, launches=0.0))]
@@ -375,21 +442,17 @@ def _part(op: Op) -> MediaPart:
     return op.kind if op.kind in ("gemm", "conv", "attention", "pointwise") else "other"
 
 
-def _parts(
-    ops: Sequence[Counted], hardware: Hardware, spread: Spread
-) -> dict[MediaPart, tuple[Cost, list[Counted]]]:
-    """Seconds of the operators of one device by part, with the operators as they were before they were spread."""
-    found: dict[MediaPart, tuple[Cost, list[Counted]]] = {}
-    for group in _alike(ops):
-        counts = np.array([n for n, _ in group])
-        stacked = _stacked([_shared(op, spread) for _, op in group])
-        each = price(stacked, hardware.device, hardware.costs)
+def _parts(groups: Iterable[_Group], hardware: Hardware, spread: Spread) -> Parts:
+    """Seconds of the operators of one device by part, with the groups that it is of."""
+    found: Parts = {}
+    for group in groups:
+        each = price(group.stacked, hardware.device, hardware.costs)
         # layers that are dealt out follow each other: a device runs its part of them
-        dealt = counts / spread.pipefusion
+        dealt = group.counts / spread.pipefusion
         summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.exposed.items()})
-        part = _part(stacked)
-        cost, members = found.get(part, (Cost(), []))
-        found[part] = (cost + summed, members + group)
+        part = _part(group.stacked)
+        cost, others = found.get(part, (Cost(), []))
+        found[part] = (cost + summed, [*others, group])
     return found
 
 
@@ -483,7 +546,7 @@ def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
 def _exchanged(
     pipeline: Pipeline,
     stage: Stage,
-    parts: Mapping[MediaPart, tuple[Cost, list[Counted]]],
+    parts: Parts,
     hardware: Hardware,
     s: Spread,
 ) -> float:
@@ -496,7 +559,8 @@ def _exchanged(
     if s.devices == 1:
         return 0.0
     work_s = float(sum(cost.total_s for cost, _ in parts.values()))
-    attention_s, attentions = parts.get("attention", (Cost(), []))
+    attention_s, groups = parts.get("attention", (Cost(), []))
+    attentions = [one for group in groups for one in group.members]
     exposed, ring_s, last = 0.0, 0.0, 0.0
     for n, op in attentions:
         d = op.dims

@@ -356,7 +356,8 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
     if p.verdict == "no":
         return (f"{report.model} does not fit {_one(p)}: {_short(p)}" + (f"; {p.note}." if p.note else "."),)
     how = ", ".join((p.runtime, *_waits(p)))
-    return (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
+    said = (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
+    return said if report.rate_per_s is None else (*said, _does(report, p))
 
 
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:

@@ -336,9 +336,11 @@ class Targets(Lengths):
 
 def _resolution(text: str, option: str) -> tuple[int, int]:
     """Width and height: `1280x720`, or one number for both."""
-    sides = [whole(part, option, low=1, high=100_000) for part in text.lower().replace("*", "x").split("x")]
-    if len(sides) > 2:
-        raise UsageError(f"{option}: cannot read '{shorten(text)}'", "width and height, e.g. 1280x720")
+    parts = [part.strip() for part in text.lower().replace("*", "x").split("x")]
+    if len(parts) > 2 or not all(part[:1].isdecimal() for part in parts):
+        hint = "width and height, e.g. 1024 or 832x480"
+        raise UsageError(f"{option}: cannot read '{shorten(text)}'", hint)
+    sides = [whole(part, option, low=1, high=100_000) for part in parts]
     return sides[0], sides[-1]
 
 
@@ -474,8 +476,8 @@ class Samples(Asked):
             if said and f.name in ((*TOKENS, *self.idle()) if found else own):
                 kind = "generates no tokens" if found else "is a language model"
                 hint = (
-                    "--spread shares a request, e.g. ulysses=4"
-                    if f.name == "count"
+                    "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"
+                    if f.name in ("count", "replicas")
                     else "the target for a whole answer is --e2e, e.g. 10min"
                     if f.name in ("ttft", "tpot") and hasattr(self, "e2e")
                     else "a job of --task batch is --samples, e.g. 10k"

@@ -336,10 +336,10 @@ class PlanRequest(PlanOptions):
         """The question that shows one of the plans in full, under the same options."""
         if isinstance(plan, MediaPlan):
             waiting = None if plan.offload == "none" else plan.offload
-            alike = {"chip": plan.chip, "runtime": plan.runtime, "batch": plan.batch}
-            return about(
-                self, ExplainRequest, **alike, spread=plan.spread or None, offload=waiting, rate=None
-            )
+            working = plan.chips // plan.replicas * (plan.replicas - plan.spare)
+            chip = f"{working}x{plan.chip}" if self.rate is not None and plan.replicas > 1 else plan.chip
+            alike = {"chip": chip, "runtime": plan.runtime, "batch": plan.batch}
+            return about(self, ExplainRequest, **alike, spread=plan.spread or None, offload=waiting)
         said = {f.name: getattr(plan, f.name) for f in fields(plan)} | {"layout": asdict(plan.layout)}
         return about(self, ExplainRequest, **self.deployed(said))
 
@@ -371,10 +371,6 @@ class EstimateOptions(Samples, Priced, Lengths, Place):
 
     task: Task = ask(TASK, "serve")
 
-    def idle(self) -> tuple[str, ...]:
-        """It is asked about one request at a time."""
-        return ("rate",)
-
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateRequest(EstimateOptions):
@@ -393,7 +389,16 @@ class EstimateRequest(EstimateOptions):
     def placed_network(self) -> tuple[str, str, Terms, Sampling]:
         """A model that generates no tokens on its chip, under its terms and at its sizes."""
         terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
-        asked = replace(self.sampling(), software=self.software or "", level=self.level, task=self.task)
+        if self.rate is not None and self.task != "serve":
+            what = "--rate is of many users, who share the chips"
+            raise UsageError(what, "leave --rate out, or --task serve", field="rate")
+        asked = replace(
+            self.sampling(),
+            software=self.software or "",
+            level=self.level,
+            task=self.task,
+            rate_per_s=self.values["rate"],
+        )
         return self.model, self.chip, terms, asked
 
     def report(self) -> PlanReport:
