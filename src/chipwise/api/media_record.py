@@ -17,6 +17,7 @@ from chipwise.cost.cost import Cost
 from chipwise.evidence.judge import Estimate, Nearness, chance
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
+from chipwise.predict.rounds import by_deadline, rounds, workers_for
 from chipwise.predict.waiting import Queue, load_within, replicas_within
 from chipwise.report.assemble import figure, job_record, price_record
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
@@ -85,6 +86,9 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         carrying = _carrying(asked, speed.latency, speed.full, batch, work.copies)
         replicas = replace(replicas, count=carrying, spare=asked.spare)
     delivered = rate.scaled(float(replicas.count or 1))
+    if asked.job is not None:
+        took = _job_s(speed, asked.job.tokens, batch * work.copies * (replicas.count or 1))
+        delivered = took.inverse(asked.job.tokens)
     queue = _queue(work, speed, replicas, delivered)
     price = _price(work, replicas.all, terms)
     job = None if asked.job is None else job_record(asked.job.tokens, delivered, price)
@@ -131,6 +135,13 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
     )
 
 
+def _job_s(speed: _Speed, samples: float, at_once: int) -> Estimate:
+    """Seconds of a job: the first round takes as long as a request, each further one what passes at full load until the
+    next is taken up."""
+    further = float(rounds(samples, at_once)) - 1.0
+    return speed.latency.scaled(1.0 + further * speed.full.mid / speed.latency.mid)
+
+
 def load_kept(work: Work, numbers: Parameters, copies: int) -> float:
     """The part of full load at which so many copies keep the limit on a request, with the probability asked; 0 where
     none does."""
@@ -163,7 +174,8 @@ def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
 
 def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, copies: int) -> int:
     """Replicas that carry the rate at `utilisation` of what each can, and more where requests would be answered later
-    than the limit; that are done with the job by its deadline; else one. All with the probability asked."""
+    than the limit; that are done with the job by its deadline in whole rounds (where that is sooner than one, as many
+    as have a sample to make); else one. All with the probability asked."""
     wanted, job = asked.rate_per_s, asked.job
     slower = within(figure(latency), asked.confidence) / latency.mid
     each_per_s = batch * copies / full.mid
@@ -176,7 +188,10 @@ def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, co
         return max(least, -(-(enough or 1) // copies))
     if job is None or job.deadline_s is None:
         return 1
-    return int(replicas_for(job.tokens / job.deadline_s, each_per_s / slower))
+    # a first round takes as long as a request, which may be more than what passes until the next is taken up
+    later_s = (latency.mid - full.mid) * slower
+    allowed = by_deadline(job.deadline_s - later_s, full.mid * slower)
+    return int(workers_for(job.tokens, batch * copies, allowed))
 
 
 def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
