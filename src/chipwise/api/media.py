@@ -28,6 +28,7 @@ from chipwise.api.media_choice import (
     ranked,
     taken,
 )
+from chipwise.api.media_record import too_late
 from chipwise.api.media_work import Place
 from chipwise.api.planning import fed
 from chipwise.calibrate.parameters import shipped_parameters
@@ -37,7 +38,7 @@ from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report import figures
-from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
+from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport, noticed
 from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW_WORDS, Limits
@@ -199,9 +200,11 @@ def _no_plan(shown: Pipeline, found: Sequence[Found], asked: Sampling, *, owned:
     what = f"{shown.name}: no chip keeps the target"
     fits = (one.surest for one in found if one.surest is not None)
     surest = min(fits, key=partial(answered_s, asked=asked), default=None)
+    if surest is not None and asked.job is not None:
+        return InfeasibleError(*too_late(shown.name, surest, asked))
     if surest is None or surest.chance is None or asked.latency_s is None:
         return InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
-    waits = "" if surest.wait_s is None else f" after waiting {format_seconds(surest.wait_s)}"
+    waits = "" if not noticed(surest) else f" after waiting {format_seconds(surest.wait_s)}"
     within = f"within {format_seconds(asked.latency_s)} with {surest.chance:.0%} probability"
     return InfeasibleError(
         f"{what}, the nearest is {surest.chips}x {surest.chip}, which takes "

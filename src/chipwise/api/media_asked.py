@@ -40,8 +40,9 @@ class Sampling:
     with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
     Targets of a plan: `rate_per_s` of samples, and `latency_s` of a request with what it waits at that rate, of the
     mean request or of a share of them (`percentile`), with a probability of `confidence`; a `job` of samples (its
-    `tokens`) with its deadline and budget, of which no batch holds more than there are; replicas are loaded to `utilisation` at most, `spare` ones stand by. Where a
-    `curve` is given, the rate is the peak of that day. `task` says what the chips are for.
+    `tokens`) with its deadline and budget, of which no batch holds more than there are; replicas are
+    loaded to `utilisation` at most, `spare` ones stand by. Where a `curve` is given, the rate is the peak of that day.
+    `task` says what the chips are for.
     """
 
     batch: int | None = None

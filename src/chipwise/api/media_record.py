@@ -24,11 +24,12 @@ from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.search.deployments import machine_for
+from chipwise.units import duration_above, duration_words
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Replicas", "load_kept", "plan_of", "within"]
+__all__ = ["Replicas", "load_kept", "plan_of", "too_late", "within"]
 
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
 ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
@@ -127,8 +128,7 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         chance=_chance(asked, speed.latency, queue, None if job is None else job.hours),
         job=job,
         load=None if queue is None else queue.load(),
-        wait_s=None if queue is None else queue.waits_s(),
-        wait_p99_s=None if queue is None else queue.waits_s(LATE),
+        **_waits(queue),
         hosts=_hosts(work, replicas.all),
         spare=replicas.spare,
         day=_day(work, speed, replicas, price),
@@ -160,6 +160,21 @@ def within(latency: Figure, confidence: float) -> float:
     z = NormalDist().inv_cdf(confidence) / Z80
     end = latency.high if z > 0.0 else latency.low
     return float(latency.mid * (end / latency.mid) ** abs(z))
+
+
+def too_late(name: str, soonest: MediaPlan, asked: Sampling) -> tuple[str, str]:
+    """What is said of a deadline that no plan keeps, and what helps; `soonest` is the way that is done first."""
+    hours = None if soonest.job is None else soonest.job.hours
+    due_s = None if asked.job is None else asked.job.deadline_s
+    if hours is None or due_s is None or soonest.chance is None:
+        return f"{name}: no chip keeps the target", "more --chips, or a narrower --precision"
+    sure_s = 3600.0 * within(hours, asked.confidence)
+    return (
+        f"{name}: no chip keeps the deadline of {duration_words(due_s)}, the nearest is "
+        f"{soonest.chips}x {soonest.chip}, which is done in {duration_words(3600.0 * hours.mid)}: "
+        f"by then with {soonest.chance:.0%} probability, {asked.confidence:.0%} asked",
+        f"--deadline {duration_above(sure_s)}, fewer --steps, or a lower --confidence",
+    )
 
 
 def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
@@ -202,6 +217,17 @@ def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -
     arriving = delivered.mid if wanted is None else wanted
     copies = (replicas.count or 1) * work.copies
     return Queue(arriving, speed.latency.mid, speed.full.mid, work.pipeline.batch, copies)
+
+
+def _waits(queue: Queue | None) -> dict[str, float]:
+    """What requests wait, and take with it. Where fewer wait than are left out of a share, that share waits for
+    nothing while the mean does not: what it waits at most is then the mean."""
+    if queue is None:
+        return {}
+    mean = queue.waits_s()
+    late = max(queue.waits_s(LATE), mean)
+    taken = {"answered_s": queue.latency_s + mean, "answered_p99_s": queue.latency_s + late}
+    return {"wait_s": mean, "wait_p99_s": late} | taken
 
 
 def _chance(asked: Sampling, latency: Estimate, queue: Queue | None, hours: Figure | None) -> float | None:

@@ -18,16 +18,16 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-__all__ = ["ROUNDING", "by_deadline", "kept_up", "rounds", "side_by_side", "workers_for"]
+__all__ = ["by_deadline", "kept_up", "rounds", "side_by_side", "workers_for"]
 
-ROUNDING = 1e-6
-"""Of a round: what is nearer to a whole number than that is one."""
+REST = 1e-3
+"""Of a round: a rest that is smaller is done with the last whole one."""
 HALVINGS = 100  # of a time at which a job is done
 
 
 def rounds(pieces: Real, at_once: Real) -> Array:
     """ceil(n / c) [broadcast], at least one."""
-    return np.maximum(np.ceil(np.asarray(pieces) / at_once * (1.0 - ROUNDING)), 1.0)
+    return np.maximum(np.ceil(np.asarray(pieces) / at_once - REST), 1.0)
 
 
 def by_deadline(due_s: Real, one_s: Real) -> Array:
@@ -42,8 +42,8 @@ def workers_for(pieces: Real, at_once: Real, allowed: Real) -> Array:
 
 
 def kept_up(pieces: Real, at_once: Real) -> Array:
-    """The part of its throughput that a job keeps up until it is done: n / (c ceil(n / c)), in which `at_once` are those
-    of all workers [broadcast]."""
+    """The part of its throughput that a job keeps up until it is done: n / (c ceil(n / c)), c those that all workers
+    together take `at_once` [broadcast]."""
     return np.asarray(pieces) / (rounds(pieces, at_once) * at_once)
 
 
@@ -53,7 +53,7 @@ def side_by_side(pieces: float, kinds: Sequence[tuple[float, float, float]]) -> 
 
     def done(after_s: float) -> bool:
         passed = (c * (1.0 + np.floor((after_s - one) / more)) for c, one, more in kinds if after_s >= one)
-        return sum(passed) >= pieces * (1.0 - ROUNDING)
+        return sum(passed) >= pieces * (1.0 - REST)
 
     low, high = 0.0, min(one + (float(rounds(pieces, c)) - 1.0) * more for c, one, more in kinds)
     for _ in range(HALVINGS):

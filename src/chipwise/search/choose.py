@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
-from chipwise.predict.rounds import ROUNDING, by_deadline, kept_up, rounds, workers_for
+from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
@@ -140,9 +140,9 @@ class _Sized:
 
     `rate` is what a replica takes (requests/s), of a job on average until its last round is done (`predict.rounds`),
     `slow` the rate at the end of its interval, both NaN where `reason` says that a candidate is no plan; `steady` is
-    the rate of a replica that always has `at_once` requests open. `each` are the chips of one replica with its part of the workers for prompts,
-    `chips` those of all `replicas`, spare ones and `prompts` workers; `together` of them share a machine, `most` are
-    allowed.
+    the rate of a replica that always has `at_once` requests open. `each` are the chips of one replica with its part
+    of the workers for prompts, `chips` those of all `replicas`, spare ones and `prompts` workers; `together` of them
+    share a machine, `most` are allowed.
     """
 
     point: NDArray[np.int64]
@@ -212,7 +212,9 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     if workload.due_per_s is not None:
         with np.errstate(invalid="ignore"):
             sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
-    return _Sized(point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once)
+    return _Sized(
+        point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once
+    )
 
 
 def _held(
@@ -319,20 +321,22 @@ def _best_point(
 
 
 def _whole_point(e: Evaluated, w: Workload, pieces: Array, slower: Array | None) -> NDArray[np.int64]:
-    """The batch with which a replica does most of a job of so many `pieces` [N]: no more at once than there are, by its
-    deadline in whole rounds that take so many times longer (`slower` [N]; None: whenever it is done). Where no round is
-    done by then the smallest, which is done soonest."""
-    p, job = e.prediction, w.job
+    """The batch with which a replica is done soonest with a job of so many `pieces` [N], no more at once than there
+    are; where rounds that take so many times longer (`slower` [N]; None: whenever it is done) are then not done by the
+    deadline, that with which it has done most. Where no round is done by then the smallest."""
+    p, job, n = e.prediction, w.job, pieces[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         fits = e.allowed & meets(*e.held, w)
-        few = fits & (p.concurrency <= np.maximum(pieces, 1.0)[:, None] * (1.0 + ROUNDING))
-        good = np.where(few.any(axis=1, keepdims=True), few, fits & (np.cumsum(fits, axis=1) == 1))
-        if job is None or job.deadline_s is None or slower is None:
-            done = p.requests_per_s * kept_up(pieces[:, None], p.concurrency)
-        else:
+        # up to the first batch that holds them all: between it and the one before lies that of exactly as many
+        before = np.concatenate([np.zeros((len(pieces), 1)), p.batch[:, :-1]], axis=1)
+        good = fits & ~(before >= n)
+        done = p.requests_per_s * kept_up(n, p.concurrency)
+        if job is not None and job.deadline_s is not None and slower is not None:
             one_s = p.concurrency / p.requests_per_s * slower[:, None]
-            done = p.concurrency * by_deadline(job.deadline_s, one_s)
-    return np.argmax(np.where(good, np.nan_to_num(done), -1.0), axis=1)
+            due = p.concurrency * by_deadline(job.deadline_s, one_s)
+            enough = good & (due >= n)
+            done = np.where(enough.any(axis=1, keepdims=True), np.where(enough, done, -1.0), due)
+    return np.argmax(np.where(good, np.nan_to_num(done), -2.0), axis=1)
 
 
 def _simplest(
