@@ -204,7 +204,7 @@ def _no_plan(shown: Pipeline, found: Sequence[Found], asked: Sampling, *, owned:
         return InfeasibleError(*too_late(shown.name, surest, asked))
     if surest is None or surest.chance is None or asked.latency_s is None:
         return InfeasibleError(f"{what}, none has the memory", "more --chips, or a narrower --precision")
-    waits = "" if not noticed(surest) else f" after waiting {format_seconds(surest.wait_s)}"
+    waits = "" if not noticed(surest) else f" after waiting {format_seconds(surest.wait_s or 0.0)}"
     within = f"within {format_seconds(asked.latency_s)} with {surest.chance:.0%} probability"
     return InfeasibleError(
         f"{what}, the nearest is {surest.chips}x {surest.chip}, which takes "

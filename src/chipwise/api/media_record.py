@@ -91,7 +91,7 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         took = _job_s(speed, asked.job.tokens, batch * work.copies * (replicas.count or 1))
         delivered = took.inverse(asked.job.tokens)
     queue = _queue(work, speed, replicas, delivered)
-    price = _price(work, replicas.all, terms)
+    price, waits = _price(work, replicas.all, terms), _waits(queue)
     job = None if asked.job is None else job_record(asked.job.tokens, delivered, price)
     words = float(work.pipeline.settings.get("tokens", 0.0))
     held, capacity = work.held(numbers), work.capacity_bytes
@@ -128,7 +128,10 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         chance=_chance(asked, speed.latency, queue, None if job is None else job.hours),
         job=job,
         load=None if queue is None else queue.load(),
-        **_waits(queue),
+        wait_s=waits.get("mean"),
+        wait_p99_s=waits.get("late"),
+        answered_s=None if queue is None else queue.latency_s + waits["mean"],
+        answered_p99_s=None if queue is None else queue.latency_s + waits["late"],
         hosts=_hosts(work, replicas.all),
         spare=replicas.spare,
         day=_day(work, speed, replicas, price),
@@ -220,14 +223,12 @@ def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -
 
 
 def _waits(queue: Queue | None) -> dict[str, float]:
-    """What requests wait, and take with it. Where fewer wait than are left out of a share, that share waits for
-    nothing while the mean does not: what it waits at most is then the mean."""
+    """Seconds that requests wait, in the `mean` and at most a share of them (`late`). Where fewer wait than are left
+    out of that share, it waits for nothing while the mean does not: what it waits at most is then the mean."""
     if queue is None:
         return {}
     mean = queue.waits_s()
-    late = max(queue.waits_s(LATE), mean)
-    taken = {"answered_s": queue.latency_s + mean, "answered_p99_s": queue.latency_s + late}
-    return {"wait_s": mean, "wait_p99_s": late} | taken
+    return {"mean": mean, "late": max(queue.waits_s(LATE), mean)}
 
 
 def _chance(asked: Sampling, latency: Estimate, queue: Queue | None, hours: Figure | None) -> float | None:

@@ -53,7 +53,7 @@ def side_by_side(pieces: float, kinds: Sequence[tuple[float, float, float]]) -> 
 
     def done(after_s: float) -> bool:
         passed = (c * (1.0 + np.floor((after_s - one) / more)) for c, one, more in kinds if after_s >= one)
-        return sum(passed) >= pieces * (1.0 - REST)
+        return bool(sum(passed) >= pieces * (1.0 - REST))
 
     low, high = 0.0, min(one + (float(rounds(pieces, c)) - 1.0) * more for c, one, more in kinds)
     for _ in range(HALVINGS):

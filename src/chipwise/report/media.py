@@ -368,9 +368,8 @@ def _together(report: MediaReport) -> tuple[str, ...]:
     if rate is None:
         return ()
     if report.job is not None:
-        took = Figure(
-            *(report.job.tokens / x for x in (rate.mid, rate.high, rate.low)), rate.basis, rate.provisional
-        )
+        mid, low, high = (report.job.tokens / x for x in (rate.mid, rate.high, rate.low))
+        took = Figure(mid, low, high, rate.basis, rate.provisional)
         return (f"All {kinds} kinds side by side are done in {figures.duration_words(took)}.",)
     by, unit = figures.per(rate.mid)
     return (f"All {kinds} kinds side by side deliver {amount(rate.mid * by, report.unit)}/{unit}.",)

@@ -155,8 +155,8 @@ def in_hours(hours: Figure) -> str:
 
 def _job_s(hours: Figure) -> Figure:
     """A figure of hours in seconds."""
-    ends = (3600.0 * x for x in (hours.mid, hours.low, hours.high))
-    return Figure(*ends, hours.basis, hours.provisional)
+    mid, low, high = (3600.0 * x for x in (hours.mid, hours.low, hours.high))
+    return Figure(mid, low, high, hours.basis, hours.provisional)
 
 
 def _total_usd(p: PlanRecord) -> Figure | None:

@@ -336,7 +336,7 @@ def _whole_point(e: Evaluated, w: Workload, pieces: Array, slower: Array | None)
             due = p.concurrency * by_deadline(job.deadline_s, one_s)
             enough = good & (due >= n)
             done = np.where(enough.any(axis=1, keepdims=True), np.where(enough, done, -1.0), due)
-    return np.argmax(np.where(good, np.nan_to_num(done), -2.0), axis=1)
+    return np.asarray(np.argmax(np.where(good, np.nan_to_num(done), -2.0), axis=1))
 
 
 def _simplest(
