@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from chipwise.errors import UsageError
 from chipwise.units import (
     GIB,
+    amount,
     duration_above,
+    duration_words,
     format_bytes,
     format_count,
     format_number,
@@ -171,7 +173,9 @@ def test_numbers_have_no_exponent(value: float, digits: int, shown: str) -> None
 def test_shown_within_half_a_percent_and_never_more_than_three_digits(value: float, shown_by) -> None:
     number, _, suffix = shown_by(value).partition(" ")
     factor = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15, "k": 1e3, "M": 1e6, "T": 1e12}
-    factor |= {"ms": 1e-3, "us": 1e-6, "ns": 1e-9} | {"B": 1.0 if shown_by is format_bytes else 1e9}
+    factor |= {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "h": 3600.0} | {
+        "B": 1.0 if shown_by is format_bytes else 1e9
+    }
     scale = factor.get(suffix, 1.0)
     assert float(number.replace(",", "")) * scale == pytest.approx(value, rel=0.0051)
     if 1 <= value / scale < 1000:
@@ -191,3 +195,31 @@ def test_a_range_of_bytes_is_said_in_bytes_that_people_read() -> None:
 def test_a_duration_above_is_no_shorter_and_can_be_typed(seconds: float, typed: str) -> None:
     assert duration_above(seconds) == typed
     assert parse_quantity(typed, "s", "x") >= seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0405, "40.5 ms"),
+        (1.0, "1 s"),
+        (60.0, "60 s"),
+        (913.0, "15.2 minutes"),
+        (3600.0, "1 hour"),
+        (86_400.0, "24 hours"),
+        (146_000.0, "40.6 hours"),
+        (864_000.0, "10 days"),
+    ],
+)
+def test_durations_are_said_in_the_unit_that_people_use(seconds: float, words: str) -> None:
+    assert duration_words(seconds) == words
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    assert amount(1, "clip") == "1 clip"
+    assert amount(1.5, "clip") == "1.5 clips"
+    assert amount(10_000, "clip") == "10,000 clips"
+
+
+def test_times_of_hours_are_not_written_in_seconds() -> None:
+    assert format_seconds(146_000.0) == "40.6 h"
+    assert format_seconds(913.0) == "913 s"

@@ -19,12 +19,15 @@ __all__ = [
     "GIB",
     "Array",
     "Real",
+    "amount",
     "duration_above",
+    "duration_words",
     "format_bytes",
     "format_count",
     "format_flops",
     "format_number",
     "format_seconds",
+    "in_duration",
     "parse_quantity",
     "scalar",
 ]
@@ -147,8 +150,32 @@ def format_flops(value: float, digits: int = 3) -> str:
 
 
 def format_seconds(value: float, digits: int = 3) -> str:
-    """Seconds with three significant digits: `24.1 ms`."""
-    return _scaled(value, [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], digits)
+    """Seconds with three significant digits: `24.1 ms`, from an hour on `1.53 h`."""
+    return _scaled(value, [(3600.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")], digits)
+
+
+_DURATIONS = ((259_200.0, 86_400.0, "day"), (3600.0, 3600.0, "hour"), (100.0, 60.0, "minute"))
+"""From so many seconds on a duration is said in units of so many seconds: three days, an hour, a hundred seconds."""
+
+
+def in_duration(seconds: float) -> tuple[float, str]:
+    """The unit in which a duration is said: its seconds, and its name for one of it (`s` and `ms` stay so for more)."""
+    for above, by, name in _DURATIONS:
+        if seconds >= above * (1.0 - 5e-4):
+            return by, name
+    return (1.0, "s") if seconds >= 0.9995 else (1e-3, "ms")
+
+
+def duration_words(seconds: float) -> str:
+    """How long something takes, for prose: `16.1 hours`, `1 hour`, `45 minutes`, `47.3 s`."""
+    by, name = in_duration(seconds)
+    return f"{format_number(seconds / by)} {name}" if len(name) < 3 else amount(seconds / by, name)
+
+
+def amount(value: float, name: str) -> str:
+    """So many of what is called `name` where there is one: `1 clip`, `10 clips`, `1.5 hours`."""
+    said = format_number(value)
+    return f"{said} {name}" if said == "1" else f"{said} {name}s"
 
 
 def duration_above(seconds: float) -> str:

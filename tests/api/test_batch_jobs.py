@@ -25,7 +25,8 @@ def test_what_is_due_is_done_even_at_the_slow_end() -> None:
 
 def test_hours_and_dollars_are_tokens_over_throughput() -> None:
     plan = job(deadline="24h").plans[0]
-    assert plan.job.hours.mid == pytest.approx(1e9 / plan.tokens_per_s.mid / 3600.0)
+    # and up to a round of many more
+    assert plan.job.hours.mid == pytest.approx(1e9 / plan.tokens_per_s.mid / 3600.0, rel=1e-3)
     assert plan.job.usd.mid == pytest.approx(plan.job.hours.mid * plan.price.mid)
     assert plan.job.usd.low == pytest.approx(plan.job.hours.low * plan.price.low)
 
@@ -40,7 +41,8 @@ def test_without_a_deadline_one_replica_works_as_long_as_it_takes() -> None:
     plan = job().plans[0]
     assert plan.replicas == 1
     assert plan.chance is None
-    assert plan.job.hours.mid == pytest.approx(1e9 / plan.tokens_per_s.mid / 3600.0)
+    # and up to a round of many more
+    assert plan.job.hours.mid == pytest.approx(1e9 / plan.tokens_per_s.mid / 3600.0, rel=1e-3)
 
 
 def test_chips_that_one_has_are_all_put_to_work() -> None:
@@ -53,7 +55,7 @@ def test_chips_that_one_has_are_all_put_to_work() -> None:
 
 
 def test_too_much_for_what_one_has_says_how_long_it_takes() -> None:
-    with pytest.raises(InfeasibleError, match=r"the job takes [\d.,]+ hours at best, on h100-sxm5-80gb"):
+    with pytest.raises(InfeasibleError, match=r"the job takes [\d.,]+ days at best, on h100-sxm5-80gb"):
         cw.plan(MODEL, task="batch", tokens="100B", deadline="24h", have="1xh100")
 
 
@@ -94,3 +96,34 @@ def test_limits_without_a_job_are_refused(given: dict[str, object], what: str, f
     with pytest.raises(UsageError, match=what) as error:
         cw.plan(MODEL, **{"task": "batch", "chips": "h100", **given})  # type: ignore[arg-type]
     assert error.value.field == field
+
+
+def small(tokens: str, **more):  # type: ignore[no-untyped-def]
+    return cw.plan(MODEL, task="batch", tokens=tokens, chips="h100-sxm5-80gb", evidence="none", **more).plans[
+        0
+    ]
+
+
+def test_one_request_takes_as_long_as_one_request() -> None:
+    plan = small("300")
+    alone = plan.ttft_s.mid + 299 * plan.tpot_s.mid
+    assert plan.concurrency == pytest.approx(1.0, rel=0.2)
+    assert plan.job.hours.mid * 3600.0 == pytest.approx(alone, rel=0.2)
+    # a part of an answer takes no less, and there is no more than one at work
+    assert small("10").job.hours.mid == pytest.approx(plan.job.hours.mid)
+    assert small("300", deadline="1h").replicas == 1
+
+
+def test_no_more_requests_are_open_than_a_job_has() -> None:
+    plan = small("30k")
+    assert plan.concurrency * plan.replicas <= 100 * 1.001
+
+
+def test_a_deadline_before_one_answer_is_done_is_not_kept() -> None:
+    with pytest.raises(InfeasibleError, match=r"the job takes [\d.,]+ s at best"):
+        small("3k", out=3000, deadline="1s", max_chips=1)
+
+
+def test_more_tokens_never_take_less_time() -> None:
+    took = [small(tokens).job.hours.mid for tokens in ("300", "3k", "30k", "300k", "3M")]
+    assert took == sorted(took)

@@ -12,7 +12,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE
-from chipwise.units import format_number, format_seconds
+from chipwise.units import duration_words, format_number, format_seconds
 from chipwise.workload.workload import Workload
 
 __all__ = ["no_plan", "refusal_record"]
@@ -64,10 +64,9 @@ def no_plan(
             hint = "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
         elif deadline_s and workload.due_per_s and 0 < reach.requests_per_s < workload.due_per_s:
             first = max(refusals, key=lambda r: r.reach.requests_per_s)
-            soonest = workload.due_per_s * deadline_s / reach.requests_per_s / 3600.0
+            soonest = workload.due_per_s * deadline_s / reach.requests_per_s
             what = (
-                f"{name}: within the limits the job takes {format_number(soonest)} hours at best, on "
-                f"{first.chip}"
+                f"{name}: within the limits the job takes {duration_words(soonest)} at best, on {first.chip}"
             )
             hint = "allow a later --deadline, raise --max-chips, or add chips to --have"
         elif workload.job is not None:

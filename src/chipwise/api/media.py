@@ -30,6 +30,7 @@ from chipwise.api.media_choice import (
     ranked,
     taken,
 )
+from chipwise.api.media_record import too_late
 from chipwise.api.media_work import Place
 from chipwise.api.planning import fed
 from chipwise.calibrate.parameters import shipped_parameters
@@ -39,7 +40,7 @@ from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report import figures
-from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
+from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport, noticed
 from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import HOST_SHARE, few_of
 from chipwise.search.space import FEW_WORDS, Limits
@@ -251,9 +252,11 @@ def _no_plan(
         sizes = [f"a smaller --{name}" for name in ("batch", "resolution", "frames") if getattr(asked, name)]
         hint = _either([*sizes, "other chips", "a narrower --precision"])
         return InfeasibleError(f"{shown.name}: no chip has the memory", hint)
+    if asked.job is not None:
+        return InfeasibleError(*too_late(shown.name, surest, asked))
     if asked.latency_s is None:
-        return InfeasibleError(f"{shown.name}: no chip keeps the deadline", _either(_targets(asked)))
-    waits = "" if surest.wait_s is None else f" after waiting {format_seconds(surest.wait_s)}"
+        return InfeasibleError(f"{shown.name}: no chip keeps the target", _either(_targets(asked)))
+    waits = "" if not noticed(surest) else f" after waiting {format_seconds(surest.wait_s or 0.0)}"
     within = f"within {format_seconds(asked.latency_s)} with {surest.chance or 0.0:.0%} probability"
     fewer = ["fewer --steps"] if shown.settings.get("steps", 0.0) > 1.0 else []
     return InfeasibleError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.tactics import Level
@@ -39,9 +40,10 @@ class Sampling:
     with ("": the newest). `level`: what the runtime's defaults give, or what a benchmark submission reaches with it.
     Targets of a plan: `rate_per_s` of samples, and `latency_s` of a request with what it waits at that rate, of the
     mean request or of a share of them (`percentile`), with a probability of `confidence`; a `job` of samples (its
-    `tokens`) with its deadline and budget; replicas are loaded to `utilisation` at most, `spare` ones stand by. Where a
-    `curve` is given, the rate is the peak of that day. `task` says what the chips are for. `host_memory` are bytes of
-    one host, for what waits there (None: as the catalogue says of the machine).
+    `tokens`) with its deadline and budget, of which no batch holds more than there are; replicas are loaded to
+    `utilisation` at most, `spare` ones stand by. Where a `curve` is given, the rate is the peak of that day. `task`
+    says what the chips are for. `host_memory` are bytes of one host, for what waits there (None: as the catalogue says
+    of the machine).
     """
 
     batch: int | None = None
@@ -66,6 +68,10 @@ class Sampling:
     spare: int = 0
     curve: RateCurve | None = None
     host_memory: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.job is not None and self.batch is not None and self.batch > self.job.tokens:
+            object.__setattr__(self, "batch", max(ceil(self.job.tokens), 1))
 
     @property
     def unbound(self) -> Sampling:

@@ -4,7 +4,7 @@ or asked one request at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +20,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.offer import PRICE_NOISE
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.pipeline import ONE, Spread
+from chipwise.predict.rounds import kept_up, rounds, side_by_side
 from chipwise.predict.waiting import wait_s
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import Figure, RefusalRecord
@@ -123,7 +124,9 @@ class Owned:
         pace = b.work.pace(numbers)
         if asked.task == "local":
             return 1.0 / b.work.request_s(pace)
-        return b.replicas * b.work.copies * b.load * b.work.pipeline.batch / b.work.busy_s(pace)
+        at_once = b.replicas * b.work.copies * b.work.pipeline.batch
+        kept = 1.0 if asked.job is None else float(kept_up(asked.job.tokens, at_once))
+        return kept * b.load * at_once / b.work.busy_s(pace)
 
     def _ways(self, asked: Sampling, numbers: Parameters, *, slack: float = 0.0) -> Iterator[Best]:
         """Every way that is tried: of each way to share, batches as long as they are worth it and fit into the memory
@@ -142,15 +145,23 @@ class Owned:
                 load = self._load(work, numbers, replicas * work.copies)
                 if load <= 0.0:
                     break
-                yield Best(work, replicas, load)
-                rate = load * batch / work.busy_s(pace)
+                yield Best(work, self._busy(work, replicas), load)
+                rate = load * work.pipeline.batch / work.busy_s(pace)
                 worse = 0 if rate > most * WORTH else worse + 1
                 most = max(most, rate)
                 if asked.batch is not None or asked.task == "local":
                     break
                 batch *= 2
-            if most and asked.task != "local":
-                break  # what needs fewer devices a replica gives more samples of all
+            if most and asked.task != "local" and asked.job is None:
+                break  # what needs fewer devices a replica gives more samples of all, but for a job of few
+
+    @staticmethod
+    def _busy(work: Work, replicas: int) -> int:
+        """Those replicas that find a sample of a job to make; without one all."""
+        job = work.asked.job
+        if job is None:
+            return replicas
+        return min(replicas, int(rounds(job.tokens, work.pipeline.batch * work.copies)))
 
     def _load(self, work: Work, numbers: Parameters, replicas: int) -> float:
         """The part of full load that keeps the limit as surely as asked."""
@@ -189,10 +200,10 @@ class Owned:
 
 def _of_kind(
     model: str, chip: str, count: int, terms: Terms, asked: Sampling, numbers: Parameters
-) -> tuple[Pipeline, MediaPlan]:
+) -> tuple[Best, MediaPlan]:
     """What chips of a kind do at best under the runtimes that plans try: under the default where others do about as
     much. Raises the errors of `Owned.best` under the default where none can."""
-    best: tuple[Pipeline, MediaPlan] | None = None
+    best: tuple[Best, MediaPlan] | None = None
     failed: InfeasibleError | None = None
     for way in ways_of(find_chip(chip, terms.changes), terms, asked):
         owned = Owned.of(model, chip, count, way)
@@ -205,7 +216,7 @@ def _of_kind(
             continue
         p = found.plan(numbers, way)
         if best is None or _did(p, asked) > _did(best[1], asked) * (1.0 + PRICE_NOISE):
-            best = found.work.pipeline, p
+            best = found, p
     if best is None:
         raise failed or InfeasibleError(f"{chip}: no software runs it")
     return best
@@ -223,29 +234,47 @@ def most(model: str, terms: Terms, asked: Sampling, have: Mapping[str, int]) -> 
         raise UsageError("--have answers the rate that its chips carry", "leave --rate out", field="rate")
     terms = replace(terms, pricing=None)
     numbers = terms.parameters or shipped_parameters()
-    plans: list[MediaPlan] = []
+    found: list[tuple[Best, MediaPlan]] = []
     refused: list[RefusalRecord] = []
     shown = None
     for name, count in have.items():
         try:
-            shown, found = _of_kind(model, name, count, terms, asked, numbers)
+            best, plan = _of_kind(model, name, count, terms, asked, numbers)
         except ChipwiseError as error:
             if len(have) == 1:
                 raise
             refused.append(refusal_of(name, error))
             continue
-        plans.append(found)
+        found.append((best, plan))
+        shown = best.work.pipeline
     if shown is None:
         raise InfeasibleError(f"{model}: none of these chips can", "; ".join(r.detail for r in refused))
     alone = asked.task == "local"
-    plans.sort(key=lambda p: p.latency_s.mid if alone else -p.samples_per_s.mid)
-    ranked = [replace(p, rank=i + 1) for i, p in enumerate(plans)]
+    found.sort(key=lambda pair: pair[1].latency_s.mid if alone else -pair[1].samples_per_s.mid)
+    ranked = [replace(p, rank=i + 1) for i, (_, p) in enumerate(found)]
     report = wanted_of(asked, report_of(shown, ranked, refused, terms), owned=True)
     under = replace(terms, runtime=ranked[0].runtime)
     place = Place.of(find_chip(ranked[0].chip, terms.changes), under, numbers)
     report = replace(report, changes=quicker(own_model(model), place, under, asked, ranked[0]))
-    if alone or len(plans) == 1:
+    if alone or len(found) == 1:
         return report
-    rates = [p.samples_per_s for p in plans]
-    mid, low, high = (sum(getattr(rate, end) for rate in rates) for end in ("mid", "low", "high"))
-    return replace(report, together=Figure(mid, low, high, rates[0].basis, rates[0].provisional))
+    return replace(report, together=_together(found, asked, numbers))
+
+
+def _together(found: Sequence[tuple[Best, MediaPlan]], asked: Sampling, numbers: Parameters) -> Figure:
+    """Samples a second of all kinds side by side; of a job its samples over the time in which they are done with it."""
+    rates, job = [p.samples_per_s for _, p in found], asked.job
+
+    def rate(end: str) -> float:
+        if job is None:
+            return float(sum(getattr(rate, end) for rate in rates))
+        kinds = []
+        for best, p in found:
+            # the rate of a low end has times of a high one
+            slower = getattr(p.latency_s, {"low": "high", "high": "low"}.get(end, end)) / p.latency_s.mid
+            work, pace = best.work, best.work.pace(numbers)
+            at_once = float(best.replicas * work.copies * work.pipeline.batch)
+            kinds.append((at_once, slower * work.request_s(pace), slower * work.busy_s(pace)))
+        return job.tokens / side_by_side(job.tokens, kinds)
+
+    return Figure(rate("mid"), rate("low"), rate("high"), rates[0].basis, rates[0].provisional)

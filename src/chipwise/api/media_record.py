@@ -17,17 +17,19 @@ from chipwise.cost.cost import Cost
 from chipwise.evidence.judge import Estimate, Nearness, chance
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
+from chipwise.predict.rounds import by_deadline, rounds, workers_for
 from chipwise.predict.waiting import Queue, load_within, replicas_within
 from chipwise.report.assemble import figure, job_record, price_record
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.search.deployments import machine_for
+from chipwise.units import duration_above, duration_words
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Replicas", "load_kept", "plan_of", "within"]
+__all__ = ["Replicas", "load_kept", "plan_of", "too_late", "within"]
 
 COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
 ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
@@ -85,8 +87,11 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         carrying = _carrying(asked, speed.latency, speed.full, batch, work.copies)
         replicas = replace(replicas, count=carrying, spare=asked.spare)
     delivered = rate.scaled(float(replicas.count or 1))
+    if asked.job is not None:
+        took = _job_s(speed, asked.job.tokens, batch * work.copies * (replicas.count or 1))
+        delivered = took.inverse(asked.job.tokens)
     queue = _queue(work, speed, replicas, delivered)
-    price = _price(work, replicas.all, terms)
+    price, waits = _price(work, replicas.all, terms), _waits(queue)
     job = None if asked.job is None else job_record(asked.job.tokens, delivered, price)
     words = float(work.pipeline.settings.get("tokens", 0.0))
     held, capacity = work.held(numbers), work.capacity_bytes
@@ -126,12 +131,21 @@ def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = 
         chance=_chance(asked, speed.latency, queue, None if job is None else job.hours),
         job=job,
         load=None if queue is None else queue.load(),
-        wait_s=None if queue is None else queue.waits_s(),
-        wait_p99_s=None if queue is None else queue.waits_s(LATE),
+        wait_s=waits.get("mean"),
+        wait_p99_s=waits.get("late"),
+        answered_s=None if queue is None else queue.latency_s + waits["mean"],
+        answered_p99_s=None if queue is None else queue.latency_s + waits["late"],
         hosts=_hosts(work, replicas.all),
         spare=replicas.spare,
         day=_day(work, speed, replicas, price),
     )
+
+
+def _job_s(speed: _Speed, samples: float, at_once: int) -> Estimate:
+    """Seconds of a job: the first round takes as long as a request, each further one what passes at full load until the
+    next is taken up."""
+    further = float(rounds(samples, at_once)) - 1.0
+    return speed.latency.scaled(1.0 + further * speed.full.mid / speed.latency.mid)
 
 
 def load_kept(work: Work, numbers: Parameters, copies: int) -> float:
@@ -154,6 +168,21 @@ def within(latency: Figure, confidence: float) -> float:
     return float(latency.mid * (end / latency.mid) ** abs(z))
 
 
+def too_late(name: str, soonest: MediaPlan, asked: Sampling) -> tuple[str, str]:
+    """What is said of a deadline that no plan keeps, and what helps; `soonest` is the way that is done first."""
+    hours = None if soonest.job is None else soonest.job.hours
+    due_s = None if asked.job is None else asked.job.deadline_s
+    if hours is None or due_s is None or soonest.chance is None:
+        return f"{name}: no chip keeps the target", "more --chips, or a narrower --precision"
+    sure_s = 3600.0 * within(hours, asked.confidence)
+    return (
+        f"{name}: no chip keeps the deadline of {duration_words(due_s)}, the nearest is "
+        f"{soonest.chips}x {soonest.chip}, which is done in {duration_words(3600.0 * hours.mid)}: "
+        f"by then with {soonest.chance:.0%} probability, {asked.confidence:.0%} asked",
+        f"--deadline {duration_above(sure_s)}, fewer --steps, or a lower --confidence",
+    )
+
+
 def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
     """How near the rows of the fit are; those of other attention are far where that is most of the time."""
     near = tier(work.chip, work.runtime, numbers, work.asked.level)
@@ -166,7 +195,8 @@ def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
 
 def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, copies: int) -> int:
     """Replicas that carry the rate at `utilisation` of what each can, and more where requests would be answered later
-    than the limit; that are done with the job by its deadline; else one. All with the probability asked."""
+    than the limit; that are done with the job by its deadline in whole rounds (where that is sooner than one, as many
+    as have a sample to make); else one. All with the probability asked."""
     wanted, job = asked.rate_per_s, asked.job
     slower = within(figure(latency), asked.confidence) / latency.mid
     each_per_s = batch * copies / full.mid
@@ -179,7 +209,10 @@ def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, co
         return max(least, -(-(enough or 1) // copies))
     if job is None or job.deadline_s is None:
         return 1
-    return int(replicas_for(job.tokens / job.deadline_s, each_per_s / slower))
+    # a first round takes as long as a request, which may be more than what passes until the next is taken up
+    later_s = (latency.mid - full.mid) * slower
+    allowed = by_deadline(job.deadline_s - later_s, full.mid * slower)
+    return int(workers_for(job.tokens, batch * copies, allowed))
 
 
 def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
@@ -190,6 +223,15 @@ def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -
     arriving = delivered.mid if wanted is None else wanted
     copies = (replicas.count or 1) * work.copies
     return Queue(arriving, speed.latency.mid, speed.full.mid, work.pipeline.batch, copies)
+
+
+def _waits(queue: Queue | None) -> dict[str, float]:
+    """Seconds that requests wait, in the `mean` and at most a share of them (`late`). Where fewer wait than are left
+    out of that share, it waits for nothing while the mean does not: what it waits at most is then the mean."""
+    if queue is None:
+        return {}
+    mean = queue.waits_s()
+    return {"mean": mean, "late": max(queue.waits_s(LATE), mean)}
 
 
 def _chance(asked: Sampling, latency: Estimate, queue: Queue | None, hours: Figure | None) -> float | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.context import Context
 from chipwise.parallel.layout import Layout
+from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Loads, Prediction
 from chipwise.report.assemble import Fleet
 from chipwise.report.records import PlanRecord
@@ -118,26 +120,40 @@ def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> Predict
 
 
 def _most(mine: _Loaded, w: Workload) -> Array:
-    """The load of every choice at which throughput is highest within memory and targets [N]: at the batch of the grid
-    that was found best, or between it and the next. Targets hold cautiously wherever they did at that batch."""
+    """The load of every choice at which throughput, of a job in whole rounds, is highest within memory and targets
+    [N]: at the batch of the grid that was found best, or between it and the next. Targets hold cautiously wherever they
+    did at that batch."""
     choices, loads, (rows, points) = mine.choices, mine.loads, mine.places
     load = mine.evaluated.prediction.load
     low = load[rows, points]
+    pieces = w.pieces or inf
+    # of a batch of the grid that holds more than a job has, the load between it and the one before
+    above = (points > 0) & (
+        mine.evaluated.prediction.concurrency[rows, points] * loads.engines.replicas > pieces
+    )
+    points = np.where(above, points - 1, points)
+    low = np.where(above, load[rows, points], low)
     if choices[0].prompt_workers:  # as many as keep up at the batch of the grid
         return np.asarray(low)
     high = load[rows, np.minimum(points + 1, load.shape[1] - 1)]
     high = np.where(np.isfinite(high), high, low)
-    best = np.array([c.tokens_per_s for c in choices]) * loads.engines.replicas
+    best = np.array([0.0 if w.pieces else c.tokens_per_s for c in choices]) * loads.engines.replicas
     which = np.arange(len(rows))
     for _ in range(ROUNDS):
         tried = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, STEPS)
         found = loads.at(tried, by_resource=False)
         good = meets(*held(loads, found, w), w, mine.caution)
         good &= (found.resident <= loads.engines.limit[:, None]) & (found.budget_share <= 1.0)
-        good &= found.tokens_per_s >= best[:, None] * (1.0 - 1e-9)
+        made = found.tokens_per_s
+        if w.pieces is not None:
+            good &= found.concurrency <= w.pieces * (1.0 + 1e-9)
+            kept = made * kept_up(w.pieces, found.concurrency)
+            made = np.where(above[:, None], made, kept)
+            best = np.maximum(best, made[:, 0])
+        good &= made >= best[:, None] * (1.0 - 1e-9)
         good[:, 0] = True
         # up to the first load that is too much
         last = np.argmin(np.concatenate([good, np.zeros((len(rows), 1), dtype=bool)], axis=1), axis=1) - 1
         low, high = tried[which, last], tried[which, np.minimum(last + 1, STEPS - 1)]
-        best = np.maximum(best, found.tokens_per_s[which, last])
+        best = np.maximum(best, made[which, last])
     return np.asarray(low)

@@ -18,6 +18,7 @@ from chipwise.evidence.tiers import judged_as
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use
+from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Prediction
 from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
 from chipwise.report.records import (
@@ -268,6 +269,11 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         energy = energy_record(powered, use * working, chips, hosts, tokens, speed, workload.output_tokens)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
+    job = None
+    if workload.job is not None and workload.pieces is not None:
+        # the last round takes as long as a full one
+        kept = float(kept_up(workload.pieces, one(prediction.concurrency)))
+        job = job_record(workload.pieces * workload.output_tokens / kept, tokens, price)
     return PlanRecord(
         rank=0,
         chip=deployment.chip.id,
@@ -301,8 +307,8 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
-        chance=_chance(workload, ttft, tpot, does.tails, tokens),
-        job=None if workload.job is None else job_record(workload.job.tokens, tokens, price),
+        chance=_chance(workload, ttft, tpot, does.tails, None if job is None else job.hours),
+        job=job,
         hosts=hosts,
         replica_hosts=_hosts(deployment, Fleet(), layout),
         network_bytes_per_s=_network(deployment),
@@ -322,13 +328,12 @@ def job_record(amount: float, rate: Estimate, price: PriceRecord | None) -> JobR
 
 
 def _chance(
-    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord], tokens: Estimate
+    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord], hours: Figure | None
 ) -> float | None:
     """The probability that the least certain of the targets holds, of a percentile with the spread of the mean; None
     without a target."""
-    if w.job is not None and w.job.deadline_s is not None:
-        took = tokens.inverse(w.job.tokens)
-        return chance(w.job.deadline_s, took.mid, took.low, took.high)
+    if w.job is not None and w.job.deadline_s is not None and hours is not None:
+        return chance(w.job.deadline_s / 3600.0, hours.mid, hours.low, hours.high)
     further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
     first_s, further_s = ttft.mid, further.mid
     if w.percentile is not None:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from chipwise.units import format_number, format_seconds
+from chipwise import units
+from chipwise.units import format_number, format_seconds, in_duration
 
-__all__ = ["Ends", "mid", "milliseconds", "number", "per", "seconds", "span", "split_s"]
+__all__ = [
+    "Ends",
+    "duration",
+    "duration_words",
+    "mid",
+    "milliseconds",
+    "number",
+    "per",
+    "seconds",
+    "span",
+    "split_s",
+]
 
-SCALES = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+SHORT = {"day": "d", "hour": "h", "minute": "min"}
+SCALES = {"h": 1.0 / 3600.0, "s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 class Ends(Protocol):
@@ -56,6 +69,20 @@ def seconds(figure: Ends) -> str:
     """`236 [152-422] ms`: all three numbers in the unit of the middle one."""
     middle, low, high, unit = split_s(figure)
     return f"{middle} {unit}" if low == high else f"{middle} [{low}-{high}] {unit}"
+
+
+def duration(figure: Ends) -> str:
+    """`16.1 [12.4-19.8] h`: how long something takes, in the unit that its middle is said in."""
+    by, name = in_duration(figure.mid)
+    middle, low, high = (format_number(x / by) for x in (figure.mid, figure.low, figure.high))
+    unit = SHORT.get(name, name)
+    return f"{middle} {unit}" if low == high else f"{middle} [{low}-{high}] {unit}"
+
+
+def duration_words(figure: Ends) -> str:
+    """`16.1 hours [12.4 to 19.8]`, for prose."""
+    by = in_duration(figure.mid)[0]
+    return f"{units.duration_words(figure.mid)} [{format_number(figure.low / by)} to {format_number(figure.high / by)}]"
 
 
 def per(rate_per_s: float) -> tuple[float, str]:

@@ -21,6 +21,7 @@ from chipwise.report.plans import (
     day_words,
     finishes,
     gain,
+    in_hours,
     legend,
     tied_words,
 )
@@ -34,7 +35,7 @@ from chipwise.report.records import (
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.units import format_bytes, format_count, format_number, format_seconds
+from chipwise.units import amount, format_bytes, format_count, format_number, format_seconds
 from chipwise.workload.workload import CONFIDENCE, Job
 
 __all__ = [
@@ -45,11 +46,13 @@ __all__ = [
     "MediaReport",
     "media_view",
     "media_words",
+    "noticed",
     "verdict",
 ]
 
 SHOWN = 12
 CHANGED = 3  # changes that are named below plans
+UNNOTICED = 1e-3  # of a request: a wait that is shorter is not told
 FIRST = 6  # chips that are named of those refused for one reason
 
 
@@ -58,15 +61,16 @@ class MediaPlan(Quantified):
     """A pipeline on chips.
 
     `chips` are those of all `replicas`, of which `spare` ones stand by. `batch` samples take `latency_s` on one of
-    them; `samples_per_s` of all that work, and
+    them; `samples_per_s` of all that work, of a job on average until it is done, and
     `tokens_per_s` where samples are texts or said in words; `step_s` is one call
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
     kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
     `energy` counts joules per sample, None where the chip's power limit is not published.
-    `wait_s` passes at the rate asked before the mean request is taken up, at most `wait_p99_s` for 99 of 100; `load` is
-    the part of what the plan could carry that the rate takes; `chance` that a request keeps the limit that was asked,
-    its wait included, or a job its deadline; `job` says how long that takes. None where nothing was asked. `rank` in
+    `wait_s` passes at the rate asked before the mean request is taken up, at most `wait_p99_s` for 99 of 100, never
+    less than the mean; `answered_s` and `answered_p99_s` are the same with the time of the request. `load` is the part
+    of what the plan could carry that the rate takes; `chance` that a request keeps the limit that was asked, its wait
+    included, or a job its deadline; `job` says how long that takes. None where nothing was asked. `rank` in
     the answer, 0 where chips were compared and not chosen; `ties` are the ranks of plans that the prediction cannot
     tell from it. `hosts` that all replicas take together.
     `day` where a curve of rates was given: its tokens are samples. `note`: of a plan that does not fit, what would.
@@ -104,6 +108,8 @@ class MediaPlan(Quantified):
     load: float | None = None
     wait_s: float | None = None
     wait_p99_s: float | None = None
+    answered_s: float | None = None
+    answered_p99_s: float | None = None
     job: JobRecord | None = None
     hosts: int = 1
     spare: int = 0
@@ -275,7 +281,7 @@ MEDIA = (
     Column(
         "$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"
     ),
-    Column("hours", _hours, figures.number, right=True, short="hours"),
+    Column("done in", _hours, in_hours, right=True, short="hours"),
     Column("$ total", _total_usd, figures.number, right=True, short="usd"),
     Column("time", _latency, figures.seconds, right=True, short="latency_s"),
     Column("step", _step, format_seconds, right=True, spare=5, short="step_s"),
@@ -316,7 +322,7 @@ CHANGES = (
 )
 """What is said of a change of a plan."""
 
-SOMETIMES = ("spread", "offload", "on the host", "batch", "layout", "hours", "$ total")
+SOMETIMES = ("spread", "offload", "on the host", "batch", "layout", "done in", "$ total")
 """Columns that are left out where no plan has any of it, or more than one sample or device."""
 CHOSEN = frozenset({"chip", "count", "spread", "step", "fits"})
 SHOWN_ALIKE = frozenset({"#", "plan", "layout", "$/h"})
@@ -348,8 +354,8 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
         fits = sum(plan.verdict != "no" for plan in report.plans)
         room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
         return (f"{report.model} fits on {fits} of {len(report.plans)} chips: {_one(p)}, {room}; not timed.",)
-    together = f"a batch of {p.batch} {report.unit}s" if p.batch != 1 else f"1 {report.unit}"
-    what = "one training step" if report.trained else together
+    together = "" if p.batch == 1 else "a batch of "
+    what = "one training step" if report.trained else f"{together}{amount(p.batch, report.unit)}"
     many = f"{p.replicas} x " if p.replicas > 1 else ""
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
     each = f"{figures.seconds(p.latency_s)} for {what}"
@@ -395,11 +401,11 @@ def _together(report: MediaReport) -> tuple[str, ...]:
     if rate is None:
         return ()
     if report.job is not None:
-        hours = tuple(report.job.tokens / x / 3600.0 for x in (rate.mid, rate.high, rate.low))
-        mid, low, high = (format_number(x) for x in hours)
-        return (f"All {kinds} kinds side by side are done in {mid} hours [{low} to {high}].",)
+        mid, low, high = (report.job.tokens / x for x in (rate.mid, rate.high, rate.low))
+        took = Figure(mid, low, high, rate.basis, rate.provisional)
+        return (f"All {kinds} kinds side by side are done in {figures.duration_words(took)}.",)
     by, unit = figures.per(rate.mid)
-    return (f"All {kinds} kinds side by side deliver {format_number(rate.mid * by)} {report.unit}s/{unit}.",)
+    return (f"All {kinds} kinds side by side deliver {amount(rate.mid * by, report.unit)}/{unit}.",)
 
 
 def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
@@ -418,7 +424,7 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
         due_s = report.job.deadline_s
         surely = "" if p.chance is None else f"with {chance_percent(p.chance)}% probability"
         job = replace(p.job, usd=None) if report.owned else p.job
-        return f"{finishes(f'makes {format_number(report.job.tokens)} {report.unit}s', job, due_s, surely)}."
+        return f"{finishes(f'makes {amount(report.job.tokens, report.unit)}', job, due_s, surely)}."
     rate = p.samples_per_s.mid if report.rate_per_s is None else report.rate_per_s
     by, unit = figures.per(rate)
     each = (
@@ -426,10 +432,7 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
         if p.batch > 1
         else f"each in {figures.seconds(p.latency_s)}"
     )
-    said = f"It delivers {format_number(rate * by)} {report.unit}s/{unit}, {each}"
-    if p.wait_s is not None and p.wait_p99_s is not None:
-        late = format_seconds(p.wait_p99_s)
-        said += f" after waiting {format_seconds(p.wait_s)}, at most {late} for 99 of 100"
+    said = f"It delivers {amount(rate * by, report.unit)}/{unit}, {each}{_waiting(p)}"
     if report.limit_s is not None and p.chance is not None:
         some = "" if report.percentile is None else f" for {100.0 * report.percentile:g} of 100 requests"
         surely = f"holds{some} with {chance_percent(p.chance)}% probability"
@@ -439,6 +442,24 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     if p.usd_per_1000 is not None and not report.owned:
         said += f", for ${figures.number(p.usd_per_1000)} per 1,000 {report.unit}s"
     return f"{said}."
+
+
+def noticed(p: MediaPlan) -> bool:
+    """Whether the mean request waits so long that it is worth a number."""
+    return p.wait_s is not None and p.wait_s >= UNNOTICED * p.latency_s.mid
+
+
+def _waiting(p: MediaPlan) -> str:
+    """How long a request takes with its wait, of the mean one and of 99 of 100; a wait that nobody notices is no
+    number."""
+    if p.wait_p99_s is None or p.answered_s is None or p.answered_p99_s is None:
+        return ""
+    if p.wait_p99_s < UNNOTICED * p.latency_s.mid:
+        return " with hardly any wait"
+    mean = (
+        f"{format_seconds(p.answered_s)} with the mean wait" if noticed(p) else "hardly any wait in the mean"
+    )
+    return f", {mean}, {format_seconds(p.answered_p99_s)} at most for 99 of 100"
 
 
 def media_words(report: MediaReport) -> tuple[str, ...]:
@@ -521,6 +542,8 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     if report.job is not None:
         found.pop("per 1,000", None)
     left = [name for name, wanted in DISPENSABLE.items() if wanted(report)]
+    said = "batch takes" if any(p.batch > 1 for p in plans) else "time"
+    found["time"] = replace(found["time"], head=f"{said}, no wait" if report.rate_per_s is not None else said)
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
 
 
@@ -538,7 +561,7 @@ def _empty(head: str, p: MediaPlan) -> bool:
     """Whether a column of `SOMETIMES` says nothing of a plan."""
     alone = {"batch": p.batch == 1, "spread": not p.spread, "offload": p.offload == "none"}
     alone["on the host"] = not p.host_bytes
-    alone |= {"hours": p.job is None, "$ total": p.job is None or p.job.usd is None}
+    alone |= {"done in": p.job is None, "$ total": p.job is None or p.job.usd is None}
     alone["layout"] = alone["spread"] and p.replicas == 1
     return alone[head]
 

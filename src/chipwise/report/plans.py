@@ -14,7 +14,7 @@ from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.choose import EQUAL
-from chipwise.units import format_count, format_number, format_seconds
+from chipwise.units import duration_words, format_count, format_number, format_seconds
 
 __all__ = [
     "PLANS",
@@ -27,6 +27,7 @@ __all__ = [
     "finishes",
     "first_plan",
     "gain",
+    "in_hours",
     "legend",
     "plan_view",
     "ranking",
@@ -148,6 +149,17 @@ def _hours(p: PlanRecord) -> Figure | None:
     return None if p.job is None else p.job.hours
 
 
+def in_hours(hours: Figure) -> str:
+    """`16.1 [12.4-19.8] h`, of a figure in hours."""
+    return figures.duration(_job_s(hours))
+
+
+def _job_s(hours: Figure) -> Figure:
+    """A figure of hours in seconds."""
+    mid, low, high = (3600.0 * x for x in (hours.mid, hours.low, hours.high))
+    return Figure(mid, low, high, hours.basis, hours.provisional)
+
+
 def _total_usd(p: PlanRecord) -> Figure | None:
     return None if p.job is None else p.job.usd
 
@@ -181,7 +193,7 @@ PLANS = (
     Column("$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
-    Column("hours", _hours, figures.number, right=True, short="hours"),
+    Column("done in", _hours, in_hours, right=True, short="hours"),
     Column("$ total", _total_usd, figures.number, right=True, short="usd"),
     Column("$/k requests", _per_request, figures.number, right=True),
     Column("TTFT, ms", "ttft_s", figures.milliseconds, right=True, short="ttft_ms", scale=1e3),
@@ -225,7 +237,7 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     alone = all(p.tpot_s is None for p in report.plans)
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
-    left_out |= {"hours", "$ total"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
+    left_out |= {"done in", "$ total"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     columns = [c for c in PLANS if c.head not in left_out]
@@ -304,12 +316,11 @@ def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
 
 def finishes(does: str, job: JobRecord, deadline_s: float | None, surely: str) -> str:
     """When a plan is done with a job and for how much, and how likely that keeps the deadline."""
-    hours = f"{format_number(job.hours.mid)} hours [{format_number(job.hours.low)} to {format_number(job.hours.high)}]"
-    said = f"It {does} in {hours}"
+    said = f"It {does} in {figures.duration_words(_job_s(job.hours))}"
     if job.usd is not None:
         said += f" for about ${figures.mid(job.usd)}"
     if deadline_s is not None and surely:
-        said += f"; the deadline of {format_number(deadline_s / 3600.0)} hours holds {surely}"
+        said += f"; the deadline of {duration_words(deadline_s)} holds {surely}"
     return said
 
 
@@ -647,7 +658,7 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
     if w.tokens:
         asked.append(f"a job of {format_count(w.tokens)} output tokens")
     if w.deadline_s:
-        asked.append(f"done in {format_number(w.deadline_s / 3600.0)} h")
+        asked.append(f"done in {duration_words(w.deadline_s)}")
     if w.max_usd:
         asked.append(
             f"for at most ${format_number(w.max_usd)} even where it takes as long as the interval says"

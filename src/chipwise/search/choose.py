@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
+from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
@@ -137,10 +138,11 @@ def choose(
 class _Sized:
     """Candidates at their best batch, [N]: what one replica does, and the fleet that carries the work.
 
-    `rate` is what a replica takes (requests/s), `slow` the rate at the end of its interval, both NaN where `reason`
-    says that a candidate is no plan. `each` are the chips of one replica with its part of the workers for prompts,
-    `chips` those of all `replicas`, spare ones and `prompts` workers; `together` of them share a machine, `most` are
-    allowed.
+    `rate` is what a replica takes (requests/s), of a job on average until its last round is done (`predict.rounds`),
+    `slow` the rate at the end of its interval, both NaN where `reason` says that a candidate is no plan; `steady` is
+    the rate of a replica that always has `at_once` requests open. `each` are the chips of one replica with its part
+    of the workers for prompts, `chips` those of all `replicas`, spare ones and `prompts` workers; `together` of them
+    share a machine, `most` are allowed.
     """
 
     point: NDArray[np.int64]
@@ -154,6 +156,8 @@ class _Sized:
     chips: Array
     together: Array
     most: Array
+    steady: Array
+    at_once: Array
 
 
 def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -> _Sized:
@@ -163,29 +167,43 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     cautious, sure = _best_point(e, workload, wary)
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
     rows = np.arange(len(point))
+    most = np.array([limits.chips(d.chip.id) for d in e.group.deployments])[e.group.which]
+    layouts = e.group.layouts()
+    per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
+    alone = np.asarray(layouts.devices) / per_package
+    filled = bool(limits.have) and workload.task != "local" and not workload.driven
+    pieces = workload.pieces
     served = workload.rate_per_s if workload.task == "serve" else None
-    if served is None:
+    if pieces is not None:
+        own = np.maximum(np.floor(most / alone), 1.0) if filled else np.ones(len(point))
+        point = _whole_point(e, workload, pieces / own, None if filled else wary.whole)
+    elif served is None:
         point = np.where(sure, cautious, point)
     rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     if served is not None:
         safe = np.where(sure, e.prediction.requests_per_s[rows, cautious], np.inf)
         rate = np.minimum(workload.utilisation * rate, safe)
-    # what is due is done even where a job takes as long as the end of its interval
-    slow = rate / wary.whole
-    due = served if served is not None else workload.due_per_s
-    with np.errstate(invalid="ignore", divide="ignore"):
-        taken = rate if served is not None else slow
-        replicas = np.ones(len(point)) if due is None else np.ceil(due / taken * (1 - 1e-9))
-    layouts = e.group.layouts()
-    per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
-    alone = np.asarray(layouts.devices) / per_package
+    replicas = np.ones(len(point))
+    if served is not None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            replicas = np.ceil(served / rate * (1 - 1e-9))
+    at_once = np.where(reason == 0, e.prediction.concurrency[rows, point], np.nan)
+    if workload.job is not None and workload.job.deadline_s is not None:
+        # what is due is done even where a job takes as long as the end of its interval
+        allowed = by_deadline(workload.job.deadline_s, at_once / rate * wary.whole)
+        replicas = workers_for(workload.pieces or 1.0, at_once, allowed)
     # workers for prompts are shared by all decode workers of a fleet
     beside = np.nan_to_num(e.beside[rows, point])
     each = alone * (1.0 + beside)
-    most = np.array([limits.chips(d.chip.id) for d in e.group.deployments])[e.group.which]
-    if limits.have and workload.task != "local" and not workload.driven:
-        # what the user has is all put to work
+    if filled:
+        # what the user has is all put to work, of a job as many as find a request to answer
         replicas = np.maximum(np.floor(most / each), 1.0)
+        if pieces is not None:
+            replicas = np.minimum(replicas, rounds(pieces, at_once))
+    whole = rate
+    if pieces is not None:
+        whole = rate * kept_up(pieces, replicas * at_once)
+    slow = whole / wary.whole
     prompts = np.ceil(np.nan_to_num(replicas * beside) * (1 - 1e-9))
     prompts += limits.spare * (prompts > 0)
     chips = alone * (replicas + limits.spare + prompts)
@@ -194,7 +212,9 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     if workload.due_per_s is not None:
         with np.errstate(invalid="ignore"):
             sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
-    return _Sized(point, sure, reason, rate, slow, replicas, prompts, each, chips, together, most)
+    return _Sized(
+        point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once
+    )
 
 
 def _held(
@@ -204,10 +224,10 @@ def _held(
     and the requests/s that the most replicas within the limits sustain."""
     s, most = sized, sized.most
     usd_per_h = _usd_per_h(e, prices, s.chips, s.together)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         over, unknown = s.chips > most, np.zeros(len(most), dtype=bool)
         if workload.due_per_s is not None:
-            over |= s.replicas * s.rate < workload.due_per_s
+            over |= s.replicas * s.rate < workload.due_per_s * (1 - 1e-9)
         if limits.max_usd_per_h is not None:
             # an unknown price is no price below the limit
             unknown = ~over & np.isnan(usd_per_h) & np.isfinite(s.chips)
@@ -218,7 +238,10 @@ def _held(
             unknown |= ~over & np.isnan(usd_per_h) & np.isfinite(s.chips)
             over |= ~unknown & ~(usd_per_h * hours <= workload.job.max_usd)
         fleet = np.maximum(np.floor(most / s.each) - limits.spare, 0.0)
-        sustained = np.where(s.reason == 0, fleet * s.rate, 0.0)
+        sustained = fleet * s.steady
+        if workload.pieces is not None:
+            sustained = sustained * kept_up(workload.pieces, fleet * s.at_once)
+        sustained = np.where((s.reason == 0) & (fleet > 0.0), sustained, 0.0)
     reason = np.where((s.reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), s.reason)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
     return reason, usd_per_h, sustained
@@ -297,6 +320,25 @@ def _best_point(
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
 
 
+def _whole_point(e: Evaluated, w: Workload, pieces: Array, slower: Array | None) -> NDArray[np.int64]:
+    """The batch with which a replica is done soonest with a job of so many `pieces` [N], no more at once than there
+    are; where rounds that take so many times longer (`slower` [N]; None: whenever it is done) are then not done by the
+    deadline, that with which it has done most. Where no round is done by then the smallest."""
+    p, job, n = e.prediction, w.job, pieces[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fits = e.allowed & meets(*e.held, w)
+        # up to the first batch that holds them all: between it and the one before lies that of exactly as many
+        before = np.concatenate([np.zeros((len(pieces), 1)), p.batch[:, :-1]], axis=1)
+        good = fits & ~(before >= n)
+        done = p.requests_per_s * kept_up(n, p.concurrency)
+        if job is not None and job.deadline_s is not None and slower is not None:
+            one_s = p.concurrency / p.requests_per_s * slower[:, None]
+            due = p.concurrency * by_deadline(job.deadline_s, one_s)
+            enough = good & (due >= n)
+            done = np.where(enough.any(axis=1, keepdims=True), np.where(enough, done, -1.0), due)
+    return np.asarray(np.argmax(np.where(good, np.nan_to_num(done), -2.0), axis=1))
+
+
 def _simplest(
     e: Evaluated, goals: tuple[Array, ...], best: NDArray[np.bool_], live: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
@@ -351,7 +393,7 @@ def _goals(e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, *, owned:
         carries = p.requests_per_s >= (w.rate_per_s / np.maximum(sized.replicas, 1.0))[:, None]
         at = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), at), at)
     answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, at]
-    tokens = p.tokens_per_s[rows, sized.point]
+    tokens = p.tokens_per_s[rows, sized.point] if w.pieces is None else sized.rate * w.output_tokens
     if w.task == "local":
         return (answer, each) if owned else (each, answer)
     if w.driven:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Literal
 
 from chipwise.errors import UsageError
@@ -112,11 +113,18 @@ class Workload:
         return any(target is not None for target in (self.ttft_s, self.tpot_s, self.e2e_s))
 
     @property
+    def pieces(self) -> float | None:
+        """Whole requests of its job, None where there is none."""
+        if self.job is None:
+            return None
+        return float(max(ceil(self.job.tokens / self.output_tokens * (1.0 - 1e-12)), 1))
+
+    @property
     def due_per_s(self) -> float | None:
         """Requests per second that finish its job by the deadline, None where nothing is due."""
         if self.job is None or self.job.deadline_s is None:
             return None
-        return self.job.tokens / self.output_tokens / self.job.deadline_s
+        return (self.pieces or 1.0) / self.job.deadline_s
 
     @property
     def served(self) -> Lengths:
