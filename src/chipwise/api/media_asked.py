@@ -25,7 +25,7 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["DEFAULT", "LAYOUT", "Files", "Sampling", "made", "network", "networks", "own_model"]
+__all__ = ["DEFAULT", "LAYOUT", "Files", "Sampling", "made", "network", "networks", "one_size", "own_model"]
 
 DEFAULT = "bf16"  # precision where none is said
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
@@ -175,6 +175,11 @@ def network(name: str) -> NetworkRecord:
         settings=dict(found.settings),
         origin=entry.source,
     )
+
+
+def one_size(model: str | Files) -> bool:
+    """Whether a model has no sizes but its own: a traced module, an ONNX file."""
+    return isinstance(model, Files) and not model.source.sized
 
 
 def own_model(model: str) -> str | Files:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from chipwise.api.media_asked import Files, Sampling
+from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_choice import OFFLOADS, priced
 from chipwise.api.media_work import Place
 from chipwise.catalog.media_runtime import load_media_runtimes
@@ -41,7 +41,8 @@ def quicker(
 ) -> tuple[MediaChange, ...]:
     """Other software and formats with which the chips of a plan make clearly more of the same samples at full load."""
     way = next(way for way in OFFLOADS if way == plan.offload)
-    same = replace(asked.unbound, batch=plan.batch, spread=Spread.of(plan.spread), offload=way)
+    batch = None if one_size(model) else plan.batch
+    same = replace(asked.unbound, batch=batch, spread=Spread.of(plan.spread), offload=way)
     now = priced(place.pipeline(model, terms, same), place, terms, same)
     found = _changes(_software(place, terms, same), model, place, now)
     return tuple(change for change in found if change.more_per_chip > 1.0 + CLEARLY)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipwise.api.media_asked import Files, Sampling
+from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_record import Replicas, plan_of, within
 from chipwise.api.media_work import Place, Work
 from chipwise.api.tactics import Level
@@ -158,8 +158,7 @@ def _candidates(
     model: str | Files, place: Place, terms: Terms, asked: Sampling, limits: Limits
 ) -> Iterator[tuple[Pipeline, MediaPlan | None]]:
     """Every way that is tried on a chip, with its pipeline; None for the plan where memory of a device lacks."""
-    one_size = isinstance(model, Files) and not model.source.sized
-    batches = (asked.batch,) if asked.batch or one_size else BATCHES
+    batches = (asked.batch,) if asked.batch or one_size(model) else BATCHES
     most = min(limits.chips(place.chip.id) * place.chip.devices_per_package, limits.max_chips or FEW_DEVICES)
     for batch in batches:
         sized = replace(asked, batch=batch)

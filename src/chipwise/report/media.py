@@ -213,7 +213,7 @@ def _usd(p: MediaPlan) -> Figure | None:
 
 
 def _machines(p: MediaPlan) -> str:
-    return f"{p.chips}x {p.chip}"
+    return f"{p.chips:,}x {p.chip}"
 
 
 def _one(p: MediaPlan) -> str:
@@ -227,7 +227,7 @@ def _spread(p: MediaPlan) -> str | None:
 
 def _layout(p: MediaPlan) -> str:
     """Replicas, and what each is spread over."""
-    return f"{p.replicas} x {p.spread or 1}"
+    return f"{p.replicas:,} x {p.spread or 1}"
 
 
 def _rank(p: MediaPlan) -> int | None:
@@ -370,7 +370,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, and what is as good."""
     verb = "Use" if report.owned or p.price is None or p.price.basis.startswith("owned") else "Rent"
-    where = f" on {p.hosts} hosts" if p.hosts > 1 else ""
+    where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
     how = [] if _empty("layout", p) else [_layout(p)]
     how += [f"{p.spare} spare"] if p.spare else []
     how += [p.precision]

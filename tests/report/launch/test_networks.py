@@ -147,9 +147,9 @@ def test_timm_is_given_the_sizes_and_the_layout_of_the_plan(tmp_path: Path) -> N
 
 
 def test_the_script_compiles_where_the_plan_does() -> None:
-    for runtime, compiled in (("eager", False), ("compile", True)):
+    for runtime, compiled in (("eager", ""), ("compile", "inductor"), ("cuda_graphs", "cudagraphs")):
         (file,) = launch_files(replace(ENCODER, runtime=runtime), "torch")
-        assert f"'compile': {compiled}," in file.text
+        assert f"'compile': {compiled!r}," in file.text
 
 
 def test_every_loader_is_of_a_network_that_there_is() -> None:
@@ -168,7 +168,12 @@ def test_every_loader_is_of_a_network_that_there_is() -> None:
         ("resnet50", {"chip": "l4"}, "diffusers", "launch it --for torch"),
         ("bert-large", {"chip": "l4"}, "jax", "Flax.*launch it --for torch"),
         ("dlrm-small", {"chip": "h100-sxm5-80gb"}, "torch", "no library is known"),
-        ("resnet50", {"chip": "l4", "runtime": "tensorrt"}, "torch", "--runtime eager or compile"),
+        (
+            "resnet50",
+            {"chip": "l4", "runtime": "tensorrt"},
+            "torch",
+            "--runtime eager or compile or cuda_graphs",
+        ),
         (
             "resnet50",
             {"chip": "l4", "precision": "int8-static", "runtime": "compile"},

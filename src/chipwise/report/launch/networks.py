@@ -78,7 +78,9 @@ def network_jax(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
 def _check(spec: PipelineSpec) -> None:
     """Raises `UsageError` for what the script does not do."""
     if spec.runtime not in COMPILED:
-        raise UsageError(f"the script runs PyTorch, the plan {spec.runtime}", "--runtime eager or compile")
+        raise UsageError(
+            f"the script runs PyTorch, the plan {spec.runtime}", f"--runtime {' or '.join(COMPILED)}"
+        )
     devices = [degree for _, degree in spec.spread if degree > 1]
     if devices:
         raise UsageError("one process drives one device, the plan shares a request", "leave --spread out")

@@ -16,8 +16,8 @@ from chipwise.report.launch.spec import LaunchFile, PipelineSpec
 
 __all__ = ["diffusers"]
 
-COMPILED = {"eager": False, "compile": True}
-"""Runtimes that are plain PyTorch, and whether they compile the denoiser."""
+COMPILED = {"eager": "", "compile": "inductor", "cuda_graphs": "cudagraphs"}
+"""Runtimes that are plain PyTorch, by the backend of torch.compile that they run with, "" for none."""
 SIZES = {"width": "width", "height": "height", "frames": "num_frames", "steps": "num_inference_steps"}
 """Settings of a plan by the arguments of pipelines that have them."""
 
@@ -31,7 +31,8 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         raise UsageError(f"{spec.model} has no pipeline in {tool.name}", f"it has: {', '.join(tool.models)}")
     if spec.runtime not in COMPILED:
         raise UsageError(
-            f"{tool.name} runs under PyTorch, the plan under {spec.runtime}", "--runtime eager or compile"
+            f"{tool.name} runs under PyTorch, the plan under {spec.runtime}",
+            f"--runtime {' or '.join(COMPILED)}",
         )
     if spec.precision not in DTYPES:
         raise UsageError(
