@@ -149,7 +149,7 @@ def test_an_error_carries_the_field(asked: dict[str, object], field: str, match:
     assert error.value.field == field
 
 
-@pytest.mark.parametrize("asked", [{"count": 2}, {"replicas": 2}, {"rate": 1}])
+@pytest.mark.parametrize("asked", [{"count": 2}, {"replicas": 2}])
 def test_what_moves_nothing_of_a_network_without_tokens_is_refused(asked: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="says nothing about flux") as error:
         cw.estimate("flux", chip="h100", **asked)

@@ -301,7 +301,7 @@ def test_a_bug_is_code_1() -> None:
     script = (
         "from chipwise import api, cli\n"
         "def broken(*a, **k): raise ZeroDivisionError\n"
-        "api.plan = broken\n"
+        "api.ranked = broken\n"
         f"cli.main(['plan', '{MODEL}'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -22,7 +22,8 @@ from command_line import Run
 def test_without_the_extra_the_pip_line_is_shown(
     run: Run, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.delitem(sys.modules, f"chipwise.{command}.serve", raising=False)
+    for module in (f"chipwise.{command}.serve", "chipwise.listening"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'chipwise[serve]'" in run(command).refused(5)
 

@@ -759,7 +759,7 @@ def test_what_is_wrong_is_said_on_the_page(site: str, query: str, told: str) -> 
 
 def test_a_refusal_is_a_page_too() -> None:
     class Busy:
-        async def answer(self, *_: Any) -> None:
+        async def run(self, *_: Any) -> None:
             raise RefusedError(429, Problem("busy", "too many questions at once", "ask again soon"), 2)
 
     app = Starlette(routes=routes())
