@@ -56,7 +56,8 @@ class Saying:
     """A sentence as it was read. `ratio` is how many times the first chip is said to have of the second (above 1: more,
     None: no figure), `more` which way it is said to go (0: as much). `model` is a name that verbs take, `named` the
     words for it; `alone`: it is about one user; `fits`: it is about what fits or runs; `denied`: it says that something
-    is not so, `needs`: that a model needs it. `left` is a clause about a price beside a comparison of speeds, which is
+    is not so, `needs`: that a model needs it. `wide` are the types of products it names
+    that no checkpoint is served in. `left` is a clause about a price beside a comparison of speeds, which is
     not read."""
 
     text: str
@@ -73,6 +74,7 @@ class Saying:
     fits: bool
     denied: bool
     needs: bool
+    wide: tuple[str, ...]
     left: str
 
     def of(self, unit: str) -> Quantity | None:
@@ -213,6 +215,7 @@ PRECISIONS = (
     ("nvfp4", r"\b(?:nvfp4|fp4)\b"),
     ("bf16", r"\b(?:bf16|fp16|16[- ]?bit|half precision|unquanti[sz]ed)\b"),
 )
+WIDE = (("fp64", r"\bfp-?64\b"), ("fp32", r"\bfp-?32\b"), ("tf32", r"\btf-?32\b"))
 ALONE = re.compile(
     r"(?:per|/|each|single|one|a)\s*(?:user|stream|request|person|session)\b|single[- ](?:user|stream)"
     r"|batch(?: size)?(?: of)? 1\b|interactive",
@@ -276,6 +279,7 @@ def said_in(text: str) -> Saying:
         bool(FITS.search(rest)),
         bool(DENIED.search(said)),
         bool(NEEDS.search(rest)),
+        tuple(kind for kind, words in WIDE if re.search(words, said, re.I)),
         left[0] if left else "",
     )
 

@@ -417,7 +417,7 @@ def _at_a_desk(saying: Saying, work: _Shown, quoted: Quantity) -> _Verdict | Non
     best = report.models[0]
     rate = work.speed(f"one user, {best.precision}", best.tokens_per_s)
     read = f"{get_chip(s.chip).name} runs {saying.model} at {quoted.words}."
-    said = f"One user is predicted to see {rate} in {best.precision}, the widest format that fits there."
+    said = f"One user is predicted to see {rate} in {best.precision}, as a local engine runs it there."
     figure = best.tokens_per_s
     if quoted.low > figure.high:
         lean = quoted.low <= 4 * figure.high and best.precision not in ("q4_k_m", "q3_k_m", "q2_k")
@@ -1007,8 +1007,7 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying)
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
     every: Mapping[str, float] = {**chip.vector, **chip.matrix}
-    wide = tuple(kind for kind in WIDE if re.search(rf"\b{kind.replace('fp', 'fp-?')}\b", saying.text, re.I))
-    kinds = wide or TYPES.get(saying.precision, ())
+    kinds = saying.wide or TYPES.get(saying.precision, ())
     kinds = tuple(sorted(kinds, key=lambda kind: kind not in saying.text.lower()))
     said_of = {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind}
     peaks = said_of if kinds else every
@@ -1021,9 +1020,9 @@ def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying)
         return None
     best = max(peaks, key=lambda kind: peaks[kind])
     domain = chip.scaleup.domain if chip.scaleup is not None and chip.scaleup.domain else 1
-    sizes: Sequence[int] = (count,) if count > 1 or wide else (1, domain)
+    sizes: Sequence[int] = (count,) if count > 1 or saying.wide else (1, domain)
     for size in sizes:
-        for zeros in (1,) if wide else (1, 2):
+        for zeros in (1,) if saying.wide else (1, 2):
             for kind in (best,) if not quoted.low else peaks:
                 peak = peaks[kind]
                 if quoted.low / LIKE[zeros] <= size * zeros * peak <= quoted.high * LIKE[zeros]:
@@ -1055,9 +1054,6 @@ TYPES = {
     "w4a16": ("int4",),
 }
 """Types of products by the formats that a sentence names."""
-
-WIDE = ("fp64", "fp32", "tf32")
-"""Types of products that no checkpoint is served in, as sentences name them."""
 
 
 PLAIN = (_service, _throughput, _latency, _cache, _needed, _price, _sheet)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import difflib
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,8 +26,6 @@ __all__ = ["check_statement", "list_statements", "value_of"]
 
 LONGEST = 2_000
 """Characters of a text that is checked."""
-
-DENIED = re.compile(r"\b(not|no|never|cannot|isn't|aren't|doesn't|don't|can't|won't|wrong that|false that)\b")
 
 NEAR = 4
 
@@ -67,7 +64,7 @@ def check_statement(text: str) -> StatementsReport:
             text, (), _nearest(text, table), f"{note}: nothing was judged", would_judge(saying)
         )
     note = ""
-    if any(bool(DENIED.search(text.lower())) != bool(DENIED.search(s.text.lower())) for s in made):
+    if any(said_in(text).denied != said_in(s.text).denied for s in made):
         note = "the text seems to deny what the verdict is about: read it with that in mind"
     return StatementsReport(text, tuple(map(_worked_out, made)), (), note)
 
