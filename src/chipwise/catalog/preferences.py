@@ -1,0 +1,60 @@
+"""What is preferred where physics leaves a choice: every threshold of a decision, with its unit and its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+
+__all__ = ["Preferences", "preferences"]
+
+TABLE = "catalog/data/preferences.toml"
+SAID = ("value", "unit", "reason", "tried")
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """The values of `catalog/data/preferences.toml`, which gives unit and reason of each.
+
+    `confidence`, `utilisation`: defaults of a question. `equal`: costs that count as the same; `evidence`: what better
+    evidence may cost at most; `sooner`: what a training run that ends sooner may. `comfortable`, `short`, `host_share`,
+    `training_aim`, `training_limit`: shares of memory. `at_home`: of a step, for keeping data on the device.
+    `stale_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `worth`: what a named change
+    saves. `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a lone user wants.
+    """
+
+    confidence: float
+    utilisation: float
+    equal: float
+    evidence: float
+    sooner: float
+    at_home: float
+    comfortable: float
+    training_aim: float
+    training_limit: float
+    short: float
+    host_share: float
+    stale_days: float
+    undercut: float
+    forced: float
+    few_cards: float
+    most_chips: float
+    worth: float
+    horizon_train: float
+    horizon_finetune: float
+    desk_tokens_per_s: float
+
+
+@per_snapshot
+def preferences() -> Preferences:
+    """The shipped preferences. Raises `ValueError` for a table that lacks one, holds another, or gives no reason."""
+    table: dict[str, dict[str, Any]] = parse(shipped_text(TABLE))
+    wanted = [f.name for f in fields(Preferences)]
+    if list(table) != wanted:
+        raise ValueError(f"{TABLE}: {sorted(set(table) ^ set(wanted)) or 'not in the order of its fields'}")
+    for name, row in table.items():
+        if tuple(row) != SAID or not all(row[key] for key in SAID):
+            raise ValueError(f"{TABLE}, {name}: {', '.join(SAID)}, each of them said")
+    return Preferences(**{name: float(row["value"]) for name, row in table.items()})

@@ -1,0 +1,179 @@
+"""Which of several plans comes first: one order for all tasks, on arrays, by `catalog/data/preferences.toml`.
+
+A task says what a plan costs, what is waited for, how surely targets hold and what speaks against it; nothing else of a
+plan counts here. The rules, each before the next:
+
+1. plans of a lower `group` (a known price before none), and of those the plans whose targets hold as surely as asked;
+2. nothing stands above a plan that is no dearer, no slower, no less likely and no worse founded;
+3. costs within `equal` of the cheapest count as the same, and what is better founded may cost `evidence` more: of
+   these the best founded, then the smallest by `size`, then the cheapest.
+
+Of plans that keep no target as surely as asked the likeliest comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog.preferences import preferences
+from chipwise.units import Array
+
+__all__ = ["Contenders", "cheapest", "first", "kept", "order", "pareto", "tied"]
+
+ENDS = 0.002  # of a probability: ends of intervals have three digits
+LIKELY = 0.01  # of a probability: what is printed of it
+
+
+@dataclass(frozen=True)
+class Contenders:
+    """What plans are compared by, a column for each of N plans.
+
+    `cost` [N] in the unit of the task, NaN where it is unknown; `times` [T, N] that are waited for, in seconds;
+    `chance` [N] that the targets hold, 1 where there are none; `doubts` [N], how many things speak against a plan;
+    `size` [S, N], the first row before the second; `group` [N].
+    """
+
+    cost: Array
+    times: Array
+    chance: Array
+    doubts: Array
+    size: Array
+    group: Array
+
+    @classmethod
+    def of(
+        cls,
+        cost: Sequence[float] | Array,
+        *,
+        times: Sequence[Sequence[float]] | Array = (),
+        chance: Sequence[float | None] | Array | None = None,
+        doubts: Sequence[int] | Array | None = None,
+        size: Sequence[Sequence[float]] | Array = (),
+        group: Sequence[float] | Array | None = None,
+    ) -> Contenders:
+        """Columns; what is left out speaks for and against nothing."""
+        n = len(cost)
+
+        def column(values: Sequence[float | None] | Array | None, blank: float) -> Array:
+            given = np.full(n, blank) if values is None else np.array(values, dtype=float)
+            return np.where(np.isnan(given), blank, given)
+
+        def rows(values: Sequence[Sequence[float]] | Array) -> Array:
+            return np.array(values, dtype=float).reshape(len(values), n)
+
+        chances, against, groups = column(chance, 1.0), column(doubts, 0.0), column(group, 0.0)
+        return cls(np.array(cost, dtype=float), rows(times), chances, against, rows(size), groups)
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def take(self, which: NDArray[np.intp]) -> Contenders:
+        """Some of them."""
+        return Contenders(*(getattr(self, f.name)[..., which] for f in fields(self)))
+
+    @classmethod
+    def join(cls, parts: Sequence[Contenders]) -> Contenders:
+        """Those of several tables."""
+        return cls(*(np.concatenate([getattr(p, f.name) for p in parts], axis=-1) for f in fields(cls)))
+
+
+def kept(chance: Array, confidence: float) -> NDArray[np.bool_]:
+    """Whether targets hold as surely as asked."""
+    return np.asarray(chance >= confidence - ENDS)
+
+
+def first(c: Contenders, confidence: float, noise: float | None = None) -> int:
+    """The index of the plan that comes first. `noise`: what counts as the same cost, in place of `equal`. Raises
+    `ValueError` where there is none."""
+    if not len(c):
+        raise ValueError("nothing to choose from")
+    return int(_leaders(c, np.arange(len(c)), confidence, noise)[0])
+
+
+def order(c: Contenders, confidence: float, noise: float | None = None) -> NDArray[np.intp]:
+    """The indices of all plans in their order."""
+    left, found = np.arange(len(c)), []
+    while len(left):
+        leader = int(_leaders(c, left, confidence, noise)[0])
+        found.append(leader)
+        left = left[left != leader]
+    return np.array(found, dtype=np.intp)
+
+
+def cheapest(c: Contenders, confidence: float) -> int:
+    """The index of the cheapest plan among those that the first was chosen from; of equal costs the first itself."""
+    if not len(c):
+        raise ValueError("nothing to choose from")
+    return int(_leaders(c, np.arange(len(c)), confidence, 0.0, 0.0)[0])
+
+
+def _leaders(
+    c: Contenders,
+    among: NDArray[np.intp],
+    confidence: float,
+    noise: float | None,
+    evidence: float | None = None,
+) -> NDArray[np.intp]:
+    """The plans that may come first, the first one first."""
+    p = preferences()
+    noise = p.equal if noise is None else noise
+    evidence = max(p.evidence if evidence is None else evidence, noise)
+    pool = among[c.group[among] == c.group[among].min()]
+    sure = kept(c.chance[pool], confidence)
+    if sure.any():
+        pool = pool[sure]
+    else:
+        percent = np.floor(c.chance[pool] / LIKELY + 0.2)
+        pool = pool[percent == percent.max()]
+    # where costs are not known they are alike
+    cost = np.nan_to_num(c.cost[pool], nan=np.inf)
+    least = cost.min()
+    if np.isfinite(least):
+        room = abs(least)
+        alike = cost <= least + noise * room
+        near = cost <= least + evidence * room
+        founded = c.doubts[pool]
+        pool = pool[alike | (near & (founded < founded[alike].min()))]
+    keys = (c.doubts[pool], *c.size[:, pool], np.nan_to_num(c.cost[pool], nan=np.inf), *c.times[:, pool])
+    pool = pool[np.lexsort(keys[::-1])]
+    for at, leader in enumerate(pool):
+        if not _beaten(c, int(leader), pool):
+            return np.roll(pool, -at)
+    return pool  # only where figures are no numbers
+
+
+def _beaten(c: Contenders, plan: int, by: NDArray[np.intp]) -> bool:
+    """Whether another plan is at least as good in everything that is asked for, and better in something."""
+    figures = np.concatenate(
+        [np.nan_to_num(c.cost[None], nan=np.inf), c.times, -c.chance[None], c.doubts[None]]
+    )
+    mine, its = figures[:, [plan]], figures[:, by]
+    return bool(((its <= mine).all(axis=0) & (its < mine).any(axis=0)).any())
+
+
+def tied(c: Contenders, plan: int, confidence: float) -> NDArray[np.bool_]:
+    """Which plans keep targets as `plan` does and cost the same as it (`equal`), [N]; itself not."""
+    p, cost = preferences(), c.cost
+    with np.errstate(invalid="ignore"):
+        near = np.abs(cost - cost[plan]) <= p.equal * np.minimum(np.abs(cost), abs(cost[plan]))
+    sure = kept(c.chance, confidence)
+    found = near & (sure == sure[plan]) & (c.group == c.group[plan])
+    found[plan] = False
+    return np.asarray(found)
+
+
+def pareto(cost: Array, speed: Array) -> NDArray[np.bool_]:
+    """Points that no other beats: less cost at no more time, or less time at no more cost. Unknown cost is
+    never on the front; equal points are on it together."""
+    order = np.lexsort((speed, cost))
+    front = np.zeros(len(cost), dtype=bool)
+    best, last = np.inf, np.nan
+    for i in order:
+        if np.isfinite(cost[i]) and (speed[i] < best or (speed[i] == best and cost[i] == last)):
+            front[i] = True
+            best, last = speed[i], cost[i]
+    return front
