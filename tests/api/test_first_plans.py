@@ -96,13 +96,14 @@ def test_what_is_billed_whole_is_used_whole() -> None:
     assert (first.chips, first.price.billed, first.converted) == (8, 8, False)
 
 
-def test_at_the_same_dollars_the_fewest_chips() -> None:
-    """AWS rents eight H200: two cards that do the work come before seven, which cost the same."""
+def test_what_is_billed_is_used() -> None:
+    """AWS rents eight H200: two of them would do the work, more of them for the same dollars do it faster."""
     asked = {"rate": "1/s", "tpot": "30ms", "provider": "aws", "chips": "h200", "precision": "fp8"}
     with on_the_day():
         first = cw.plan("meta-llama/Llama-3.1-70B", evidence="none", **asked).plans[0]
     assert first.price is not None
-    assert (first.chips, first.price.billed) == (2, 8)
+    assert first.price.billed == 8
+    assert first.chips > 2
 
 
 def test_idle_certainty_has_its_price_named() -> None:

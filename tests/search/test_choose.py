@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,15 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, loads
 
-from chipwise.catalog.price import Own, rent_basis
+from chipwise.calibrate.parameter import Z80
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import Own, Rent, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.predict.passes import BATCHES, Requests
-from chipwise.search.choose import Refusal, choose, pareto
-from chipwise.search.evaluate import ENDLESS, evaluate
+from chipwise.search.choose import Choice, Refusal
+from chipwise.search.choose import choose as chosen_of
+from chipwise.search.evaluate import ENDLESS, Evaluated, evaluate
 from chipwise.search.memory import memory_of
+from chipwise.search.prefer import pareto
 from chipwise.search.reach import Reach
 from chipwise.search.space import Deployment, Group, Limits, candidates, layouts_for
-from chipwise.search.targets import DOUBT, Caution
+from chipwise.search.targets import Caution
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
@@ -37,29 +44,61 @@ PAID = {chip: per_chip(usd) for chip, usd in PRICES.items()}
 LIMITS = Limits(max_devices=8)
 
 
-def certain(deployments: int = len(DEPLOYMENTS)) -> Caution:
-    """Middles taken at their word."""
-    return Caution(*(np.ones(deployments) for _ in range(3)))
+def certain(deployments: int = len(DEPLOYMENTS), slower: float = 1.0) -> Caution:
+    """Middles taken at their word, but for a TPOT that may be so many times as long, as surely as asked."""
+    one = np.ones(deployments)
+    return Caution.of(one, one * slower ** (Z80 / NormalDist().inv_cdf(0.9)), one, 0.9)
 
 
-def choices(  # type: ignore[no-untyped-def]
+def choose(
+    e: Evaluated, w: Workload, prices: Mapping[str, Own | Rent | None], limits: Limits, caution: Caution
+) -> tuple[list[Choice], list[Refusal], Counter[Reason]]:
+    """The first of the choices of each deployment, the refusals, and the fates of all candidates."""
+    found = chosen_of(e, w, prices, limits, caution)
+    firsts: dict[str, Choice] = {}
+    for choice in found.choices:
+        firsts.setdefault(choice.deployment.chip.id, choice)
+    return list(firsts.values()), found.refusals, found.counts
+
+
+def choices(
     graph: Graph, workload: Workload, limits: Limits = LIMITS, caution: Caution | None = None
-):
+) -> tuple[list[Choice], list[Refusal], Counter[Reason]]:
     (group,) = candidates(graph, DEPLOYMENTS, limits)
     return choose(evaluate(graph, group, workload, *RATES), workload, PAID, limits, caution or certain())
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One layout at its best batch: how it is ordered, and what it is."""
+    """One layout at its best batch: what it is compared by, and what it is."""
 
-    unsure: bool
     cost: float
-    second: float
+    times: tuple[float, ...]
+    chance: float
+    staged: bool
+    size: tuple[float, ...]
     layout: Layout
     batch: float
     chips: float
-    hosts: float
+
+    def beats(self, other: Tried) -> bool:
+        mine, its = ((t.cost, *t.times, -t.chance, float(t.staged)) for t in (self, other))
+        return all(a <= b for a, b in zip(mine, its, strict=True)) and mine != its
+
+
+def first_of(tried: list[Tried], confidence: float = 0.9) -> Tried:
+    """The rules of `prefer`, read one after the other."""
+    p = preferences()
+    left = [t for t in tried if t.chance >= confidence - 0.002]
+    if not left:
+        likely = max(math.floor(t.chance / 0.01 + 0.2) for t in tried)
+        left = [t for t in tried if math.floor(t.chance / 0.01 + 0.2) == likely]
+    least = min(t.cost for t in left)
+    near = [t for t in left if t.cost <= least + p.equal * abs(least)]
+    if all(t.staged for t in near):
+        near += [t for t in left if not t.staged and t.cost <= least + p.evidence * abs(least)]
+    free = [t for t in near if not any(other.beats(t) for other in near)]
+    return min(free, key=lambda t: (t.staged, *t.size, t.cost, *t.times))
 
 
 def by_trying_all(
@@ -101,41 +140,42 @@ def by_trying_all(
         if False not in best:
             continue
         each, replicas, point = float(layout.devices), 1, best.get(True, best[False])
+        at = point
         if w.task == "serve" and w.rate_per_s is not None:
             rate = w.utilisation * float(p.requests_per_s[0, best[False]])
             rate = min(rate, float(p.requests_per_s[0, best[True]])) if True in best else rate
             replicas, point = math.ceil(w.rate_per_s / rate * (1 - 1e-9)), best[False]
+            reached = [j for j in range(point + 1) if p.requests_per_s[0, j] >= w.rate_per_s / replicas]
+            at = min(reached, default=point)
         tokens = float(p.tokens_per_s[0, point])
-        answer = float(p.ttft_s[0, point] + w.output_tokens * p.tpot_s[0, point])
+        times = float(p.ttft_s[0, at]), float(p.tpot_s[0, at])
+        answer = times[0] + w.output_tokens * times[1]
         chips = replicas * each
         if chips > limits.chips(d.chip.id) or chips * PRICES[d.chip.id] > (limits.max_usd_per_h or math.inf):
             continue
+        held, staged = float(d.system.chips_per_host if d.system else 1), layout.pp > 1
+        hosts = math.ceil(replicas / (held // each)) if each <= held else replicas * math.ceil(each / held)
+        size: tuple[float, ...] = (hosts, chips, -replicas, layout.pp, layout.dp)
         if w.task == "local":
-            cost, second = each, answer
+            cost, size = each, (answer, layout.pp)
+        elif w.rate_per_s is not None and w.task == "serve":
+            cost = chips * PRICES[d.chip.id]
         else:
-            cost, second = (
-                (chips if w.rate_per_s is not None and w.task == "serve" else each / tokens),
-                answer,
-            )
-        hosts = math.ceil(each / (d.system.chips_per_host if d.system else 1))
-        tried.append(Tried(True not in best, cost, second, layout, float(p.batch[0, point]), chips, hosts))
+            cost = each / tokens
+        chance = 1.0
+        if w.ttft_s is not None:
+            chance = float(times[0] <= w.ttft_s)
+        if w.tpot_s is not None and w.output_tokens > 1:
+            if slower > 1.0:
+                z = NormalDist().inv_cdf(0.9) * math.log(w.tpot_s / times[1]) / math.log(slower)
+                chance = min(chance, NormalDist().cdf(z))
+            else:
+                chance = min(chance, float(times[1] <= w.tpot_s))
+        times = () if w.task == "batch" else times
+        tried.append(Tried(cost, times, chance, staged, size, layout, float(p.batch[0, point]), chips))
     if not tried:
         return None
-    if slower >= DOUBT and w.task != "local":  # certainty that is not for sale
-        most = DOUBT * min(t.cost for t in tried) * (1 + 1e-9)
-        tried = [replace(t, unsure=t.unsure or t.cost > most) for t in tried]
-    least = min(t.unsure for t in tried)
-    left = [t for t in tried if t.unsure == least]
-    if w.task == "local":
-        one = min(left, key=lambda t: (t.cost, t.second))
-    else:
-        cheapest = min(t.cost for t in left)
-        whole = [t for t in left if t.layout.pp == 1]
-        if whole and min(t.cost for t in whole) <= cheapest * 1.5:
-            left = whole
-        cheapest = min(t.cost for t in left)
-        left = [t for t in left if t.cost <= cheapest * 1.15]
-        one = min(left, key=lambda t: (t.layout.pp, t.hosts, t.cost, t.layout.dp))
+    one = first_of(tried)
     return one.layout, one.batch, one.chips
 
 
@@ -155,7 +195,7 @@ LOADS = {
 @pytest.mark.parametrize("slower", [1.0, 1.3], ids=["certain", "cautious"])
 def test_the_choice_is_the_best_of_all(graph: Graph, load: str, limits: Limits, slower: float) -> None:
     workload = LOADS[load]
-    wary = replace(certain(), further=np.full(len(DEPLOYMENTS), slower))
+    wary = certain(slower=slower)
     found, refusals, counts = choices(graph, workload, limits, wary)
     chosen = {c.deployment.chip.id: c for c in found}
     for d in DEPLOYMENTS:
@@ -191,11 +231,11 @@ def check_at_random(seed: int) -> None:
         draw.choice((None, 10 ** draw.uniform(-0.7, 1.0))) if task == "serve" else None,
         draw.choice((None, 10 ** draw.uniform(-2.2, -0.8))) if task == "serve" else None,
     )
-    slower = draw.choice((1.0, 1.2, 1.6, DOUBT))
+    slower = draw.choice((1.0, 1.2, 1.6, 2.0))
     budget = draw.choice((None, 10 ** draw.uniform(0.5, 2.5)))
     limits = Limits(draw.choice((4, 8)), draw.choice((None, 64)), budget)
     (group,) = candidates(graph, (d,), limits)
-    wary = replace(certain(1), further=np.full(1, slower))
+    wary = certain(1, slower)
     found, refused, _ = choose(evaluate(graph, group, w, *RATES), w, PAID, limits, wary)
     best = by_trying_all(graph, d, w, limits, slower)
     if best is None:
@@ -277,7 +317,7 @@ def test_whole_machines_count_against_the_limit() -> None:
 
 def test_chips_that_the_user_has_are_all_put_to_work() -> None:
     limits = Limits(max_devices=4, have={"l4": 8})
-    (c,), refusals, _ = choices(DENSE, Workload(), limits)
+    (c, *_), refusals, _ = choices(DENSE, Workload(), limits)
     assert c.deployment.chip.id == "l4"
     assert c.chips == 8
     assert c.replicas >= 2

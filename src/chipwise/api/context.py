@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
-from statistics import NormalDist
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from chipwise.api.corrected import OwnRuns, corrected, noted
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
-from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import Own, Pricing, Rent
+from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.anchors import Correction, Corrections, Run
@@ -35,7 +34,7 @@ from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
-from chipwise.search.targets import DOUBT, Caution, tails_at
+from chipwise.search.targets import Caution, tails_at
 from chipwise.units import Array, Real
 from chipwise.workload.workload import Workload
 
@@ -97,10 +96,7 @@ class Context:
         return costs, self.tactics.paced(overheads, self.numbers, deployments[0].runtime, chips)
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
-        """What times of deployments are multiplied with so that they hold with the workload's confidence: the upper
-        end of their interval, taken to the power of the quantiles' ratio of a normal distribution of the logarithm. No
-        more than `DOUBT`: what nobody measured does not become known by renting more, it only ranks lower."""
-        power = NormalDist().inv_cdf(self.workload.confidence) / Z80
+        """How far times of deployments may be off, as they are printed, and how surely targets are to hold."""
         pools = judged_as(deployments[0].runtime.id, apart=self.tactics.apart)
         near = [self._near(d) for d in deployments]
 
@@ -109,21 +105,21 @@ class Context:
             by = self.measured.on([self.run_of(d) for d in deployments], _spread(near, [pools] * len(near)))
         further, first = (1.0, 1.0) if by is None else (by.left, by.first_left)
 
-        def most(slower: Iterable[float], left: Real) -> Array:
-            return np.asarray(np.minimum(np.maximum(list(slower), 1.0) ** (power * left), DOUBT))
-
         def high(name: str, left: Real) -> Array:
-            return most((tier_factors(name + pools, tier).high for tier in near), left)
+            return np.asarray(np.array([tier_factors(name + pools, tier).high for tier in near]) ** left)
 
         done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools}"
-        whole = most((1.0 / tier_factors(done, tier).low for tier in near), further)
-        found = Caution(high("ttft_s", first), high("tpot_s", further), whole)
+        whole = np.array([1.0 / tier_factors(done, tier).low for tier in near]) ** further
+        found = Caution.of(high("ttft_s", first), high("tpot_s", further), whole, self.workload.confidence)
         if by is None:
             return found
-        return Caution(found.first * by.passes * by.first, found.further * by.passes, found.whole * by.passes)
+        return replace(found, first_by=by.passes * by.first, further_by=np.asarray(by.passes))
 
     def _near(self, d: Deployment) -> Nearness:
-        """The tier of a deployment, before anything of the user's own is looked at."""
+        """The tier of a deployment, before anything of the user's own is looked at. Engines of a desk were measured
+        with one user: of many nothing is known."""
+        if own_kernels(d.runtime.id) and self.workload.task != "local":
+            return "kind"
         experts, level = self.found.graph.routed, self.tactics.level
         return tier_of(d.chip, d.runtime.id, self.numbers, experts=experts, level=level)
 

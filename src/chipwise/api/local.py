@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from chipwise.api.candidates import LADDER, wide
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record, machine_words, token_s
 from chipwise.api.loaded import Loaded, load_generating
@@ -36,9 +37,6 @@ from chipwise.workload.workload import Workload
 
 __all__ = ["USES", "Wish", "buy", "local"]
 
-LADDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
-"""Formats tried, the widest first."""
-FEW_BITS = 6.0  # a checkpoint of fewer is run as it is stored
 NARROW = frozenset(("q3_k_m", "q2_k"))
 """Fewer than 4 bits a weight: tried last."""
 CONTEXT, LEAST_CONTEXT = 8192, 4096
@@ -298,7 +296,7 @@ class _Walk:
         if self.terms.precision is not None:
             return (self.terms.precision,)
         # what is stored in few bits already is run as it is
-        return (None,) if self._bits(None) < FEW_BITS else LADDER
+        return LADDER if wide(self.stored.graph) else (None,)
 
     @cached_property
     def stored(self) -> Loaded:

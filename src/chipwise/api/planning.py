@@ -6,20 +6,18 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.api.alternatives import apis, levers, published_as
+from chipwise.api.alternatives import apis, levers
+from chipwise.api.candidates import Format, Market, Space, formats, fully_ready
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
 from chipwise.api.infeasible import no_plan, refusal_record
-from chipwise.api.loaded import load_generating
 from chipwise.api.placing import BEST, Terms
 from chipwise.api.published import beside_published
-from chipwise.api.searching import RUNTIMES, Effort, Found, search
-from chipwise.api.size_fleet import size_fleet
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -28,26 +26,18 @@ from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UsageError, shorten
 from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
-from chipwise.report.assemble import model_record, rank_plans, workload_record
+from chipwise.report.assemble import cheapest_plan, model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord, PlanReport, RefusalRecord
-from chipwise.search.choose import EQUAL, Choice, Refusal
-from chipwise.search.deployments import deployments, few_of, machine_for
+from chipwise.search.choose import Refusal
+from chipwise.search.deployments import few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.search.targets import meets
 from chipwise.workload.curve import RateCurve
-from chipwise.workload.workload import Task, Workload
+from chipwise.workload.workload import Workload
 
 __all__ = ["Ranked", "fed", "limits_for", "plan", "ranked"]
-
-FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
-    "serve": (("fp8", False), ("int4", True)),
-    "batch": (("fp8", False), ("int4", True)),
-    "local": (("q8_0", True), ("q4_k_m", True)),
-}
-"""By task the formats that 16-bit weights are compared with unless one is named, and whether only where no chip has a
-plan before. Most runtimes make fp8 while they load; a local user who can run a model as it is does so."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +81,16 @@ def ranked(
 ) -> Ranked:
     """The best plan of every chip, ranked, with what was refused and why.
 
-    `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
-    A runtime "best" in the terms compares all that can on every chip, as is done for chips that one has and for a
-    local user. The arrivals of a day (`curve`) are what a fleet sized for the rate is judged on. With `evidence` the
-    nearest published results stand beside the first plans and move nothing in them. Raises `InfeasibleError` where no
-    chip has a plan; `UsageError` and `UnknownNameError` for bad input.
+    `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search. All
+    software that can run the model is tried, unless the terms name one. The best plan of each chip is listed, or of
+    what `limits.by` says; of chips that one has the best of each layout and format. The arrivals of a day (`curve`) are
+    what a fleet sized for the rate is judged on. With `evidence` the nearest published results stand
+    beside the first plans and move nothing in them. Raises `InfeasibleError` where no chip has a plan; `UsageError` and
+    `UnknownNameError` for bad input.
     """
     terms = terms or Terms()
     limits = limits or limits_for(workload.task)
-    have, runtime = limits.have, terms.runtime
+    have, runtime = limits.have, None if terms.runtime == BEST else terms.runtime
     context = terms.context(model, workload, owned=bool(have))
     found, workload = context.found, context.workload
     machine = _machine(limits, workload)
@@ -107,53 +98,29 @@ def ranked(
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=few_of(wanted, context.basis))
     limits = fed(limits, wanted, context.numbers)
-    local = workload.task == "local"
-    # on a few machines of one's own any software may be tried; the whole market is searched with its usual one
-    effort: Effort = "named" if chips else "market"
-    if runtime == BEST or local or have:
-        effort = "best" if runtime == BEST else "own"
-
-    market = _Market(wanted, None if runtime == BEST else runtime, terms.policy, effort)
-    result, never = market.searched(context, limits)
-    rejected, stored, considered = result.rejected, _records(context, result), result.considered
-    plans, tried = stored, {found.graph.model.precision.name: context}
-    for number_format, at_last in FORMATS_OF[workload.task]:
-        if not _plain(context, terms) or (at_last and plans):
-            break
-        narrow = replace(
-            context, found=replace(load_generating(model, number_format, terms.kv), notes=found.notes)
-        )
-        tried[narrow.found.graph.model.precision.name] = narrow
-        other, _ = market.searched(narrow, limits)
-        plans, considered = _cheaper(plans, result, narrow, other), considered + other.considered
-        for chip, refusal in other.refusals.items():
-            if chip in result.refusals:
-                result.refusals[chip] = result.refusals[chip].closer(refusal)
-        rejected = rejected + other.rejected
+    market = Market(wanted, runtime, terms.policy, limits)
+    space = Space.over(market, formats(model, context, replace(terms, runtime=runtime), wanted))
+    rejected, refusals, never, plans = space.rejected, space.refusals, space.never, space.plans()
     if machine is not None:
-        together = _jointly(model, workload, terms, machine, tried)
+        together = _jointly(model, terms, machine, space)
         if isinstance(together, PlanRecord):
             together = _used(together, machine)
             same = {(p.chip, p.runtime, p.precision) for p in plans}
             if (together.chip, together.runtime, together.precision) not in same:
                 plans = [*plans, together]
         elif isinstance(together, Refusal):
-            result.refusals[machine.name] = together
+            refusals[machine.name] = together
             rejected = rejected + Counter([together.reason])
         else:
             never.append(together)
     if not plans:
         dearer = None
         if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
-            unlimited = replace(limits, max_usd_per_h=None)
-            formats = [one.without_budget() for one in tried.values()]
-            priced = [
-                p for one in formats for p in _records(one, market.searched(one, unlimited)[0]) if p.price
-            ]
+            unlimited = replace(market, limits=replace(limits, max_usd_per_h=None))
+            free = [replace(one, context=one.context.without_budget()) for one in space.formats]
+            priced = [p for p in Space.over(unlimited, free).plans() if p.price]
             dearer = min(priced, key=PlanRecord.usd, default=None)
-        raise no_plan(
-            found.graph.model.name, workload, rejected, list(result.refusals.values()), never, dearer
-        )
+        raise no_plan(found.graph.model.name, workload, rejected, list(refusals.values()), never, dearer)
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
@@ -161,31 +128,32 @@ def ranked(
     in_order = rank_plans(plans, workload)
     first = in_order[0]
     its = next((c for c in wanted if c.id == first.chip), None)
-    alone = replace(market, chips=[its] if its else [])
+    alone = replace(market, chips=[its] if its else [], runtime=first.runtime)
 
     def again(changed: Context) -> list[PlanRecord]:
-        return _records(changed, alone.searched(changed, limits)[0])
+        return Space.over(alone, [Format(changed)]).plans()
 
     def beside() -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
-        changes = levers(first, its, tried[first.precision], model, again) if its else ()
+        changes = levers(first, its, space.context(first.precision), model, again) if its else ()
         return changes, apis(first, described.name, workload, context.today)
 
     planned = {p.chip for p in plans}
-    as_stored = rank_plans(stored, workload)[:1] if first.converted else ()
+    stored = space.plans(stored=True) if first.converted else []
+    as_stored = rank_plans(stored, workload)[:1]
     report = PlanReport(
         model=described,
         workload=workload_record(workload),
         plans=beside_published(in_order, described, workload, context.today) if evidence else in_order,
         refused=(
             *never,
-            *(refusal_record(r, workload) for c, r in result.refusals.items() if c not in planned),
+            *(refusal_record(r, workload) for c, r in refusals.items() if c not in planned),
         ),
-        considered=considered,
+        considered=space.considered,
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
             *terms.said,
-            RUNTIMES[effort],
+            *([] if runtime else ["of all software that can run the model, the best on each chip"]),
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
             *(
                 [f"at most {limits.max_watts:,.0f} W at the plugs with every chip at its power limit"]
@@ -196,33 +164,11 @@ def ranked(
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
+        cheapest=cheapest_plan(in_order, workload),
+        kept=first.keeps_targets(workload.confidence),
+        by=limits.by,
     )
     return Ranked(report, beside)
-
-
-@dataclass(frozen=True)
-class _Market:
-    """The chips that are searched, and under which runtime (None: `effort` says which)."""
-
-    chips: Sequence[Chip]
-    runtime: str | None
-    policy: Mapping[str, str]
-    effort: Effort
-
-    def searched(self, context: Context, limits: Limits) -> tuple[Found, list[RefusalRecord]]:
-        """What the search finds for the model in one number format, and what cannot run it at all."""
-        offered, refused = deployments(
-            context.found.graph.model,
-            self.chips,
-            self.runtime,
-            local=context.workload.task == "local",
-            policy=self.policy,
-            every=self.effort != "market",
-        )
-        able, unable = context.tactics.on(offered, context.found.graph)
-        prices = {d.chip.id: context.basis(d.chip.id) for d in able}
-        never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
-        return search(context, able, limits, prices, self.effort), never + unable
 
 
 def _machine(limits: Limits, workload: Workload) -> Machine | None:
@@ -235,34 +181,32 @@ def _machine(limits: Limits, workload: Workload) -> Machine | None:
 
 
 def _jointly(
-    model: str, workload: Workload, terms: Terms, machine: Machine, tried: dict[str, Context]
+    model: str, terms: Terms, machine: Machine, space: Space
 ) -> PlanRecord | Refusal | RefusalRecord:
-    """The plan on all parts of a machine at once, in the first format that fits and keeps the targets, which is added
-    to what was `tried`; else what is in reach where one fits, or why none does."""
-    runtime = None if terms.runtime == BEST else terms.runtime
-    terms = replace(terms, runtime=runtime)
-    stored = next(iter(tried.values()))
-    names = (None, *(name for name, _ in FORMATS_OF["local"])) if _plain(stored, terms) else (None,)
+    """The plan on all parts of a machine at once, in the first format that fits and keeps the targets at a pace to
+    read, which is added to those that were tried; else what is in reach where one fits, or why none does."""
+    terms = replace(terms, runtime=None if terms.runtime == BEST else terms.runtime)
+    workload, stored = space.workload, space.formats[0].context
+    tried = sorted(formats(model, stored, terms, [c for c, _ in machine.cards]), key=lambda one: one.place)
     why, reach = "", NOWHERE
-    for name in names:
-        context = stored
-        if name is not None:
-            narrow = load_generating(model, name, terms.kv)
-            context = replace(stored, found=replace(narrow, notes=stored.found.notes))
+    for one in tried:
+        context = one.context
         try:
             record = machine_record(context, machine, assembled(context, machine, terms))
         except (InfeasibleError, UsageError) as error:
             why = why or error.what
             continue
         first_s, further_s = record.ttft_s.mid, record.tpot_s.mid if record.tpot_s else 0.0
-        if not meets(np.array([[first_s]]), np.array([[further_s]]), workload).all():
+        paced = fully_ready(replace(record, chance=None), workload)
+        if not meets(np.array([[first_s]]), np.array([[further_s]]), workload).all() or not paced:
             met = workload.ttft_s is None or first_s <= workload.ttft_s
             reach = reach.better(Reach(first_s, further_s, further_s if met else np.inf, 0.0))
             continue
-        tried[record.precision] = context
-        words = f"{name} in place of the checkpoint's format: quality not assessed"
-        note = record.note if name is None else f"{record.note}; {words}"
-        return replace(record, note=note, converted=name is not None)
+        space.formats.append(one)
+        if one.stored:
+            return record
+        words = f"{record.precision} in place of the checkpoint's format: quality not assessed"
+        return replace(record, note=f"{record.note}; {words}", converted=True)
     if reach is not NOWHERE:
         return Refusal(machine.name, Reason.SLO, reach)
     return RefusalRecord(machine.name, Reason.MEMORY.name, why)
@@ -287,41 +231,6 @@ def _used(plan: PlanRecord, machine: Machine) -> PlanRecord:
     )
 
 
-def _plain(context: Context, terms: Terms) -> bool:
-    """Whether weights are as the checkpoint has them, and that is 16 bits: other formats may then be tried."""
-    return terms.precision is None and context.found.graph.model.precision.is_plain
-
-
-def _pays(choice: Choice, stored: Choice, context: Context) -> bool:
-    """Whether another format keeps the targets where the stored one does not, or is clearly cheaper; being faster alone
-    is no reason, nor is spare room on chips that one has."""
-    if choice.sure != stored.sure:
-        return choice.sure
-    if context.pricing is None and context.workload.rate_per_s is not None:
-        return False
-    mine, its = choice.order[1], stored.order[1]
-    return (its - mine) / max(abs(its), abs(mine), 1e-30) > EQUAL
-
-
-def _cheaper(plans: list[PlanRecord], stored: Found, narrow: Context, other: Found) -> list[PlanRecord]:
-    """Plans with those of the `other` format for each chip that is clearly better in it."""
-    stored_name = narrow.found.graph.model.name
-    cheaper = {
-        chip: choice
-        for chip, choice in other.choices.items()
-        if chip not in stored.choices or _pays(choice, stored.choices[chip], narrow)
-    }
-    number_format = narrow.found.graph.model.precision.name
-    name = published_as(stored_name, number_format)
-    made = f", published as {name}" if name else ""
-    words = f"{number_format} in place of the checkpoint's format{made}: quality not assessed"
-    converted = [
-        replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
-        for p in _records(narrow, replace(other, choices=cheaper))
-    ]
-    return [p for p in plans if p.chip not in cheaper] + converted
-
-
 def fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
     """The limits with how many of each chip their watts feed, in the machines that hold them; of chips without a
     published power limit none. Raises `InfeasibleError` where not one chip is fed."""
@@ -342,10 +251,6 @@ def fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
 def limits_for(task: str) -> Limits:
     """What a plan may use where nothing was said: up to 8 devices of a local user's machine, else 64 a replica."""
     return Limits(max_devices=8 if task == "local" else 64)
-
-
-def _records(context: Context, found: Found) -> list[PlanRecord]:
-    return size_fleet(context, list(found.choices.values()))
 
 
 def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:

@@ -1,40 +1,31 @@
-"""The search: every layout of every chip under the runtimes that can, and the best of each chip."""
+"""The search: every layout of every chip under all software that can run the model, and those that can come first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+
+import numpy as np
 
 from chipwise.api.context import Context
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.search.choose import Choice, Refusal, choose
 from chipwise.search.evaluate import evaluate
-from chipwise.search.space import Deployment, Limits, candidates
+from chipwise.search.prefer import Contenders, first, kept
+from chipwise.search.space import Deployment, Group, Limits, candidates
 
-__all__ = ["RUNTIMES", "Effort", "Found", "search"]
-
-Effort = Literal["best", "own", "named", "market"]
-
-RUNTIMES: Mapping[Effort, str] = {
-    "best": "of all runtimes that can, the best on each chip",
-    "own": "on each chip the runtime that is its default, unless another one is over 30 % better",
-    "named": "on each chip the runtime that is its default, the next where it has no plan (--runtime best: the best)",
-    "market": "on each chip the runtime that is its default (--runtime best: the best)",
-}
-"""Which runtimes a search tries, in words."""
-
-# Better by so much that the intervals of runtimes that nobody measured hardly explain it.
-CLEARLY: Mapping[Effort, float] = {"best": 0.0, "own": 0.3}
+__all__ = ["Found", "search", "shortlist"]
 
 
 @dataclass
 class Found:
-    """The best choice or the nearest refusal of every chip, the candidates priced, and what they fell to."""
+    """The choices that can come first and the nearest refusal of every chip, the candidates priced, and what they fell
+    to."""
 
-    choices: dict[str, Choice] = field(default_factory=dict)
+    choices: dict[str, list[Choice]] = field(default_factory=dict)
     refusals: dict[str, Refusal] = field(default_factory=dict)
     considered: int = 0
     rejected: Counter[Reason] = field(default_factory=Counter)
@@ -45,52 +36,60 @@ def search(
     offered: Sequence[Deployment],
     limits: Limits,
     prices: Mapping[str, Rent | Own | None],
-    effort: Effort,
 ) -> Found:
-    """Search `offered`, which may hold several runtimes of a chip in order of preference; which of them are tried
-    and chosen: `RUNTIMES`."""
-    found, compare = Found(), effort in CLEARLY
-    for deployments in _rounds(offered, compare=compare):
-        open_ = tuple(d for d in deployments if compare or d.chip.id not in found.choices)
-        for group in candidates(context.found.graph, open_, limits):
-            rates = context.rates(group.deployments)
-            priced = evaluate(context.found.graph, group, context.workload, *rates)
-            caution = context.caution(group.deployments)
-            choices, refusals, counts = choose(priced, context.workload, prices, limits, caution)
-            found.considered += priced.plans
-            found.rejected += counts
-            for choice in choices:
-                chip = choice.deployment.chip.id
-                best = found.choices.get(chip)
-                if best is None or _before(choice, best, CLEARLY.get(effort, 0.0)):
-                    found.choices[chip] = choice
-            for refusal in refusals:
-                chip = refusal.chip
-                known = found.refusals.get(chip)
-                found.refusals[chip] = known.closer(refusal) if known else refusal
+    """Search `offered`, which may hold several runtimes of a chip in order of preference: under the first every layout,
+    under the others those that it leaves in question."""
+    found = Found()
+    usual = list({d.chip.id: d for d in reversed(offered)}.values())
+    hopeless: dict[str, frozenset[tuple[int, ...]]] = {}
+    for group in candidates(context.found.graph, tuple(usual), limits):
+        hopeless |= _added(found, context, group, prices, limits)
+    others = tuple(d for d in offered if not any(d is first for first in usual))
+    for group in candidates(context.found.graph, others, limits, hopeless):
+        _added(found, context, group, prices, limits, again=True)
     for chip in found.choices:
         found.refusals.pop(chip, None)
     return found
 
 
-def _before(choice: Choice, best: Choice, clearly: float) -> bool:
-    """Whether a choice is clearly better than the one that is preferred."""
-    for mine, its in zip(choice.order, best.order, strict=True):
-        gap = (its - mine) / max(abs(its), abs(mine), 1e-30)
-        if abs(gap) > clearly:
-            return gap > 0
-    return False
+def _added(
+    found: Found,
+    context: Context,
+    group: Group,
+    prices: Mapping[str, Rent | Own | None],
+    limits: Limits,
+    *,
+    again: bool = False,
+) -> dict[str, frozenset[tuple[int, ...]]]:
+    """Price a group and add what it has to what was found; the layouts that need not be tried again. `again`: a
+    deployment of which no layout is in question says nothing."""
+    rates = context.rates(group.deployments)
+    priced = evaluate(context.found.graph, group, context.workload, *rates)
+    caution = context.caution(group.deployments)
+    chosen = choose(priced, context.workload, prices, limits, caution)
+    found.considered += priced.plans
+    found.rejected += chosen.counts
+    for choice in chosen.choices:
+        found.choices.setdefault(choice.deployment.chip.id, []).append(choice)
+    tried = {group.deployments[i].chip.id for i in set(group.which.tolist())}
+    for refusal in chosen.refusals:
+        if again and refusal.chip not in tried:
+            continue
+        known = found.refusals.get(refusal.chip)
+        found.refusals[refusal.chip] = known.closer(refusal) if known else refusal
+    return chosen.hopeless
 
 
-def _rounds(offered: Sequence[Deployment], *, compare: bool) -> Iterator[list[Deployment]]:
-    if compare:
-        yield list(offered)
-        return
-    rounds: list[list[Deployment]] = []
-    place: Counter[str] = Counter()
-    for d in offered:
-        if place[d.chip.id] == len(rounds):
-            rounds.append([])
-        rounds[place[d.chip.id]].append(d)
-        place[d.chip.id] += 1
-    yield from rounds
+def shortlist(choices: Sequence[Choice], confidence: float) -> list[Choice]:
+    """The choices of a chip, under several runtimes and formats, of which the best is still to be found: what was
+    priced at a batch of the grid moves a little at the load that is carried. Costs no more than `evidence` above the
+    cheapest that keeps the targets; where none does, the likeliest."""
+    c = Contenders.join([choice.as_one for choice in choices])
+    best = first(c, confidence)
+    sure = kept(c.chance, confidence)
+    if not sure.any():
+        sure = c.chance >= c.chance[best]
+    least = float(c.cost[sure].min())
+    near = sure & (c.cost <= least + preferences().evidence * abs(least))
+    near[[best, int(np.argmin(c.cost))] if not kept(c.chance, confidence).any() else [best]] = True
+    return [choice for choice, stays in zip(choices, near, strict=True) if stays]

@@ -103,9 +103,8 @@ def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
     if choices[0].prompt_workers:
         workers = np.array([float(c.prompt_workers) for c in choices])
         engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
-    caution = context.caution(e.group.deployments).take(group.which)
     wary = np.array([c.sure for c in choices]) & (context.workload.rate_per_s is None)
-    caution = Caution(*(np.where(wary, x, 1.0) for x in (caution.first, caution.further, caution.whole)))
+    caution = context.caution(e.group.deployments).take(group.which).where(wary)
     return _Loaded(choices, group, context.loads(group, engines, e.rates[1].service), caution)
 
 

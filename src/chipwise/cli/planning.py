@@ -19,7 +19,7 @@ from chipwise.cli.options import Answer, refuse, taking
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit import fit_verdict, fit_view
 from chipwise.report.media import MediaReport, media_view
-from chipwise.report.plans import breakdown_view, plan_view
+from chipwise.report.plans import breakdown_view, chance_percent, plan_view
 from chipwise.report.table import Table
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
@@ -138,6 +138,12 @@ def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: 
         return
     tables = (plan_view(report, command, everything=everything),)
     output.show(tables, report)
+    if not report.kept:
+        first = report.plans[0]
+        what = f"no plan keeps what was asked with {report.workload.confidence:.0%} probability"
+        likely = f"{chance_percent(first.chance or 0.0)}%"
+        hint = f"nearest: {first.chips}x {first.chip}, {likely}; --confidence asks for less"
+        raise InfeasibleError(what, hint, answered=True)
 
 
 def _no_training(task: str, where: str) -> None:

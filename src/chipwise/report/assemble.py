@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from chipwise.catalog.configs import ModelConfig
-from chipwise.catalog.offer import MARKETPLACES, PRICE_NOISE
+from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.price import Own, Rent, split_usd_per_million
 from chipwise.evidence.anchors import Correction
 from chipwise.evidence.judge import Estimate, Nearness, chance, judge, reach
@@ -32,21 +32,21 @@ from chipwise.report.records import (
     TailRecord,
     WorkloadRecord,
 )
-from chipwise.search.choose import EQUAL, pareto
 from chipwise.search.evaluate import Bounds
+from chipwise.search.prefer import Contenders, cheapest, order, pareto, tied
 from chipwise.search.space import Deployment
-from chipwise.search.targets import DOUBT
 from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.precision import Precision
 from chipwise.workload.workload import Workload
 
 __all__ = [
-    "Contender",
     "Deployed",
     "Doing",
     "Fleet",
-    "doubts_of",
+    "cheapest_plan",
+    "contenders",
+    "doubts",
     "figure",
     "goal",
     "job_record",
@@ -56,14 +56,9 @@ __all__ = [
     "plan_record",
     "price_record",
     "rank_plans",
-    "simplest_first",
-    "tie",
     "whole",
     "workload_record",
 ]
-
-
-T = TypeVar("T")
 
 
 def figure(estimate: Estimate) -> Figure:
@@ -416,161 +411,77 @@ def _usd_per_million(
     return into, out
 
 
-def rank_plans(plans: list[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
-    """Plans in order, numbered, with the front and the ties marked.
-
-    Those with a price come before all others. Of them first those that keep the targets with the confidence asked for,
-    then the others, the surest first, but those last that buy a better chance at more than `DOUBT` times the cost of
-    one that is as likely as not. Then what the user pays: one local user waits for a whole answer, and of plans that
-    take about as long (`EQUAL`) the cheapest comes first; serving a given rate costs dollars per hour; else dollars per
-    output token, prompts included; without any price the chips that carry the rate, or tokens per second.
-    What counts is the cautious end: the middle price at the low end of the speed. Within the noise of list prices plans
-    cost the same: of those come first the ones that rest on measurements, fresh prices and providers (not a
-    marketplace), then fewer machines, fewer chips that are paid for, fewer replicas, and the cheaper. Being faster than
-    the targets ask earns nothing. Two plans
-    tie where each one's figure lies inside the other's interval.
+def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
+    """What plans are compared by (`search.prefer`): what the user pays. One local user waits for a whole answer;
+    serving a given rate costs dollars per hour; else dollars per output token, prompts included; where nothing is paid,
+    chips that carry the rate, or tokens per second. Plans without a price come after the others, by their chips.
     """
-    paid = workload.task != "local" and any(p.price for p in plans)
-    wary = [(goal(p, workload, paid=paid), p) for p in plans]
-    dear = _dear(wary, workload, paid=paid)
-    wary.sort(
-        key=lambda pair: (
-            pair[0] is None,
-            id(pair[1]) in dear,
-            *_doubt(pair[1], workload),
-            _cautious(*pair, paid=paid),
-        )
-    )
-    if paid:
-        wary = _simplest_within_noise(wary, workload)
-    elif workload.task == "local":
-        wary = _cheapest_as_fast(wary)
-    plans = [plan for _, plan in wary]
-    if workload.task == "local":
-        cost = np.array([p.price.mid if p.price else np.inf for p in plans])
-    else:
-        cost = np.array([np.inf if mine is None else mine.mid for mine, _ in wary])
-    front = pareto(cost, np.array([p.pace.mid for p in plans])) if plans else ()
-    ranked = []
-    for i, (mine, plan) in enumerate(wary):
-        ties = tuple(j + 1 for j, (other, _) in enumerate(wary) if j != i and tie(mine, other))
-        ranked.append(replace(plan, rank=i + 1, on_front=bool(front[i]), ties=ties))
-    return tuple(ranked)
-
-
-Ranked = tuple[Figure | None, PlanRecord]
-
-
-def _doubt(plan: PlanRecord, w: Workload) -> tuple[bool, float]:
-    """Whether targets hold less surely than asked, and then how surely, in whole percent."""
-    unsure = not plan.keeps_targets(w.confidence)
-    return unsure, -round(plan.chance or 0.0, 2) if unsure else 0.0
-
-
-def _dear(pairs: list[Ranked], w: Workload, *, paid: bool) -> frozenset[int]:
-    """Plans, by identity, that keep targets less surely than asked and buy a better chance too dearly: at more than
-    `DOUBT` times the cost of the cheapest that keeps them as likely as not; of unpriced ones, each apart, the chips."""
-    found: set[int] = set()
-    for unpriced in (False, True):
-        doubtful = [
-            (float(plan.chips) if unpriced else _cautious(goal, plan, paid=paid), plan)
-            for goal, plan in pairs
-            if (plan.price is None) is unpriced and not plan.keeps_targets(w.confidence)
-        ]
-        likely = [cost for cost, plan in doubtful if (plan.chance or 0.0) >= 0.5]
-        if likely:
-            found |= {id(plan) for cost, plan in doubtful if cost > DOUBT * min(likely)}
-    return frozenset(found)
-
-
-def _cheapest_as_fast(pairs: list[Ranked]) -> list[Ranked]:
-    """The plans of a lone user, fastest first; runs of those that take no more than `EQUAL` longer than the fastest of
-    the run by price, where there is one."""
-    runs: list[list[Ranked]] = []
-    for pair in pairs:
-        leader = runs[-1][0][0] if runs else None
-        if leader is not None and pair[0] is not None and pair[0].mid <= leader.mid * (1.0 + EQUAL):
-            runs[-1].append(pair)
-        else:
-            runs.append([pair])
-    return [
-        pair for run in runs for pair in sorted(run, key=lambda r: r[1].price.mid if r[1].price else math.inf)
-    ]
-
-
-def _cautious(goal: Figure | None, plan: PlanRecord, *, paid: bool) -> float:
-    """What is `paid` where the plan is as slow as the end of its interval, else the goal; chips where there is none."""
-    if goal is None:
-        return float(plan.chips)
-    if not paid:
-        return goal.mid
+    local = workload.task == "local"
+    paid = not local and any(p.price for p in plans)
+    goals = [goal(p, workload, paid=paid) for p in plans]
     # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
-    return float(f"{goal.mid * plan.tokens_per_s.mid / plan.tokens_per_s.low:.8g}")
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """What a plan is compared by. Only plans of one `kind` are; `cost` is what is paid at the low end of its speed,
-    None where no price is known; `doubts` speak against it (`doubts_of`); `size` holds its machines, the chips that are
-    paid for and its replicas."""
-
-    kind: tuple[float, ...]
-    cost: float | None
-    doubts: int
-    size: tuple[int, int, int]
-
-    def near(self, leader: Contender, noise: float) -> bool:
-        """Whether it costs what the `leader` does within the `noise`; without prices all do."""
-        if self.kind != leader.kind or (self.cost is None) != (leader.cost is None):
-            return False
-        return self.cost is None or leader.cost is None or self.cost < leader.cost * (1.0 + noise)
-
-
-def doubts_of(basis: str, price: PriceRecord | None) -> int:
-    """What speaks against a plan: that nobody measured such, that its price is old; half as much that it is rented from
-    whoever offers a machine."""
-    return (
-        2 * (basis == "modelled")
-        + 2 * bool(price and price.stale)
-        + bool(price and price.provider in MARKETPLACES)
+    cost = [float(p.chips) if g is None else float(f"{g.mid:.8g}") for p, g in zip(plans, goals, strict=True)]
+    times = [] if workload.task == "batch" else [[p.ttft_s.mid for p in plans], [p.pace.mid for p in plans]]
+    if local:
+        size = [[p.price.mid if p.price else math.inf for p in plans], [float(p.chips) for p in plans]]
+    else:
+        each = [
+            (p.hosts, p.price.billed if p.price else p.chips, p.spare - p.replicas, p.layout.pp, p.layout.dp)
+            for p in plans
+        ]
+        size = [list(map(float, row)) for row in zip(*each, strict=True)]
+    return Contenders.of(
+        cost,
+        times=times,
+        chance=[p.chance for p in plans],
+        doubts=[doubts(p) for p in plans],
+        size=size,
+        group=[float(g is None) for g in goals],
     )
 
 
-def simplest_first(pairs: Sequence[tuple[Contender, T]], noise: float = PRICE_NOISE) -> list[T]:
-    """Plans that come cheapest first, put in order: runs of those within the `noise` of the cheapest of the run by
-    doubts, size and cost; the first of all is none of doubt where a surer one is within that noise of it."""
-    runs: list[list[tuple[Contender, T]]] = []
-    for pair in pairs:
-        if runs and pair[0].near(runs[-1][0][0], noise):
-            runs[-1].append(pair)
-        else:
-            runs.append([pair])
-
-    def order(pair: tuple[Contender, T]) -> tuple[int, tuple[int, int, int], float]:
-        return pair[0].doubts, pair[0].size, pair[0].cost or 0.0
-
-    ordered = [pair for run in runs for pair in sorted(run, key=order)]
-    first = ordered[0][0]
-    if first.doubts and first.cost is not None:
-        # nobody measured it, or its price is old: what is surer and costs as much within the noise comes before it
-        surer = (p for p in ordered if p[0].doubts < first.doubts and p[0].near(first, noise))
-        better = next(surer, None)
-        if better is not None:
-            ordered.remove(better)
-            ordered.insert(0, better)
-    return [plan for _, plan in ordered]
+def doubts(plan: PlanRecord) -> int:
+    """How many things speak against a plan: that nobody measured such, that its price is old, that it is rented from
+    whoever offers a machine, that it runs in stages, that its weights are converted."""
+    price = plan.price
+    return (
+        (plan.pace.basis == "modelled")
+        + bool(price and price.stale)
+        + bool(price and price.provider in MARKETPLACES)
+        + (plan.layout.pp > 1)
+        + plan.converted
+    )
 
 
-def _simplest_within_noise(pairs: list[Ranked], w: Workload) -> list[Ranked]:
-    """Priced plans, cheapest first, by `simplest_first`."""
+def rank_plans(plans: Sequence[PlanRecord], workload: Workload) -> tuple[PlanRecord, ...]:
+    """Plans in order (`search.prefer`), numbered, with the front and the ties marked."""
+    if not plans:
+        return ()
+    c, confidence = contenders(plans, workload), workload.confidence
+    priced = np.array([p.price.mid if p.price else np.inf for p in plans])
+    front = pareto(
+        priced if workload.task == "local" else np.where(c.group == 0, c.cost, np.inf),
+        np.array([p.pace.mid for p in plans]),
+    )
+    places = order(c, confidence)
+    c = c.take(places)
+    return tuple(
+        replace(
+            plans[place],
+            rank=rank + 1,
+            on_front=bool(front[place]),
+            ties=tuple(int(other) + 1 for other in np.flatnonzero(tied(c, rank, confidence))),
+        )
+        for rank, place in enumerate(places)
+    )
 
-    def contender(pair: Ranked) -> Contender:
-        goal, p = pair
-        cost = None if goal is None else _cautious(goal, p, paid=True)
-        size = (p.hosts, p.price.billed if p.price else p.chips, p.replicas)
-        return Contender(_doubt(p, w), cost, doubts_of(p.pace.basis, p.price), size)
 
-    return simplest_first([(contender(pair), pair) for pair in pairs])
+def cheapest_plan(plans: Sequence[PlanRecord], workload: Workload) -> tuple[int, float]:
+    """The rank of the cheapest of ranked plans among those that may come first, and what part of the cost of the first
+    it saves; the first itself saves nothing."""
+    c = contenders(plans, workload)
+    least = cheapest(c, workload.confidence)
+    return plans[least].rank, float(1.0 - c.cost[least] / c.cost[0]) if c.cost[0] > 0.0 else 0.0
 
 
 def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
@@ -611,6 +522,63 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
         )
     )
     return Figure(mid, low, high, tokens.basis, tokens.provisional)
+
+
+# TEMPORARY until networks choose by prefer
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """What a plan is compared by. Only plans of one `kind` are; `cost` is what is paid at the low end of its speed,
+    None where no price is known; `doubts` speak against it (`doubts_of`); `size` holds its machines, the chips that are
+    paid for and its replicas."""
+
+    kind: tuple[float, ...]
+    cost: float | None
+    doubts: int
+    size: tuple[int, int, int]
+
+    def near(self, leader: Contender, noise: float) -> bool:
+        """Whether it costs what the `leader` does within the `noise`; without prices all do."""
+        if self.kind != leader.kind or (self.cost is None) != (leader.cost is None):
+            return False
+        return self.cost is None or leader.cost is None or self.cost < leader.cost * (1.0 + noise)
+
+
+def doubts_of(basis: str, price: PriceRecord | None) -> int:
+    """What speaks against a plan: that nobody measured such, that its price is old; half as much that it is rented from
+    whoever offers a machine."""
+    return (
+        2 * (basis == "modelled")
+        + 2 * bool(price and price.stale)
+        + bool(price and price.provider in MARKETPLACES)
+    )
+
+
+def simplest_first(pairs: Sequence[tuple[Contender, T]], noise: float = 0.25) -> list[T]:
+    """Plans that come cheapest first, put in order: runs of those within the `noise` of the cheapest of the run by
+    doubts, size and cost; the first of all is none of doubt where a surer one is within that noise of it."""
+    runs: list[list[tuple[Contender, T]]] = []
+    for pair in pairs:
+        if runs and pair[0].near(runs[-1][0][0], noise):
+            runs[-1].append(pair)
+        else:
+            runs.append([pair])
+
+    def order(pair: tuple[Contender, T]) -> tuple[int, tuple[int, int, int], float]:
+        return pair[0].doubts, pair[0].size, pair[0].cost or 0.0
+
+    ordered = [pair for run in runs for pair in sorted(run, key=order)]
+    first = ordered[0][0]
+    if first.doubts and first.cost is not None:
+        # nobody measured it, or its price is old: what is surer and costs as much within the noise comes before it
+        surer = (p for p in ordered if p[0].doubts < first.doubts and p[0].near(first, noise))
+        better = next(surer, None)
+        if better is not None:
+            ordered.remove(better)
+            ordered.insert(0, better)
+    return [plan for _, plan in ordered]
 
 
 def tie(a: Figure | None, b: Figure | None) -> bool:

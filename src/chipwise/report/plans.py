@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from chipwise.catalog.chips import recalled_words
-from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.catalog.preferences import preferences
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport
 from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
 from chipwise.report.table import DASH, Column, Table
-from chipwise.search.choose import EQUAL
 from chipwise.units import duration_words, format_count, format_number, format_seconds
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
 SHOWN = 10
 MORE = 8  # plans not shown that are named
 NAMED = 3  # plans whose nearest published result is spelt out
-STALE_DAYS = 90
 QUANTILES = ("p50", "p95", "p99")
 RESOURCE = {
     "compute": "FLOPs",
@@ -188,6 +186,7 @@ PLANS = (
     Column("", "precision", short="precision"),
     Column("", "kv", short="kv"),
     Column("runtime", "runtime", spare=7, short="runtime"),
+    Column("provider", "price.provider", spare=11),
     Column("", "system", short="system"),
     Column("", "concurrency", short="concurrency"),
     Column("$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
@@ -240,7 +239,7 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     left_out |= {"done in", "$ total"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
-    columns = [c for c in PLANS if c.head not in left_out]
+    columns = [replace(c, spare=0) if c.head == report.by else c for c in PLANS if c.head not in left_out]
     head = (report.model.line, "", *verdict(report), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
     return Table.of(plans, columns, head, foot, values=report.plans)
@@ -255,10 +254,23 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
     what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
+    if not report.kept:
+        lines[0] = (
+            f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability; nearest: {lines[0]}"
+        )
     bottleneck = (
         f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
     )
     return (*lines[:2], bottleneck, *lines[2:])
+
+
+def _asked_of(report: PlanReport) -> str:
+    """What plans had to keep, in words."""
+    w = report.workload
+    if w.task == "batch":
+        return f"the deadline of {duration_words(w.deadline_s or 0.0)}"
+    named = {"to the first token": w.ttft_s, "per token": w.tpot_s, "for a whole answer": w.e2e_s}
+    return " and ".join(f"{format_seconds(s)} {words}" for words, s in named.items() if s)
 
 
 def _recalled(p: PlanRecord) -> str:
@@ -279,7 +291,7 @@ def cost_words(price: PriceRecord | None, chips: int) -> str:
     whole = f", {price.billed} chips billed" if price.billed > chips else ""
     dated = f", price of {price.date}" if price.date else ", undated"
     offer = f" to own{whole}" if owned else f" at {price.provider}{whole}{dated}"
-    stale = f" (no price from the last {STALE_DAYS} days)" if price.stale else ""
+    stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
     return f"about ${figures.mid(price)}/h{offer}{stale}"
 
 
@@ -299,7 +311,7 @@ def _does(report: PlanReport) -> str:
     targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task != "batch"]
     if targets and first.chance is not None:
         many = len(targets) > 1
-        kept = f"{'hold' if many else 'holds'} {_surely(report, first.chance)}"
+        kept = f"{'hold' if many else 'holds'} {_surely(first.chance)}"
         said += f"; the target{'s' if many else ''} {' and '.join(targets)} {kept}"
     elif targets:
         said += f"; targets: {' and '.join(targets)}"
@@ -310,7 +322,7 @@ def _does(report: PlanReport) -> str:
 
 def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
     first, w = report.plans[0], report.workload
-    surely = "" if first.chance is None else _surely(report, first.chance)
+    surely = "" if first.chance is None else _surely(first.chance)
     return f"{finishes(f'writes {format_count(tokens)} tokens', job, w.deadline_s, surely)}."
 
 
@@ -324,17 +336,8 @@ def finishes(does: str, job: JobRecord, deadline_s: float | None, surely: str) -
     return said
 
 
-def _surely(report: PlanReport, chance: float) -> str:
-    w = report.workload
-    said = f"with {chance_percent(chance)}% probability"
-    if report.considered > 1 and not report.plans[0].keeps_targets(w.confidence):
-        first = report.plans[0]
-        surer = any(
-            (p.chance or 0.0) > chance and (p.price is None) is (first.price is None) for p in report.plans
-        )
-        why = "a surer plan takes more than twice as much" if surer else "no plan is surer"
-        said += f", which is less than the {w.confidence:.0%} asked for: {why}"
-    return said
+def _surely(chance: float) -> str:
+    return f"with {chance_percent(chance)}% probability"
 
 
 def chance_percent(chance: float) -> int:
@@ -352,15 +355,41 @@ def _alternatives(report: PlanReport) -> list[str]:
             f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
-    return lines + tied_words([_machines(by_rank[rank]) for rank in first.ties if rank in by_rank])
+    least, saves = report.cheapest
+    if report.workload.task != "local" and least != first.rank and least in by_rank:
+        lines.append(_dearer(by_rank[least], first, saves, report))
+    tied = [_machines(by_rank[rank]) for rank in first.ties if rank in by_rank]
+    alike = "About as fast" if report.workload.task == "local" else "About the same cost"
+    alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
+    return lines + tied_words(list(dict.fromkeys(tied)), alike)
 
 
-def tied_words(names: Sequence[str]) -> list[str]:
-    """Plans that the prediction cannot tell from the first, in a sentence; none where there are none."""
+def _dearer(least: PlanRecord, first: PlanRecord, saves: float, report: PlanReport) -> str:
+    """What it costs that the first plan is not the cheapest, and why it is first."""
+    pairs = (
+        (least.pace.basis == "modelled", first.pace.basis == "modelled", "has not been measured"),
+        (
+            bool(least.price and least.price.stale),
+            bool(first.price and first.price.stale),
+            "has an old price",
+        ),
+        (least.layout.pp > 1, first.layout.pp > 1, "runs in pipeline stages"),
+        (least.converted, first.converted, "converts the weights"),
+    )
+    why = [words for its, mine, words in pairs if its and not mine]
+    billed = [p.price.billed if p.price else p.chips for p in (least, first)]
+    if not why and (least.hosts, billed[0]) > (first.hosts, billed[1]):
+        why = [f"takes {least.hosts} hosts and {billed[0]} chips"]
+    reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
+    return f"Cheapest: {_machines(least)}{_cost(report, least, ', ')}, {saves:.0%} less{reason}."
+
+
+def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:
+    """Plans that are `alike` the first, in a sentence; none where there are none."""
     if not names:
         return []
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return [f"As good within the error of the prediction: {', '.join(names[:NAMED])}{more}."]
+    return [f"{alike}: {', '.join(names[:NAMED])}{more}."]
 
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
@@ -396,7 +425,8 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
             f"not compared, no price known: {named}{more} (give one: --price-of {unpriced[0].chip}=USD)"
         )
     if first.ties:
-        said.append(f"not distinguishable from #1 (intervals overlap): {', '.join(map(str, first.ties))}")
+        p = preferences()
+        said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
     left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
     if left and not everything:
         more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
@@ -477,7 +507,7 @@ def _money(p: PlanRecord) -> tuple[str, ...]:
     if p.price is None or p.usd_per_million_in is None:
         return (f"price of {p.chip}: not known here",)
     out = "-" if p.usd_per_million_out is None else _ends(p.usd_per_million_out)
-    stale = f", none from the last {STALE_DAYS} days" if p.price.stale else ""
+    stale = f", none from the last {preferences().stale_days:.0f} days" if p.price.stale else ""
     price = f"{_price(p.price)} $/h ({p.price.basis}{_picked(p)}{stale})"
     return (f"{price}; $/M tokens: {_ends(p.usd_per_million_in)} in, {out} out",)
 
@@ -668,27 +698,22 @@ def _asked(report: PlanReport) -> tuple[str, ...]:
 
 def _ranked(report: PlanReport) -> str:
     """The order of the plans in words (`assemble.rank_plans`)."""
-    w = report.workload
+    w, p = report.workload, preferences()
     if w.task == "local":
-        return (
-            "by the time of a whole answer (TTFT and all its tokens), shortest first; of those within "
-            f"{EQUAL:.0%} of each other the cheapest"
-        )
+        by = "by the time of a whole answer (TTFT and all its tokens), shortest first"
+        return f"{by}; of those within {p.equal:.0%} of each other the cheapest"
     sized = w.task == "serve" and w.rate_per_s is not None
-    if not any(p.price for p in report.plans):
-        why = "" if report.owned else "; no price is known"
-        by = (
-            "chips that carry the load, fewest first"
-            if sized
-            else "tokens per second of the plan, most first"
-        )
-        return f"by {by}{why}"
+    priced = any(plan.price for plan in report.plans)
     by = "$/h" if sized else "$ per output token, prompts included"
+    if not priced:
+        by = "chips that carry the load" if sized else "tokens per second, most first"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
+    unpriced = "" if report.owned else "; unpriced apart" if priced else "; no price is known"
     return (
-        f"{kept}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is measured and "
-        "freshly priced, then fewer hosts, paid chips and replicas; unpriced apart"
+        f"{kept}the cheapest ({by}); within {p.equal:.0%} of it the best founded (measured, recent price), then the "
+        f"fewest hosts and paid chips, then more replicas; better founded plans for up to {p.evidence:.0%} more; "
+        f"nothing above what is no dearer, no slower and no less likely{unpriced}"
     )
 
 
@@ -703,5 +728,5 @@ def legend(replicated: str, *, stale: bool) -> str:
     """The signs of a table of plans in words; `replicated` explains how replicas are written."""
     signs = ["mid [low-high] is an 80 % interval", *filter(None, [replicated])]
     if stale:
-        signs.append(f"*: no price from the last {STALE_DAYS} days")
+        signs.append(f"*: no price from the last {preferences().stale_days:.0f} days")
     return f"how to read: {'; '.join(signs)}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.predict.fleet import Day
 from chipwise.report.answer import Answer, Tabled
+from chipwise.search.space import By
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
@@ -476,7 +477,10 @@ class ApiRecord:
 class PlanReport(Answer):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
-    changes that would make the first cheaper, `apis` sell tokens of the same model."""
+    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is the rank of the
+    cheapest plan among those that could come first, and the share of the cost of the first that it saves. `kept`:
+    a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans are the best
+    of."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -489,6 +493,9 @@ class PlanReport(Answer):
     owned: bool = False
     levers: tuple[LeverRecord, ...] = ()
     apis: tuple[ApiRecord, ...] = ()
+    cheapest: tuple[int, float] = (1, 0.0)
+    kept: bool = True
+    by: By = "chip"
     schema_version: str = field(default=SCHEMA_VERSION)
 
 

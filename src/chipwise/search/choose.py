@@ -1,9 +1,10 @@
-"""From priced candidates to plans: the best batch of each, the best of each chip, the front, and why not."""
+"""From priced candidates to those that may be plans: each at its best batch and as large as the load needs, the few of
+a chip and a runtime that can come first, and why not."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,19 +14,20 @@ from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.search.evaluate import REASONS, Evaluated
+from chipwise.search.prefer import Contenders, cheapest, first, kept, pareto
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
-from chipwise.search.targets import DOUBT, Caution, meets
+from chipwise.search.targets import Caution, chances, job_chances, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["EQUAL", "Choice", "Refusal", "choose", "pareto"]
+__all__ = ["EQUAL", "Choice", "Chosen", "Refusal", "choose", "pareto"]
 
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
+EQUAL = 0.15  # TEMPORARY
+LAYOUTS = 6  # of chips that one has that are shown beside each other
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
-EQUAL = 0.15  # of the cost of layouts: within it the simpler one
-STAGED = 0.5  # that layouts without stages may cost more before stages are worth their trouble
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
 
 
@@ -33,9 +35,9 @@ _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASON
 class Choice:
     """One candidate at its best batch. `index` and `point` locate it in its `Evaluated`; the figures are of
     one replica, except `chips` and `usd_per_h`, which are of all. NaN price = unknown. `carrying` replicas serve
-    the whole load, `spare` ones are there beside them; `prompt_workers` work off prompts for all (0: replicas do
-    so themselves). `sure`: the targets hold with the probability asked for, not only in the middle. `order` sorts
-    choices for the same chip under several runtimes or formats, the best first."""
+    the whole load, `spare` ones are there beside them; `prompt_workers` run prefill for all (0: replicas do
+    so themselves). `sure`: the targets hold with the probability asked for, not only in the middle. `as_one` is what it
+    is compared by, a table of one row (`prefer`)."""
 
     deployment: Deployment
     evaluated: Evaluated
@@ -50,7 +52,7 @@ class Choice:
     tpot_s: float
     ttft_s: float
     sure: bool
-    order: tuple[float, ...]
+    as_one: Contenders
 
     @property
     def replicas(self) -> int:
@@ -79,59 +81,95 @@ def choose(
     prices: Mapping[str, Rent | Own | None],
     limits: Limits,
     caution: Caution,
-) -> tuple[list[Choice], list[Refusal], Counter[Reason]]:
-    """The best candidate of every deployment of a group, a refusal for each without one, and how many
-    candidates fell to which reason. `prices` say how each chip is paid, None where no price is known.
+) -> Chosen:
+    """The candidates of every deployment of a group that can come first (`prefer.first`): that one and the cheapest, of
+    chips that one has the `LAYOUTS` cheapest; a refusal for each deployment without one, and how many candidates fell
+    to which reason. `prices` say how each chip is paid, None where no price is known.
 
     A replica takes no more than `utilisation` of the rate at which its middle times miss a target, and no more than the
-    rate up to which the cautious ones keep all; a candidate whose cautious times keep none is a plan after all others,
-    and so is one that is many times dearer only because nobody measured its chip (`_dear`).
+    rate up to which targets hold as surely as asked, where they do at all.
     """
     e = evaluated
     sized = _sized(e, workload, limits, caution)
     reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
     live, point = reason == 0, sized.point
-    filled = bool(limits.have) and not workload.driven
-    goal = _goals(e, workload, sized, usd_per_h, owned=bool(limits.have))
-    spared = workload.task != "local" and not filled
-    if spared:
-        sized = replace(sized, sure=sized.sure & ~_dear(e, goal[0], live, caution))
-    simple = _simplest(e, goal, live & sized.sure, live) if spared else live
-    order = (~sized.sure, ~simple, *goal)
-    place = np.lexsort(order[::-1])
+    columns = _contenders(e, workload, sized, usd_per_h, caution, owned=bool(limits.have))
     choices: list[Choice] = []
     refusals: list[Refusal] = []
     p = e.prediction
     for i, deployment in enumerate(e.group.deployments):
-        mine = e.group.which == i
-        mine_live = (mine & live)[place]
-        if not mine_live.any():
-            reach = reach_of(e, workload, mine, sustained)
-            refusals.append(Refusal(deployment.chip.id, _closest(reason[mine]), reach))
+        of_it = e.group.which == i
+        mine = np.flatnonzero(of_it & live)
+        if not len(mine):
+            reach = reach_of(e, workload, of_it, sustained)
+            refusals.append(Refusal(deployment.chip.id, _closest(reason[of_it]), reach))
             continue
-        best = int(place[np.argmax(mine_live)])
-        at = best, int(point[best])
-        choices.append(
-            Choice(
-                deployment,
-                e,
-                *at,
-                carrying=int(sized.replicas[best]),
-                spare=limits.spare,
-                prompt_workers=int(sized.prompts[best]),
-                chips=int(sized.chips[best]),
-                usd_per_h=float(usd_per_h[best]),
-                tokens_per_s=float(p.tokens_per_s[at]),
-                tpot_s=float(p.tpot_s[at]),
-                ttft_s=float(p.ttft_s[at]),
-                sure=bool(sized.sure[best]),
-                order=tuple(float(part[best]) for part in (~sized.sure, *goal)),
+        for best in _shortlist(columns.take(mine), mine, workload.confidence, every=bool(limits.have)):
+            at = best, int(point[best])
+            choices.append(
+                Choice(
+                    deployment,
+                    e,
+                    *at,
+                    carrying=int(sized.replicas[best]),
+                    spare=limits.spare,
+                    prompt_workers=int(sized.prompts[best]),
+                    chips=int(sized.chips[best]),
+                    usd_per_h=float(usd_per_h[best]),
+                    tokens_per_s=float(p.tokens_per_s[at]),
+                    tpot_s=float(p.tpot_s[at]),
+                    ttft_s=float(p.ttft_s[at]),
+                    sure=bool(sized.sure[best]),
+                    as_one=columns.take(np.array([best])),
+                )
             )
-        )
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
-    return choices, refusals, counts
+    return Chosen(choices, refusals, counts, _hopeless(e, workload, live, columns.cost))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The `choices` of a group, a refusal for each deployment without one, how many candidates fell to which reason,
+    and by chip the layouts that no other software makes the best."""
+
+    choices: list[Choice]
+    refusals: list[Refusal]
+    counts: Counter[Reason]
+    hopeless: dict[str, frozenset[tuple[int, ...]]]
+
+
+APART = 3.0
+"""How many times as fast as another a software may be on one layout relative to the best one: those of one chip differ
+by up to 2 in published serving."""
+
+
+def _hopeless(
+    e: Evaluated, w: Workload, live: NDArray[np.bool_], cost: Array
+) -> dict[str, frozenset[tuple[int, ...]]]:
+    """Layouts by chip that are `APART` times as dear as its cheapest, or miss a target where they were as many times
+    as fast."""
+    slow = (e.reason == 0) & ~(e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)).any(axis=1)
+    columns = [np.asarray(e.group.layout.part(x)).astype(int) for x in ("tp", "pp", "dp", "ep")]
+    found = {}
+    for i, deployment in enumerate(e.group.deployments):
+        mine = e.group.which == i
+        least = np.min(cost[mine & live], initial=np.inf)
+        lost = mine & (slow | (live & (cost - least > (APART - 1.0) * abs(least))))
+        rows = np.flatnonzero(lost)
+        found[deployment.chip.id] = frozenset(zip(*(c[rows].tolist() for c in columns), strict=True))
+    return found
+
+
+def _shortlist(c: Contenders, rows: NDArray[np.intp], confidence: float, *, every: bool) -> Sequence[int]:
+    """The rows of a deployment that can come first; `every`: those of its best layouts besides."""
+    found = [first(c, confidence), cheapest(c, confidence)]
+    if not kept(c.chance, confidence).any():
+        found.append(int(np.argmin(c.cost)))
+    if every:
+        found += np.argsort(c.cost, kind="stable")[:LAYOUTS].tolist()
+    return [int(rows[i]) for i in dict.fromkeys(found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +214,7 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     served = workload.rate_per_s if workload.task == "serve" else None
     if pieces is not None:
         own = np.maximum(np.floor(most / alone), 1.0) if filled else np.ones(len(point))
-        point = _whole_point(e, workload, pieces / own, None if filled else wary.whole)
+        point = _whole_point(e, workload, pieces / own, None if filled else wary.slower)
     elif served is None:
         point = np.where(sure, cautious, point)
     rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
@@ -190,7 +228,7 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     at_once = np.where(reason == 0, e.prediction.concurrency[rows, point], np.nan)
     if workload.job is not None and workload.job.deadline_s is not None:
         # what is due is done even where a job takes as long as the end of its interval
-        allowed = by_deadline(workload.job.deadline_s, at_once / rate * wary.whole)
+        allowed = by_deadline(workload.job.deadline_s, at_once / rate * wary.slower)
         replicas = workers_for(workload.pieces or 1.0, at_once, allowed)
     # workers for prompts are shared by all decode workers of a fleet
     beside = np.nan_to_num(e.beside[rows, point])
@@ -203,7 +241,7 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     whole = rate
     if pieces is not None:
         whole = rate * kept_up(pieces, replicas * at_once)
-    slow = whole / wary.whole
+    slow = whole / wary.slower
     prompts = np.ceil(np.nan_to_num(replicas * beside) * (1 - 1e-9))
     prompts += limits.spare * (prompts > 0)
     chips = alone * (replicas + limits.spare + prompts)
@@ -298,19 +336,6 @@ def _closest(reasons: NDArray[np.int64]) -> Reason:
     return REASONS[int(reasons[np.argmax(_CLOSENESS[reasons])])] if len(reasons) else Reason.BUDGET
 
 
-def pareto(cost: Array, speed: Array) -> NDArray[np.bool_]:
-    """Points that no other beats: less cost at no more time, or less time at no more cost. Unknown cost is
-    never on the front; equal points are on it together."""
-    order = np.lexsort((speed, cost))
-    front = np.zeros(len(cost), dtype=bool)
-    best, last = np.inf, np.nan
-    for i in order:
-        if np.isfinite(cost[i]) and (speed[i] < best or (speed[i] == best and cost[i] == last)):
-            front[i] = True
-            best, last = speed[i], cost[i]
-    return front
-
-
 def _best_point(
     e: Evaluated, w: Workload, caution: Caution | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -339,65 +364,52 @@ def _whole_point(e: Evaluated, w: Workload, pieces: Array, slower: Array | None)
     return np.asarray(np.argmax(np.where(good, np.nan_to_num(done), -2.0), axis=1))
 
 
-def _simplest(
-    e: Evaluated, goals: tuple[Array, ...], best: NDArray[np.bool_], live: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """The simplest candidate of each deployment among those that cost (the first of `goals`) about as little as its
-    cheapest, `best` ones where there are any: without stages while that costs at most `STAGED` more, each replica on
-    the fewest hosts; then the cheapest, at the same cost of the fewest chips, in the fewest replicas that share
-    experts, cut the least."""
-    cost = goals[0]
-    layouts = e.group.layouts()
-    hosts = np.array([d.system.chips_per_host if d.system else 1 for d in e.group.deployments])
-    per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])
-    spanned = np.ceil(np.asarray(layouts.devices) / (hosts * per_package)[e.group.which])
-    found = np.zeros(len(cost), dtype=bool)
-    for i in range(len(e.group.deployments)):
-        mine = np.flatnonzero((e.group.which == i) & live)
-        mine = mine[best[mine]] if best[mine].any() else mine
-        if not len(mine):
-            continue
-        whole = mine[np.asarray(layouts.pp)[mine] == 1]
-        if len(whole) and cost[whole].min() <= cost[mine].min() * (1.0 + STAGED):
-            mine = whole
-        near = mine[cost[mine] <= cost[mine].min() * (1.0 + EQUAL)]
-        # dollars, then chips: faster is worth nothing by itself
-        keys = (layouts.pp, spanned, *goals[:-1], layouts.part("dp"))
-        found[near[np.lexsort([np.asarray(key)[near] for key in reversed(keys)])[0]]] = True
-    return found
+def _contenders(
+    e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, caution: Caution, *, owned: bool
+) -> Contenders:
+    """What candidates of a chip are compared by.
 
-
-def _dear(e: Evaluated, cost: Array, live: NDArray[np.bool_], caution: Caution) -> NDArray[np.bool_]:
-    """Candidates that would buy certainty that is not for sale: where intervals are wider than caution goes, those at
-    more than `DOUBT` times the cost of the cheapest that keeps the targets in the middle."""
-    found = np.zeros(len(cost), dtype=bool)
-    for i in np.flatnonzero(caution.short):
-        mine = (e.group.which == i) & live
-        if mine.any():
-            found |= mine & (cost > DOUBT * cost[mine].min() * (1.0 + 1e-9))
-    return found
-
-
-def _goals(e: Evaluated, w: Workload, sized: _Sized, usd_per_h: Array, *, owned: bool) -> tuple[Array, ...]:
-    """What layouts are ordered by, less is better, the first before the second.
-
-    Where the load is given, the least dollars per hour (machines are paid whole) or, where nothing is paid or no price
-    is known, chips that carry it, then the fewest chips, then the fastest at that load. Else of chips that the user has
-    the fastest answer for one user or the most tokens in all, of chips to be paid the fewest chip-seconds per token.
+    Where the load is given, dollars per hour (machines are paid whole) or, where nothing is paid or no price is known,
+    chips that carry it. Else of chips that the user has the seconds of an answer for one user or the most tokens in
+    all, of chips to be paid the fewest chip-seconds per token, for one user the fewest chips. Stages count as a doubt:
+    few have measured them. Of candidates alike in that come first those on fewer hosts, with fewer chips, in more
+    replicas, whose failures cost less, cut into the fewest stages and sharing experts the least.
     """
     rows = np.arange(len(sized.point))
-    p, each = e.prediction, sized.each
+    p, each, layouts = e.prediction, sized.each, e.group.layouts()
     at = sized.point
     if w.driven and w.rate_per_s is not None:
         # the smallest batch that carries the load of a replica: larger ones are not reached
         carries = p.requests_per_s >= (w.rate_per_s / np.maximum(sized.replicas, 1.0))[:, None]
         at = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), at), at)
-    answer = (p.ttft_s + w.output_tokens * p.tpot_s)[rows, at]
-    tokens = p.tokens_per_s[rows, sized.point] if w.pieces is None else sized.rate * w.output_tokens
-    if w.task == "local":
-        return (answer, each) if owned else (each, answer)
-    if w.driven:
-        return np.where(np.isfinite(usd_per_h), usd_per_h, sized.chips), sized.chips, answer
-    if owned:
-        return -sized.replicas * tokens, answer
-    return each / tokens, answer
+    times = np.stack([p.ttft_s[rows, at], p.tpot_s[rows, at]])
+    answer = times[0] + w.output_tokens * times[1]
+    hosts, stages = _hosts(e, sized), np.asarray(layouts.pp)
+    size = np.stack([hosts, sized.chips, -sized.replicas, stages, np.asarray(layouts.dp)])
+    first_s, further_s = (held[rows, at][:, None] for held in e.held)
+    wary = caution.take(e.group.which)
+    if w.due_per_s is not None:
+        chance = job_chances(sized.replicas * sized.rate, w.due_per_s, wary)
+    else:
+        chance = chances(first_s, further_s, w, wary)[:, 0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if w.task == "local":
+            cost = answer if owned else each
+            size = np.stack([each if owned else answer, stages])
+        elif w.driven:
+            cost = np.where(np.isfinite(usd_per_h), usd_per_h, sized.chips)
+        else:
+            tokens = p.tokens_per_s[rows, at] if w.pieces is None else sized.rate * w.output_tokens
+            cost = -sized.replicas * tokens if owned else each / tokens
+    times = times[:0] if w.task == "batch" else times  # nobody waits for one request of a batch
+    return Contenders(cost, times, chance, (stages > 1).astype(float), size, np.zeros(len(rows)))
+
+
+def _hosts(e: Evaluated, sized: _Sized) -> Array:
+    """Machines that hold all replicas of each candidate [N], whole ones in each where they fit."""
+    held = np.array([d.system.chips_per_host if d.system else 1 for d in e.group.deployments])[e.group.which]
+    per_package = np.array([d.chip.devices_per_package for d in e.group.deployments])[e.group.which]
+    alone = np.maximum(np.asarray(e.group.layouts().devices) / per_package, 1.0)
+    count = sized.chips / alone
+    inside = np.ceil(count / np.maximum(np.floor(held / alone), 1.0))
+    return np.asarray(np.where(alone <= held, inside, count * np.ceil(alone / held)))

@@ -163,8 +163,13 @@ def runtimes_that(
             why = no if no and half == "bf16" else why
     found = list(able.values())
     if model.precision.name in GGUF:
-        # others read these files by plugins and to save memory (docs.vllm.ai, features/quantization/gguf): when named
-        found = [(r, remark) for r, remark in found if "gguf" in r.made_for] or found
+        # others read these files by plugins and to save memory (docs.vllm.ai, features/quantization/gguf)
+        foreign = "reads GGUF files, which it was not made for"
+        found = [
+            (r, remark if "gguf" in r.made_for else "; ".join(filter(None, (remark, foreign))))
+            for r, remark in found
+        ]
+        found.sort(key=lambda able: "gguf" not in able[0].made_for)
     return found, why
 
 

@@ -91,14 +91,14 @@ def first(c: Contenders, confidence: float, noise: float | None = None) -> int:
     `ValueError` where there is none."""
     if not len(c):
         raise ValueError("nothing to choose from")
-    return int(_leaders(c, np.arange(len(c)), confidence, noise)[0])
+    return _leader(c, np.arange(len(c)), confidence, noise)
 
 
 def order(c: Contenders, confidence: float, noise: float | None = None) -> NDArray[np.intp]:
     """The indices of all plans in their order."""
     left, found = np.arange(len(c)), []
     while len(left):
-        leader = int(_leaders(c, left, confidence, noise)[0])
+        leader = _leader(c, left, confidence, noise)
         found.append(leader)
         left = left[left != leader]
     return np.array(found, dtype=np.intp)
@@ -108,17 +108,17 @@ def cheapest(c: Contenders, confidence: float) -> int:
     """The index of the cheapest plan among those that the first was chosen from; of equal costs the first itself."""
     if not len(c):
         raise ValueError("nothing to choose from")
-    return int(_leaders(c, np.arange(len(c)), confidence, 0.0, 0.0)[0])
+    return _leader(c, np.arange(len(c)), confidence, 0.0, 0.0)
 
 
-def _leaders(
+def _leader(
     c: Contenders,
     among: NDArray[np.intp],
     confidence: float,
     noise: float | None,
     evidence: float | None = None,
-) -> NDArray[np.intp]:
-    """The plans that may come first, the first one first."""
+) -> int:
+    """The plan that comes first."""
     p = preferences()
     noise = p.equal if noise is None else noise
     evidence = max(p.evidence if evidence is None else evidence, noise)
@@ -140,10 +140,10 @@ def _leaders(
         pool = pool[alike | (near & (founded < founded[alike].min()))]
     keys = (c.doubts[pool], *c.size[:, pool], np.nan_to_num(c.cost[pool], nan=np.inf), *c.times[:, pool])
     pool = pool[np.lexsort(keys[::-1])]
-    for at, leader in enumerate(pool):
+    for leader in pool:
         if not _beaten(c, int(leader), pool):
-            return np.roll(pool, -at)
-    return pool  # only where figures are no numbers
+            return int(leader)
+    return int(pool[0])  # only where figures are no numbers
 
 
 def _beaten(c: Contenders, plan: int, by: NDArray[np.intp]) -> bool:

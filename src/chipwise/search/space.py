@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime import Policies, Runtime
 from chipwise.catalog.system import System
 from chipwise.cost.device import Device
@@ -20,6 +22,7 @@ from chipwise.workload.graph import Graph
 __all__ = [
     "FEW",
     "FEW_WORDS",
+    "By",
     "Deployment",
     "Group",
     "Limits",
@@ -29,7 +32,10 @@ __all__ = [
 ]
 
 
-FEW = 8
+By = Literal["chip", "runtime", "format", "provider"]
+"""What plans are listed by: the best of each."""
+
+FEW = int(preferences().few_cards)
 FEW_WORDS = f"at most {FEW} of cards made for desks, or for rent on marketplaces alone (--chips NAME: more)"
 
 
@@ -38,7 +44,8 @@ class Limits:
     """What a plan may use: devices of one replica, chips in all, dollars per hour in all, watts at the plugs in all
     with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
     `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks and
-    those that marketplaces alone rent out, no more than `FEW` are taken, of those in `at_most` so many each."""
+    those that marketplaces alone rent out, no more than `FEW` are taken, of those in `at_most` so many each. Plans are
+    listed `by` what each is the best of."""
 
     max_devices: int = 64
     max_chips: int | None = None
@@ -50,6 +57,7 @@ class Limits:
     fed: Mapping[str, int] = field(default_factory=dict)
     host_memory: float | None = None
     at_most: Mapping[str, int] = field(default_factory=dict)
+    by: By = "chip"
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""
@@ -119,8 +127,15 @@ class Group:
         return Layout(*columns)
 
 
-def candidates(graph: Graph, deployments: tuple[Deployment, ...], limits: Limits) -> Iterator[Group]:
-    """Every layout of every deployment, legal or not, in groups that are priced in one go."""
+def candidates(
+    graph: Graph,
+    deployments: tuple[Deployment, ...],
+    limits: Limits,
+    but: Mapping[str, frozenset[tuple[int, ...]]] | None = None,
+) -> Iterator[Group]:
+    """Every layout of every deployment, legal or not, in groups that are priced in one go; `but` for those of a chip
+    that need not be tried."""
+    but = but or {}
     by_formula: dict[tuple[str, str, Policies], list[Deployment]] = {}
     for d in deployments:
         by_formula.setdefault((d.device.family, d.runtime.id, d.policies), []).append(d)
@@ -128,9 +143,11 @@ def candidates(graph: Graph, deployments: tuple[Deployment, ...], limits: Limits
         which: list[int] = []
         rows: list[tuple[int, int, int, int]] = []
         for index, d in enumerate(members):
+            left_out = but.get(d.chip.id, frozenset())
             for row in layouts_for(graph, d, limits):
-                which.append(index)
-                rows.append(row)
+                if row not in left_out:
+                    which.append(index)
+                    rows.append(row)
         if rows:
             columns = np.array(rows, dtype=float).T
             yield Group(tuple(members), np.array(which), Layout(*columns))

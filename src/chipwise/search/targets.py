@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibrate.parameter import Z80
 from chipwise.predict.service import Loads, Prediction
 from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["DOUBT", "Caution", "held", "meets", "slopes", "tails_at"]
-
-
-DOUBT = 2.0
-"""What times are multiplied with at most, and by how much plans are made larger at most where that is not enough: what
-nobody measured does not become known by renting more."""
+__all__ = ["Caution", "chances", "held", "job_chances", "meets", "slopes", "tails_at"]
 
 
 @dataclass(frozen=True)
 class Caution:
-    """What times are multiplied with to hold with the probability that was asked for, columns [N] of at least 1:
-    `first` TTFT, `further` TPOT, `whole` the time of a job."""
+    """How far predictions of N deployments may be off: upper ends of 80 % intervals over their middles, columns [N] of
+    at least 1: `first` of TTFT, `further` of TPOT, `whole` of the time of a job; and the `confidence` that was asked
+    for. `first_by`, `further_by` are what the user's own runs multiply times with before anything is said of them."""
 
     first: Array
     further: Array
     whole: Array
+    confidence: float
+    first_by: Array
+    further_by: Array
+
+    @classmethod
+    def of(cls, first: Array, further: Array, whole: Array, confidence: float) -> Caution:
+        """Of predictions that nothing corrects."""
+        one = np.ones(np.shape(first))
+        ends = np.maximum(first, 1.0), np.maximum(further, 1.0), np.maximum(whole, 1.0)
+        return cls(*ends, confidence, one, one)
 
     @property
-    def short(self) -> NDArray[np.bool_]:
-        """Whether intervals are wider than caution goes (`DOUBT`)."""
-        found: NDArray[np.bool_] = np.maximum(np.maximum(self.first, self.further), self.whole) >= DOUBT
-        return found
+    def power(self) -> float:
+        """How many times as far as the end of the interval the quantile lies that was asked for, as logarithms: the
+        logarithm of an error is normal, with a tenth of the outcomes beyond each end."""
+        return NormalDist().inv_cdf(self.confidence) / Z80
+
+    @property
+    def slower(self) -> Array:
+        """What the time of a job is multiplied with to hold as surely as asked [N]."""
+        return np.asarray(self.whole**self.power * self.further_by)
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
-        return Caution(self.first[which], self.further[which], self.whole[which])
+        ends = self.first[which], self.further[which], self.whole[which]
+        return Caution(*ends, self.confidence, self.first_by[which], self.further_by[which])
+
+    def where(self, wary: NDArray[np.bool_]) -> Caution:
+        """Where not `wary`, middles taken at their word."""
+        first, further, whole = (np.where(wary, x, 1.0) for x in (self.first, self.further, self.whole))
+        return replace(self, first=first, further=further, whole=whole)
 
 
 MARGIN = 0.1  # of a load: neighbours that say how times grow with it
@@ -81,26 +100,64 @@ def held(loads: Loads, p: Prediction, w: Workload) -> tuple[Array, Array]:
 
 
 def meets(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None = None) -> NDArray[np.bool_]:
-    """Where the times of `held` [N, K] keep the targets, with `caution` their upper ends; a time that is not known
+    """Where the times of `held` [N, K] keep the targets, with `caution` as surely as it asks; a time that is not known
     keeps none."""
     with np.errstate(invalid="ignore"):
         return np.asarray(_taken(ttft_s, tpot_s, w, caution) <= 1.0)
 
 
-def _taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None) -> Array:
-    """The times of `held` over their targets, of the tightest [N, K]; 0 without targets, NaN where a time is not known.
-    A whole answer takes TTFT + (n_o - 1) TPOT: an upper end of percentiles."""
-    if caution is not None:
-        ttft_s, tpot_s = ttft_s * caution.first[:, None], tpot_s * caution.further[:, None]
-    taken = np.zeros(np.shape(ttft_s))
+def chances(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution) -> Array:
+    """The probability that the least certain of the targets holds [N, K], where it is at least a half: that which is
+    printed beside a plan at this load (`evidence.judge.chance`). 1 without targets, 0 where a time is not known."""
+    least = np.full(np.shape(ttft_s), np.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for target, mid, end in _bounded(ttft_s, tpot_s, w, caution):
+            room, width = np.log(target / mid), np.log(end / mid)
+            z = np.where(width > 0.0, Z80 * room / np.maximum(width, 1e-300), np.copysign(np.inf, room))
+            least = np.minimum(least, np.where(np.isnan(z), -np.inf, z))
+    return np.asarray(_normal(least))
+
+
+def job_chances(rate: Array, due_per_s: float, caution: Caution) -> Array:
+    """The probability that work at a `rate` [N] is done as fast as is `due_per_s`."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        room, width = np.log(rate / due_per_s / caution.further_by), np.log(caution.whole)
+        z = np.where(width > 0.0, Z80 * room / np.maximum(width, 1e-300), np.copysign(np.inf, room))
+    return np.asarray(_normal(np.where(np.isnan(z), -np.inf, z)))
+
+
+_normal = np.vectorize(NormalDist().cdf, otypes=[float])
+
+
+def _bounded(
+    ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution
+) -> Iterator[tuple[float, Array, Array]]:
+    """Every target with the time that it bounds, and the upper end of that time's 80 % interval [N, K]. A whole answer
+    takes TTFT + (n_o - 1) TPOT: of percentiles an upper end."""
+    first, further = ttft_s * caution.first_by[:, None], tpot_s * caution.further_by[:, None]
+    first_end, further_end = first * caution.first[:, None], further * caution.further[:, None]
     if w.ttft_s is not None:
-        taken = ttft_s / w.ttft_s
-    if w.tpot_s is not None:
-        taken = np.maximum(taken, tpot_s / w.tpot_s)
+        yield w.ttft_s, first, first_end
+    if w.tpot_s is not None and w.output_tokens > 1.0:
+        yield w.tpot_s, further, further_end
     if w.e2e_s is not None:
-        taken = np.maximum(taken, (ttft_s + (w.output_tokens - 1.0) * tpot_s) / w.e2e_s)
+        more = w.output_tokens - 1.0
+        yield w.e2e_s, first + more * further, first_end + more * further_end
+
+
+def _taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None) -> Array:
+    """The times of `held` over their targets, of the tightest [N, K], with `caution` those quantiles that it asks for;
+    0 without targets, NaN where a time is not known."""
+    one = np.ones(len(ttft_s))
+    taken = np.zeros(np.shape(ttft_s))
+    for target, mid, end in _bounded(ttft_s, tpot_s, w, caution or Caution.of(one, one, one, EVEN)):
+        power = 0.0 if caution is None else caution.power
+        taken = np.maximum(taken, mid * (end / np.where(mid > 0.0, mid, 1.0)) ** power / target)
     return np.asarray(taken)
 
+
+EVEN = 0.5
+"""The confidence of a middle."""
 
 SPAN = 0.2
 """Of a logarithm: about how far times of passes are off (80 %), over which slopes are taken to either side."""

@@ -43,7 +43,7 @@ from chipwise.errors import UsageError
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport
 from chipwise.report.records import FitReport, PlanRecord, PlanReport
-from chipwise.search.space import Limits
+from chipwise.search.space import By, Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workload
@@ -224,6 +224,7 @@ class PlanRequest(PlanOptions):
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Task = ask(TASK, "serve")
+    by: By = ask("list the best plan of each chip, runtime, format or provider", "chip")
 
     def run(self) -> PlanReport | MediaReport:
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
@@ -327,7 +328,7 @@ class PlanRequest(PlanOptions):
                 workload,
                 self.terms(numbers),
                 chips=chips,
-                limits=replace(self.limits_of(self.task), have=have or {}, at_most=at_most),
+                limits=replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by),
                 curve=self.curve(),
                 evidence=published and self.evidence in ("all", "published"),
             )

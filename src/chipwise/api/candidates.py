@@ -1,0 +1,239 @@
+"""The space of candidates of a question about a language model: chips, all software that runs it on them, the formats
+that plans are compared in, layouts and batches; and the best of them by chip, or by what else they are listed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from chipwise.api.alternatives import published_as
+from chipwise.api.context import Context
+from chipwise.api.loaded import load_generating
+from chipwise.api.placing import Terms
+from chipwise.api.searching import Found, search, shortlist
+from chipwise.api.size_fleet import size_fleet
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import Rent
+from chipwise.catalog.runtime import Runtime, runtimes_for
+from chipwise.parallel.layout import Reason
+from chipwise.report.assemble import contenders
+from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.search.choose import Choice, Refusal
+from chipwise.search.deployments import deployments
+from chipwise.search.prefer import first
+from chipwise.search.space import Limits
+from chipwise.workload.graph import Graph
+from chipwise.workload.labels import format_name
+from chipwise.workload.workload import Task, Workload
+
+__all__ = ["LADDER", "Format", "Market", "Space", "formats", "fully_ready", "wide"]
+
+LADDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
+"""Formats of files that are tried at a desk, the widest first."""
+FEW_BITS = 6.0
+"""Of a weight on average: a checkpoint of fewer is run as it is stored."""
+
+FORMATS_OF: Mapping[Task, tuple[tuple[str, bool], ...]] = {
+    "serve": (("fp8", False), ("int4", True)),
+    "batch": (("fp8", False), ("int4", True)),
+    "local": tuple((name, name != LADDER[0]) for name in LADDER),
+}
+"""By task the formats that wider weights are compared with unless one is named, and whether only where there is no plan
+before. Most runtimes make fp8 while they load; at a desk the widest file that is fast enough runs."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """The model in one number format: its `context`; `at_last`: only where there is no plan before; `stored`: as the
+    checkpoint has it; `place` among the formats that are preferred. Runtimes with files of their own of it (`but`) read
+    those."""
+
+    context: Context
+    at_last: bool = False
+    stored: bool = True
+    place: int = 0
+    but: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The format of its weights."""
+        return self.context.found.graph.model.precision.name
+
+
+def wide(graph: Graph) -> bool:
+    """Whether a checkpoint has so many bits a weight that it runs in another format at a desk."""
+    return 8.0 * graph.weight_bytes() / graph.params() >= FEW_BITS
+
+
+def formats(model: str, context: Context, terms: Terms, chips: Sequence[Chip]) -> Iterator[Format]:
+    """The model as it is stored, and in the formats of the task that plans are compared in; each also as runtimes of
+    these chips keep it in files of their own. At a desk those of the ladder stand before wide weights as stored."""
+    task, graph = context.workload.task, context.found.graph
+    runtimes = [] if terms.runtime else list({r.id: r for c in chips for r in runtimes_for(c)}.values())
+    compared: Sequence[tuple[str, bool]] = ()
+    if terms.precision is None and (wide(graph) if task == "local" else graph.model.precision.is_plain):
+        compared = FORMATS_OF[task]
+    last = len(compared) + 1 if compared and task == "local" else 0
+    yield from _kept(model, Format(context, place=last), terms, runtimes)
+    for place, (name, at_last) in enumerate(compared):
+        narrow = replace(load_generating(model, name, terms.kv), notes=context.found.notes)
+        other = Format(replace(context, found=narrow), at_last, stored=False, place=place)
+        yield from _kept(model, other, terms, runtimes)
+
+
+def _kept(model: str, one: Format, terms: Terms, runtimes: Sequence[Runtime]) -> Iterator[Format]:
+    """A format, and the same in files of runtimes that have their own."""
+    label = format_name(one.name)
+    own = {r.id: r.stores[label] for r in runtimes if label in r.stores}
+    yield replace(one, but=frozenset(own))
+    for name in dict.fromkeys(own.values()):
+        found = replace(load_generating(model, name, terms.kv), notes=one.context.found.notes)
+        yield replace(one, context=replace(one.context, found=found))
+
+
+@dataclass(frozen=True)
+class Market:
+    """The chips that are searched, under which runtime (None: all that can run the model), within which limits."""
+
+    chips: Sequence[Chip]
+    runtime: str | None
+    policy: Mapping[str, str]
+    limits: Limits
+
+    def searched(self, one: Format) -> tuple[Found, list[RefusalRecord]]:
+        """What the search finds for the model in one number format, and what cannot run it at all."""
+        context = one.context
+        offered, refused = deployments(
+            context.found.graph.model,
+            self.chips,
+            self.runtime,
+            local=context.workload.task == "local",
+            policy=self.policy,
+            every=True,
+        )
+        offered = tuple(d for d in offered if d.runtime.id not in one.but)
+        able, unable = context.tactics.on(offered, context.found.graph)
+        prices = {d.chip.id: context.basis(d.chip.id) for d in able}
+        never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
+        return search(context, able, self.limits, prices), never + unable
+
+
+@dataclass
+class Space:
+    """What was found on a market in several number formats: the plans of each chip and format that can come first, or
+    why there are none."""
+
+    market: Market
+    formats: list[Format] = field(default_factory=list)
+    found: list[tuple[Format, PlanRecord]] = field(default_factory=list)
+    refusals: dict[str, Refusal] = field(default_factory=dict)
+    never: list[RefusalRecord] = field(default_factory=list)
+    considered: int = 0
+    rejected: Counter[Reason] = field(default_factory=Counter)
+
+    @classmethod
+    def over(cls, market: Market, tried: Iterable[Format]) -> Space:
+        """Search in the formats in their order; those for the last where no chip has a plan, for one user on each chip
+        that has none at a pace to read."""
+        made = cls(market)
+        for one in tried:
+            chips = list(market.chips)
+            if one.at_last:
+                local = one.context.workload.task == "local"
+                chips = [c for c in chips if not made._enough(c.id)] if local or not made.found else []
+            if chips:
+                made._add(one, replace(market, chips=chips))
+        for chip in {p.chip for _, p in made.found}:
+            made.refusals.pop(chip, None)
+        return made
+
+    @property
+    def workload(self) -> Workload:
+        """What is asked of the model."""
+        return self.formats[0].context.workload
+
+    def context(self, precision: str) -> Context:
+        """The model in a format that was tried, by the name of the format."""
+        return next(one.context for one in self.formats if one.name == precision)
+
+    def _add(self, one: Format, market: Market) -> None:
+        result, never = market.searched(one)
+        if not self.formats:
+            self.never = never
+        self.formats.append(one)
+        self.considered += result.considered
+        self.rejected += result.rejected
+        for chip, refusal in result.refusals.items():
+            self.refusals[chip] = self.refusals[chip].closer(refusal) if chip in self.refusals else refusal
+        choices: list[Choice] = []
+        for mine in result.choices.values():
+            every = bool(market.limits.have) or self.market.limits.by != "chip"
+            choices += mine if every else shortlist(mine, self.workload.confidence)
+        for context in self._paid(one.context):
+            self.found += [(one, _noted(one, p)) for p in size_fleet(context, choices)]
+
+    def _paid(self, context: Context) -> Iterator[Context]:
+        """The context; where plans are listed by provider, one with the prices of each."""
+        if self.market.limits.by != "provider" or context.pricing is None:
+            yield context
+            return
+        paid = (context.basis(c.id) for c in self.market.chips)
+        quotes = [quote for basis in paid if isinstance(basis, Rent) for quote in basis.quotes]
+        for provider in dict.fromkeys(quote.provider for quote in quotes):
+            yield replace(context, pricing=replace(context.pricing, provider=provider))
+
+    def _enough(self, chip: str) -> bool:
+        """Whether a chip has a plan that keeps what was asked; at a desk in another format than wide weights."""
+        places = {one.place for one in self.formats}
+        last = max(places) if len(places) > 1 else -1
+        return any(
+            p.chip == chip and one.place != last and fully_ready(p, self.workload) for one, p in self.found
+        )
+
+    def plans(self, *, stored: bool = False) -> list[PlanRecord]:
+        """The best plan of each chip, or of what else they are listed by; of chips that one has of each layout and
+        format. `stored`: of weights as the checkpoint has them alone."""
+        found = [(one, p) for one, p in self.found if one.stored or not stored]
+        found = [(one, p) for one, p in found if p.price or self.market.limits.by != "provider"]
+        if not found:
+            return []
+        w, plans = self.workload, [p for _, p in found]
+        c = contenders(plans, w)
+        if w.task == "local":
+            # the widest format that is fast enough; what is too slow after all others
+            slow = max(one.place for one, _ in found) + 1
+            places = [one.place if fully_ready(p, w) else slow for one, p in found]
+            c = replace(c, group=np.array(places, dtype=float))
+        keys = [self._key(p) for p in plans]
+        best = []
+        for key in dict.fromkeys(keys):
+            rows = np.flatnonzero([k == key for k in keys])
+            best.append(plans[rows[first(c.take(rows), w.confidence)]])
+        return best
+
+    def _key(self, p: PlanRecord) -> tuple[object, ...]:
+        """What a plan is the best of in a list."""
+        if self.market.limits.by == "chip":
+            return (p.chip, p.layout.label, p.precision) if self.market.limits.have else (p.chip,)
+        named = {"runtime": p.runtime, "format": p.precision, "provider": p.price.provider if p.price else ""}
+        return (named[self.market.limits.by],)
+
+
+def fully_ready(p: PlanRecord, w: Workload) -> bool:
+    """Whether a plan keeps what was asked, for one user at a pace to read."""
+    paced = w.task != "local" or p.tpot_s is None or p.tpot_s.mid <= 1.0 / preferences().desk_tokens_per_s
+    return paced and p.keeps_targets(w.confidence)
+
+
+def _noted(one: Format, p: PlanRecord) -> PlanRecord:
+    """The record, with what is to be known of weights that are not as the checkpoint has them."""
+    if one.stored:
+        return p
+    published = published_as(one.context.found.graph.model.name, one.name)
+    made = f", published as {published}" if published else ""
+    words = f"{one.name} in place of the checkpoint's format{made}: quality not assessed"
+    return replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
