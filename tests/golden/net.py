@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,13 @@ Answer = dict[str, Any]
 class Kind:
     """A name, and what asks all of its questions: pairs of a question and its answer, in order.
 
-    `needs`: a folder without which nothing can be asked.
+    `needs`: a folder without which nothing can be asked; `packages`: modules that must be installed.
     """
 
     name: str
     ask: Callable[[], Iterable[tuple[str, Answer]]]
     needs: Path | None = None
+    packages: tuple[str, ...] = ()
 
     @property
     def file(self) -> Path:
@@ -42,9 +44,10 @@ class Kind:
     @property
     def missing(self) -> str:
         """Why it cannot be asked here, "" where it can."""
-        if self.needs is None or self.needs.is_dir():
-            return ""
-        return f"{self.name} needs the published tables in ../shared/truth, beside the checkout"
+        if self.needs is not None and not self.needs.is_dir():
+            return f"{self.name} needs the published tables in ../shared/truth, beside the checkout"
+        away = [name for name in self.packages if find_spec(name) is None]
+        return f"{self.name} needs {', '.join(away)}, which is not installed" if away else ""
 
     def answers(self) -> dict[str, Answer]:
         """What is answered today, by question."""
