@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from truth import AWAY
+
 DIGITS = 6
 RTOL = 1.1 * 10.0 ** (1 - DIGITS)  # one unit of the last digit is no change: it may be rounded either way
 ATOL = (
@@ -45,7 +47,7 @@ class Kind:
     def missing(self) -> str:
         """Why it cannot be asked here, "" where it can."""
         if self.needs is not None and not self.needs.is_dir():
-            return f"{self.name} needs the published tables in ../shared/truth, beside the checkout"
+            return f"{self.name} {AWAY}"
         away = [name for name in self.packages if find_spec(name) is None]
         return f"{self.name} needs {', '.join(away)}, which is not installed" if away else ""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.api import SUITES
+from truth import AWAY
 
 from .kinds import KINDS
 from .net import Answer, Kind, difference
@@ -17,7 +18,10 @@ from .net import Answer, Kind, difference
 SHOWN = 20
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+EACH = [pytest.param(k, marks=[pytest.mark.tables] if k.needs else [], id=name) for name, k in KINDS.items()]
+
+
+@pytest.mark.parametrize("kind", EACH)
 def test_no_answer_changed(kind: Kind) -> None:
     if kind.missing:
         pytest.skip(kind.missing)
@@ -89,7 +93,7 @@ def test_every_operator_and_family_is_priced() -> None:
 
 def test_without_the_published_tables_the_digest_is_left_out(tmp_path: Path) -> None:
     away = replace(KINDS["predictions"], needs=tmp_path / "truth")
-    assert away.missing == "predictions needs the published tables in ../shared/truth, beside the checkout"
+    assert away.missing == f"predictions {AWAY}"
     assert [kind.name for kind in KINDS.values() if kind.needs] == ["predictions"]
 
 
