@@ -9,11 +9,13 @@ from hypothesis import settings
 
 from chipwise.cli import main
 from command_line import Ran, Run
+from truth import published
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("repeatable")
 
-TRUTH = Path(__file__).resolve().parents[2] / "shared" / "truth"
+READERS = {"published", "rows_of", "each_row", "each_file"}
+"""What a test file takes from `truth`."""
 
 
 @pytest.fixture
@@ -33,6 +35,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture(scope="session")
 def truth() -> Path:
     """The folder of published measurements."""
-    if not TRUTH.is_dir():
-        pytest.skip("needs the published tables in ../shared/truth, beside the checkout")
-    return TRUTH
+    return published()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`-m tables`: the tests that use the published tables, and their neighbours in files that name them."""
+    for item in items:
+        if "truth" in item.fixturenames or READERS & vars(item.module).keys():
+            item.add_marker("tables")

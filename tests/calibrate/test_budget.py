@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
 from chipwise.api.suites.kernels import CELL, measured_columns
 from chipwise.calibrate.kernels import fitted_names
 from chipwise.calibrate.parameters import shipped_parameters
-
-TRUTH = Path(__file__).resolve().parents[3] / "shared" / "truth"
+from truth import published, rows_of
 
 CELLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "serving": (
@@ -33,13 +30,7 @@ CELLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 @pytest.mark.parametrize("suite", CELLS)
 def test_fitted_numbers_stay_within_half_of_the_cells(suite: str) -> None:
     file, columns, prefixes = CELLS[suite]
-    path = TRUTH / file
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not beside the checkout")
-    with path.open(newline="", encoding="utf-8") as table:
-        cells = {
-            tuple(row[c] for c in columns) for row in csv.DictReader(table) if row.get("score", "1") == "1"
-        }
+    cells = {tuple(row[c] for c in columns) for row in rows_of(file) if row.get("score", "1") == "1"}
     counted = (".scatter.", ".seen.")
     fitted = [
         name
@@ -51,9 +42,7 @@ def test_fitted_numbers_stay_within_half_of_the_cells(suite: str) -> None:
 
 
 def test_kernels_stay_within_half_of_their_cells() -> None:
-    path = TRUTH / "kernels.parquet"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not beside the checkout")
+    path = published("kernels.parquet")
     pytest.importorskip("pyarrow", reason="needs the parquet extra")
     columns = measured_columns([str(path)], shipped_parameters()).columns
     cells = set(zip(*(columns[name].tolist() for name in CELL), strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
 from chipwise.calibrate.kernel_table import OPS, asked_of
 from chipwise.calibrate.kernels import calibrate_kernels, price_kernels
 from chipwise.catalog.chips import load_chips
+from truth import published
 
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "kernels.parquet"
 TEXT = (
     "chip", "op", "kernel", "framework", "dtype", "kv_dtype", "causal", "distribution", "timing", "notes",
 )  # fmt: skip
@@ -98,12 +97,11 @@ def test_other_families_and_unknown_chips_are_left_out() -> None:
     assert np.isnan(times.mid_s).all()
 
 
-@pytest.mark.skipif(not TRUTH.exists(), reason="the truth tables are not beside the checkout")
 def test_unseen_shapes_of_the_truth_table() -> None:
     """Half of a sample of the shapes is fitted, the other half priced; coarse bounds, as few rows keep few numbers."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the parquet extra")
     names = [*TEXT, *NUMBERS, "latency_us", "chip_known"]
-    table = parquet.read_table(TRUTH, columns=names)
+    table = parquet.read_table(published("kernels.parquet"), columns=names)
     table = table.take(np.flatnonzero(np.random.default_rng(1).random(table.num_rows) < 0.12))
     full: dict[str, NDArray[Any]] = {}
     for name in names:

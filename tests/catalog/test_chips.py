@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import json
 import re
 import tomllib
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -21,8 +19,8 @@ from chipwise.catalog.snapshot import PACKAGE
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UnknownNameError, UsageError
 from command_line import Run
+from truth import each_row, rows_of
 
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "chips.csv"
 CHIPS = list(load_chips().values())
 
 FIGURES = {
@@ -97,14 +95,6 @@ READ_LATER = {"gh200-96gb", "gh200-144gb", "gaudi2", "gaudi3", "mi455x"}
 
 IN_CORES = {"inferentia2": 2}
 """Software counts the NeuronCores of these chips, the table whole chips."""
-
-
-def rows_of(name: str) -> list[dict[str, str]]:
-    path = TRUTH.with_name(name)
-    if not path.is_file():
-        pytest.skip(f"no {path}: the source table is not beside this checkout")
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 @functools.cache
@@ -261,7 +251,7 @@ def test_announced_chips_cannot_be_rented() -> None:
         )
 
 
-@pytest.mark.parametrize("row", rows_of("chips_corrections.csv"), ids=lambda r: f"{r['id']}-{r['column']}")
+@pytest.mark.parametrize("row", each_row("chips_corrections.csv"), ids=lambda r: f"{r['id']}-{r['column']}")
 def test_every_correction_is_in_the_catalogue(row: dict[str, str]) -> None:
     chip, column, new = load_chips()[row["id"]], row["column"], row["new"]
     if column in FIGURES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from chipwise.catalog.offer import Offer, counted, in_force, load_offers, offers
 from chipwise.catalog.price import price_range
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UsageError
+from truth import rows_of
 
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth"
 TODAY = dt.date(2026, 11, 21)
 CALLED = {
     "vast.ai (cheapest)": "vast.ai",
@@ -31,16 +30,8 @@ def shipped() -> tuple[Offer, ...]:
     )
 
 
-def table(name: str) -> list[dict[str, str]]:
-    path = TRUTH / name
-    if not path.is_file():
-        pytest.skip(f"no {path}: the source table is not beside this checkout")
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_offers_equal_the_tables() -> None:
-    first, more = table("offers.csv"), table("offers_more.csv")
+    first, more = rows_of("offers.csv"), rows_of("offers_more.csv")
     assert len(shipped()) == len(first) + len(more) == 173 + 394
     for offer, row in zip(shipped(), (*first, *more), strict=True):
         provider = CALLED.get(row["provider"], row["provider"]).replace(" ", "-")

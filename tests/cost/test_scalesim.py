@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +9,8 @@ from hypothesis import strategies as st
 
 from chipwise.cost.systolic import DATAFLOWS, Dataflow, SystolicArray, counters, im2col
 from chipwise.errors import UnknownNameError
+from truth import rows_of
 
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "systolic.csv"
 COLUMNS = (
     "cycles",
     "utilization_pct",
@@ -70,12 +67,10 @@ def test_shipped_rows_are_equal(line: str) -> None:
         assert (as_printed(exact) if column.endswith("_pct") else exact) == value, column
 
 
-@pytest.mark.skipif(not TRUTH.exists(), reason="shared/truth/systolic.csv is not beside this checkout")
 @pytest.mark.parametrize("dataflow", DATAFLOWS)
 @pytest.mark.parametrize("column", COLUMNS)
 def test_every_open_row_is_equal(dataflow: Dataflow, column: str) -> None:
-    with TRUTH.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["dataflow"] == dataflow]
+    rows = [row for row in rows_of("systolic.csv") if row["dataflow"] == dataflow]
     array_rows, array_cols, m, n, k, measured = (
         np.array([float(row[name]) for row in rows])
         for name in ("array_rows", "array_cols", "M", "N", "K", column)
@@ -89,10 +84,8 @@ def test_every_open_row_is_equal(dataflow: Dataflow, column: str) -> None:
     np.testing.assert_array_equal(got, measured)
 
 
-@pytest.mark.skipif(not TRUTH.exists(), reason="shared/truth/systolic.csv is not beside this checkout")
 def test_convolutions_unfold_to_the_given_product() -> None:
-    with TRUTH.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["kind"] == "conv"]
+    rows = [row for row in rows_of("systolic.csv") if row["kind"] == "conv"]
     names = ["ifmap_h", "ifmap_w", "filter_h", "filter_w", "channels", "num_filters", "stride_h", "stride_w"]
     assert len(rows) > 50
     for row in rows:

@@ -23,17 +23,14 @@ of the layer before and for input over PCIe (both in the paper's counters), henc
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from chipwise.cost.systolic import SystolicArray, im2col, weight_stationary
 from chipwise.units import GIB
-
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth" / "tpu_v1.csv"
+from truth import rows_of
 
 CLOCK_HZ = 700e6
 TPU = SystolicArray(256.0, 256.0, load_words_per_cycle=30 * GIB / CLOCK_HZ, accumulator_rows=2048.0)
@@ -186,10 +183,8 @@ def test_the_stand_in_is_the_published_network() -> None:
     assert (edge**2 * weights).sum() == pytest.approx(5.71e9, rel=0.005)
 
 
-@pytest.mark.skipif(not TRUTH.exists(), reason="shared/truth/tpu_v1.csv is not beside this checkout")
 def test_facts_are_those_of_the_table() -> None:
-    with TRUTH.open(newline="") as file:
-        rows = {row["app"]: row for row in csv.DictReader(file)}
+    rows = {row["app"]: row for row in rows_of("tpu_v1.csv")}
     assert rows.keys() == APPS.keys()
     for name, row in rows.items():
         assert APPS[name] == App(

@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
-from . import estimates, evidence, faces, fits, kernels, predictions, search, training
+from . import (
+    claims,
+    desk,
+    estimates,
+    evidence,
+    faces,
+    fits,
+    kernels,
+    launches,
+    loops,
+    modules,
+    networks,
+    own_runs,
+    predictions,
+    search,
+    training,
+)
 
-MODULES = (estimates, search, training, kernels, fits, evidence, predictions, faces)
+MODULES = (
+    estimates,
+    search,
+    training,
+    kernels,
+    fits,
+    evidence,
+    networks,
+    desk,
+    loops,
+    claims,
+    launches,
+    modules,
+    own_runs,
+    predictions,
+    faces,
+)
 KINDS = {module.KIND.name: module.KIND for module in MODULES}

@@ -10,14 +10,18 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from truth import AWAY
 
 DIGITS = 6
 RTOL = 1.1 * 10.0 ** (1 - DIGITS)  # one unit of the last digit is no change: it may be rounded either way
 ATOL = (
     1e-14  # below that a figure is what rounding left over: times are nanoseconds, shares count from 1e-9 on
 )
+WIDE = 120  # characters of a word that are told: an order of all plans is long
 FOLDER = Path(__file__).parent
 
 Answer = dict[str, Any]
@@ -28,12 +32,13 @@ Answer = dict[str, Any]
 class Kind:
     """A name, and what asks all of its questions: pairs of a question and its answer, in order.
 
-    `needs`: a folder without which nothing can be asked.
+    `needs`: a folder without which nothing can be asked; `packages`: modules that must be installed.
     """
 
     name: str
     ask: Callable[[], Iterable[tuple[str, Answer]]]
     needs: Path | None = None
+    packages: tuple[str, ...] = ()
 
     @property
     def file(self) -> Path:
@@ -42,9 +47,10 @@ class Kind:
     @property
     def missing(self) -> str:
         """Why it cannot be asked here, "" where it can."""
-        if self.needs is None or self.needs.is_dir():
-            return ""
-        return f"{self.name} needs the published tables in ../shared/truth, beside the checkout"
+        if self.needs is not None and not self.needs.is_dir():
+            return f"{self.name} {AWAY}"
+        away = [name for name in self.packages if find_spec(name) is None]
+        return f"{self.name} needs {', '.join(away)}, which is not installed" if away else ""
 
     def answers(self) -> dict[str, Answer]:
         """What is answered today, by question."""
@@ -56,10 +62,7 @@ class Kind:
 
     def stored(self) -> dict[str, Answer]:
         """What was answered last time, by question."""
-        if not self.file.is_file():
-            return {}
-        rows = (json.loads(line) for line in self.file.read_text("utf-8").splitlines())
-        return {row.pop("ask"): row for row in rows}
+        return read(self.file.read_text("utf-8")) if self.file.is_file() else {}
 
     def renew(self) -> Difference:
         """Write the answers of today; returns what is different."""
@@ -70,6 +73,12 @@ class Kind:
         lines = (json.dumps({"ask": q, **answer}, ensure_ascii=False) for q, answer in kept.items())
         self.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return found
+
+
+def read(text: str) -> dict[str, Answer]:
+    """Answers by question, from the lines of a file."""
+    rows = map(json.loads, text.splitlines())
+    return {row.pop("ask"): row for row in rows}
 
 
 @dataclass(frozen=True)
@@ -88,11 +97,29 @@ class Change:
             return abs(self.new / self.old - 1.0)
         return math.inf
 
+    @property
+    def by(self) -> str:
+        """The relative change with its sign; "" where there is none."""
+        if isinstance(self.old, float) and isinstance(self.new, float) and self.old:
+            return f"{self.new / self.old - 1:+.3%}"
+        return ""
+
+    def shown(self, wide: int) -> tuple[str, str]:
+        """Both sides in at most so many characters; of words from where they begin to differ."""
+        old, new = (f"{x:.6g}" if isinstance(x, float) else x or "-" for x in (self.old, self.new))
+        if max(len(old), len(new)) > wide:
+            alike = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), 0)
+            start = old.rfind(" ", 0, alike) + 1
+            old, new = (("… " if start else "") + text[start:] for text in (old, new))
+        return _short(old, wide), _short(new, wide)
+
     def __str__(self) -> str:
-        if isinstance(self.old, float) and isinstance(self.new, float):
-            by = f" ({self.new / self.old - 1:+.3%})" if self.old else ""
-            return f"{self.name} {self.old:.6g} -> {self.new:.6g}{by}"
-        return f"{self.name} {self.old} -> {self.new}"
+        old, new = self.shown(WIDE)
+        return f"{self.name} {old} -> {new}" + (f" ({self.by})" if self.by else "")
+
+
+def _short(text: str, wide: int) -> str:
+    return text if len(text) <= wide else text[: wide - 1] + "…"
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from chipwise.evidence.rows import Row, read_rows
+from truth import FOLDER, published
 
 from .asking import printed
 from .net import Answer, Kind
-
-TRUTH = Path(__file__).resolve().parents[3] / "shared" / "truth"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ TABLES = (
 def digests() -> Iterator[tuple[str, Answer]]:
     """Each suite, and each of its groups by metric."""
     with TemporaryDirectory() as folder:
-        shutil.copytree(TRUTH / "models", Path(folder) / "models")
+        shutil.copytree(published("models"), Path(folder) / "models")
         for table in TABLES:
             yield from _digest(table, Path(folder))
 
@@ -61,7 +60,7 @@ def digests() -> Iterator[tuple[str, Answer]]:
 def _digest(table: Table, folder: Path) -> Iterator[tuple[str, Answer]]:
     asked = {
         row.get("row_id") or row["id"]: row
-        for i, row in enumerate(read_rows(str(TRUTH / table.file), ()))
+        for i, row in enumerate(read_rows(str(published(table.file)), ()))
         if i % table.step == 0
     }
     rows, out = folder / f"{table.suite}.csv", folder / f"{table.suite}.out.csv"
@@ -101,4 +100,4 @@ def _summary(lines: list[Row]) -> Answer:
     return found
 
 
-KIND = Kind("predictions", digests, needs=TRUTH)
+KIND = Kind("predictions", digests, needs=FOLDER)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +13,7 @@ from chipwise.workload.build import build
 from chipwise.workload.counts import count_row
 from chipwise.workload.graph import Graph, count_entries
 from chipwise.workload.load import load_model
-
-TRUTH = Path(__file__).parents[3] / "shared" / "truth"
+from truth import published, rows_of
 
 # Entries that Hugging Face shows for the model, or its paper, without quantisation scales, prediction modules
 # and untrained buffers; tied tables once, vision towers included.
@@ -192,15 +189,14 @@ def test_names_are_unique_and_carry_no_paths() -> None:
     assert len({name.lower() for name in bundled_configs()}) == len(bundled_configs())
 
 
-@pytest.mark.skipif(not TRUTH.exists(), reason="the validation data is not beside the checkout")
 def test_tables_give_what_the_full_configurations_give() -> None:
-    rows = list(csv.DictReader((TRUTH / "model_params.csv").read_text("utf-8").splitlines()))
+    rows = rows_of("model_params.csv")
     checked = 0
     for row in rows:
         bundled = bundled_configs().get(row["model"])
         if bundled is None:
             continue
-        full = find_config(str(TRUTH / "models" / row["config_file"]))
+        full = find_config(str(published("models") / row["config_file"]))
         if json.dumps(row).count("FP8") or "NVFP4" in row["model"]:
             continue  # bundled with the quantisation that the file leaves out, or with a shortened list
         if "vision_config" in bundled.data and "vision_config" not in full.data:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 from published_configs import DEEPSEEK_V3, QWEN2_VL_7B, QWEN3_NEXT, as_config
 
@@ -13,28 +10,14 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.workload.build import build
 from chipwise.workload.counts import count_row, kv_row
 from chipwise.workload.load import load_model
-
-TRUTH = Path(__file__).parents[2].parent / "shared" / "truth"
-
-needs_truth = pytest.mark.skipif(
-    not (TRUTH / "model_params.csv").exists(), reason="the validation data is not beside this checkout"
-)
-
-
-def rows(name):
-    path = TRUTH / name
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+from truth import each_file, each_row, published
 
 
 def config_of(row):
-    return find_config(str(TRUTH / "models" / row["config_file"])) if row["config_file"] else None
+    return find_config(str(published("models") / row["config_file"])) if row["config_file"] else None
 
 
-@needs_truth
-@pytest.mark.parametrize("row", rows("model_params.csv"), ids=lambda row: row["model"])
+@pytest.mark.parametrize("row", each_row("model_params.csv"), ids=lambda row: row["model"])
 def test_published_parameters(row):
     try:
         count = count_row(row, config_of(row))
@@ -54,8 +37,7 @@ def test_published_parameters(row):
         assert count.published_active_b == pytest.approx(wanted, rel=within)
 
 
-@needs_truth
-@pytest.mark.parametrize("row", rows("kv_cache.csv"), ids=lambda row: row["row_id"])
+@pytest.mark.parametrize("row", each_row("kv_cache.csv"), ids=lambda row: row["row_id"])
 def test_published_caches(row):
     size = kv_row(row, config_of(row))
     if row["kv_cache_bytes"]:
@@ -64,8 +46,7 @@ def test_published_caches(row):
         assert size.kv_bytes_per_token == pytest.approx(float(row["kv_bytes_per_token"]), rel=0.005)
 
 
-@needs_truth
-@pytest.mark.parametrize("path", sorted((TRUTH / "models").glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", each_file("models", "*.json"), ids=lambda path: path.stem)
 def test_every_config_loads(path):
     try:
         graph = build(load_model(find_config(str(path))))

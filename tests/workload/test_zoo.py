@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 from pathlib import Path
 
@@ -15,11 +14,7 @@ from chipwise.workload.counts import stored_entries
 from chipwise.workload.graph import Graph
 from chipwise.workload.load import load_model
 from chipwise.workload.model import Dense
-
-ZOO = Path(__file__).parents[3] / "shared" / "truth" / "zoo"
-needs_zoo = pytest.mark.skipif(
-    not ZOO.is_dir(), reason="needs the collection of configurations, ../shared/truth/zoo"
-)
+from truth import each_file, published, rows_of
 
 TWICE = "the tied table is stored twice"
 TOWER = "the checkpoint holds a vision or audio tower whose dimensions are not read"
@@ -69,15 +64,10 @@ EXPLAINED = {
 """Models whose count is not that of the checkpoint, and why."""
 
 
-def rows() -> list[dict[str, str]]:
-    with (ZOO / "SOURCES.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 @cache
 def read(file: str) -> Graph | ChipwiseError:
     try:
-        return build(load_model(find_config(str(ZOO / file))))
+        return build(load_model(find_config(str(published("zoo") / file))))
     except ChipwiseError as error:
         return error
 
@@ -94,9 +84,8 @@ def test_every_name_is_that_of_a_model_that_is_read(name: str) -> None:
     assert load_model(find_config(name)).runs
 
 
-@needs_zoo
 def test_nine_of_ten_configurations_are_read_and_others_name_the_next_step() -> None:
-    found = [read(row["file"]) for row in rows()]
+    found = [read(row["file"]) for row in rows_of("zoo/SOURCES.csv")]
     refused = [error for error in found if isinstance(error, ChipwiseError)]
     assert len(refused) < 0.05 * len(found)
     assert [str(error) for error in refused if not error.hint] == []
@@ -114,10 +103,9 @@ def counts_a_checkpoint(graph: Graph, number: float) -> bool:
     return number % 1e6 != 0 and number != formula
 
 
-@needs_zoo
 def test_exact_counts_are_met_or_explained() -> None:
     counted, off, others = 0, {}, []
-    for row in rows():
+    for row in rows_of("zoo/SOURCES.csv"):
         graph, exact = read(row["file"]), float(row["checkpoint_params_exact"] or 0)
         if not exact or isinstance(graph, ChipwiseError) or not is_wide(graph) or "NVFP4" in row["hf_name"]:
             continue
@@ -133,18 +121,15 @@ def test_exact_counts_are_met_or_explained() -> None:
     assert len(others) < 12, others
 
 
-@needs_zoo
-@pytest.mark.parametrize("file", sorted((ZOO / "drafts").glob("*.json")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", each_file("zoo/drafts", "*.json"), ids=lambda file: file.stem)
 def test_drafts_are_no_models_of_their_own(file: Path) -> None:
     with pytest.raises(UsageError, match=r"guesses tokens for another model.*--speculate"):
         load_model(find_config(str(file)))
 
 
-@needs_zoo
 def test_names_as_people_type_them_mean_the_model_or_none() -> None:
     known = {name.lower() for name in known_names()}
-    with (ZOO / "names.csv").open(newline="", encoding="utf-8") as file:
-        asked = [row for row in csv.DictReader(file) if row["hf_name"].lower() in known]
+    asked = [row for row in rows_of("zoo/names.csv") if row["hf_name"].lower() in known]
     right, wrong = 0, []
     for row in asked:
         try:

@@ -13,8 +13,8 @@ from chipwise.api.suites.local import Asked
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.report.records import PlanRecord
+from truth import published
 
-TABLE = Path(__file__).parents[4] / "shared" / "truth" / "published_local.csv"
 COLUMNS = ("id", "model", "chip", "chips", "quant", "runtime", "backend", "context", "metric", "date", "note")
 ROW = dict(
     zip(
@@ -120,11 +120,10 @@ def test_a_larger_micro_batch_reads_weights_less_often() -> None:
     assert large.memory.items["workspace"] > small.memory.items["workspace"]
 
 
-@pytest.mark.skipif(not TABLE.exists(), reason="published figures that may not be passed on")
 def test_speeds_are_right_on_chips_with_models_that_the_fit_did_not_see() -> None:
     trial, numbers = SUITES["local"].trial, shipped_parameters()
     assert trial is not None
-    lines = trial.unseen(trial.read([str(TABLE)], numbers), numbers, "model")
+    lines = trial.unseen(trial.read([str(published("published_local.csv"))], numbers), numbers, "model")
     for metric, most in (("tg_tok_s", 0.09), ("pp_tok_s", 0.25)):
         (summary,) = lines.where(metric=metric).summaries()
         assert summary.median < most

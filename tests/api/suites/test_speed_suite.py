@@ -10,8 +10,8 @@ import pytest
 
 from chipwise.api.served import served_alone
 from chipwise.api.suites.speeds import TOKEN_SPEEDS
+from truth import published, rows_of
 
-TABLE = Path(__file__).parents[4] / "shared" / "truth" / "token_speeds.csv"
 COLUMNS = ("row_id", "chip", "hardware_text", "chips_total", "model_family", "prompt_tokens", "batch", "precision",
            "speculative", "date")  # fmt: skip
 
@@ -31,11 +31,11 @@ def speed(tmp_path: Path, **given: str) -> float:
     return found.mid
 
 
-@pytest.mark.skipif(not TABLE.exists(), reason="needs shared/truth beside the checkout")
 def test_main_rows_are_within_a_factor() -> None:
-    with TABLE.open() as text:
-        rows = {r["row_id"]: r for r in csv.DictReader(text) if r["use"] == "main"}
-    found = {p.row_id: p for p in TOKEN_SPEEDS.predict(str(TABLE)) if p.row_id in rows}
+    rows = {r["row_id"]: r for r in rows_of("token_speeds.csv") if r["use"] == "main"}
+    found = {
+        p.row_id: p for p in TOKEN_SPEEDS.predict(str(published("token_speeds.csv"))) if p.row_id in rows
+    }
     off = [
         abs(np.log(p.mid / float(rows[name]["tokens_per_s_per_user"]))) for name, p in found.items() if p.mid
     ]
