@@ -11,6 +11,7 @@ from chipwise.api.loaded import load_generating
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import core, formats
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import ApiPrice, load_token_prices
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
@@ -21,8 +22,6 @@ from chipwise.workload.workload import Workload
 
 __all__ = ["apis", "levers", "published_as"]
 
-WORTH = 0.1
-"""Of the cost: a change that saves less is not named."""
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
@@ -51,10 +50,11 @@ def levers(
     model: str,
     plans: Callable[[Context], list[PlanRecord]],
 ) -> tuple[LeverRecord, ...]:
-    """Single changes that would make the first plan cheaper by at least `WORTH` on the same chip, most first.
+    """Single changes that would make the first plan cheaper by at least `worth` on the same chip, most first.
 
     `context` is that of the first plan on its `chip`, `plans` searches that chip under another. Each figure is the
-    answer to the question with the change's options added, on that chip and in the format of the first plan. Changes
+    answer to the question with the change's options added, on that chip, in the format and under the software of the
+    first plan. Changes
     that a user has taken already, that the runtime cannot do, or that cost certainty of the targets without saying so
     are not among them.
     """
@@ -72,7 +72,7 @@ def levers(
             continue
         plan = ranked[0]
         after = goal(plan, context.workload, paid=True)
-        if after is not None and after.mid <= before.mid * (1.0 - WORTH):
+        if after is not None and after.mid <= before.mid * (1.0 - preferences().worth):
             found.append(
                 LeverRecord(
                     change.options,

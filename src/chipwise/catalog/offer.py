@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipwise.catalog.files import data_dir
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import current, own_bytes, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
 
@@ -31,7 +32,6 @@ __all__ = [
     "COLUMNS",
     "MARKETPLACES",
     "PRICE_NOISE",
-    "STALE_DAYS",
     "Offer",
     "counted",
     "in_force",
@@ -45,9 +45,6 @@ __all__ = [
 
 PRICE_NOISE = 0.25
 """Relative difference below which two prices count as the same."""
-
-STALE_DAYS = 90
-"""Days after which an offer no longer says what a chip costs today."""
 
 MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
 """Providers of single machines of others: nobody can order many alike of them."""
@@ -125,9 +122,9 @@ class Offer:
         return dt.date(year, month, day)
 
     def stale(self, today: dt.date) -> bool:
-        """Whether the quote may be older than `STALE_DAYS`; undated offers are."""
+        """Whether the quote may be older than `stale_days` (`preferences`); undated offers are."""
         day = self.earliest_day
-        return day is None or (today - day).days > STALE_DAYS
+        return day is None or (today - day).days > preferences().stale_days
 
     @property
     def size(self) -> tuple[str, str, int | None, bool]:
@@ -201,7 +198,7 @@ def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
 def counted(offers: Iterable[Offer], today: dt.date, *, spot: bool = False) -> tuple[tuple[Offer, ...], bool]:
     """Of the offers of a chip those that price it on a day, and whether they are stale.
 
-    They state a price of whole chips with their host, and nothing speaks against it; those of the last `STALE_DAYS`,
+    They state a price of whole chips with their host, and nothing speaks against it; those of the last `stale_days`,
     and older ones only where there is none.
     """
     priced = tuple(

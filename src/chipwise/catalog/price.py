@@ -2,8 +2,8 @@
 
 **The offer that is picked.** A plan has one price: that of one offer, of a provider, a region and a day. Each
 provider asks for `n` chips what its cheapest offer costs in whole machines; cheapest first, the plan takes the
-offer that a quarter of the providers undercut (`UNDERCUT`), so neither a teaser nor a list price that nobody has
-to pay decides. Whoever forces more than `SPARE` times the chips is not counted in that quarter: a market that
+offer that a quarter of the providers undercut (`undercut`), so neither a teaser nor a list price that nobody has
+to pay decides. Whoever forces more than `forced` times the chips is not counted in that quarter: a market that
 rents whole nodes does not make one chip dear where single ones are for rent. A marketplace undercuts, but is not
 picked: it names its cheapest machine, of which nobody can order many. Where marketplaces alone rent a chip, the
 offer in the middle is taken, the dearer of two. The range is over the providers that are counted. `plan`,
@@ -34,6 +34,7 @@ from chipwise.catalog.chip import Grade, Provenance, Source
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import MARKETPLACES, Offer, counted, load_offers, offers_of
 from chipwise.catalog.parsed import parse
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Real
@@ -61,11 +62,6 @@ __all__ = [
 ]
 
 HOURS_PER_YEAR = 8760.0
-UNDERCUT = 4
-"""One provider in so many may ask less than the offer that is picked."""
-
-SPARE = 2.0
-"""Chips paid over chips needed, up to which an offer counts where any does."""
 
 
 class NoPriceError(UsageError):
@@ -101,11 +97,12 @@ class Rent:
         Machines of an offer: ceil(chips / (whole groups that one holds x group)); of an offer priced per chip:
         ceil(chips / smallest order) orders. An offer whose machine is smaller than a group is not counted, unless
         none is larger. Each provider stands for itself by its cheapest offer. The rule of the pick stands at the
-        head of this module: with k providers who have an offer that bills at most `SPARE` x chips or are marketplaces,
-        of which there are m, the offer number (k - 1) // `UNDERCUT` - m from the cheapest of the others, at least the
+        head of this module: with k providers who have an offer that bills at most `forced` x chips or are marketplaces,
+        of which there are m, the offer number (k - 1) // `undercut` - m from the cheapest of the others, at least the
         cheapest; of marketplaces alone number m // 2. More whole groups never cost less: every bill grows, and so
         does k. Broadcasts.
         """
+        p = preferences()
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         columns = (-1, *(1,) * n.ndim)
         size, usd, holds_any, marketplace = (column.reshape(columns) for column in self._columns)
@@ -116,12 +113,12 @@ class Rent:
         cost = np.where(small, np.inf, billed * usd)
         best = np.array([rows[np.argmin(cost[rows], axis=0)] for rows in self._of_provider])
         bills = np.take_along_axis(cost, best, axis=0)
-        near = np.isfinite(cost) & (billed <= SPARE * n)
+        near = np.isfinite(cost) & (billed <= p.forced * n)
         market = marketplace & np.isfinite(bills)
         modest = market | np.array([near[rows].any(axis=0) for rows in self._of_provider])
         sold = np.isfinite(bills) & ~market
         some, counted_in = sold.any(axis=0), modest.sum(axis=0)
-        under = np.maximum(counted_in - 1, 0) // UNDERCUT - market.sum(axis=0)
+        under = np.maximum(counted_in - 1, 0) // int(p.undercut) - market.sum(axis=0)
         last = np.where(some, sold.sum(axis=0), np.isfinite(bills).sum(axis=0)) - 1
         place = np.clip(np.where(some, under, counted_in // 2), 0, last)
         order = np.argsort(np.where(sold | ~some, bills, np.inf), axis=0, kind="stable")
@@ -200,6 +197,7 @@ class Own:
     def hour(self, chips: Real, group: Real = 1) -> Hour:
         """What `chips` cost an hour in whole machines of `together` chips, where every `group` of them shares one; a
         group that no machine holds takes as many machines as it fills."""
+        p = preferences()
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         used = np.where(g > self.together, self.together, np.floor(self.together / g) * g)
         billed = np.ceil(n / used * (1.0 - 1e-12)) * self.together

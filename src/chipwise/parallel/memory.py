@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime import Policies
 from chipwise.parallel.shard import Sharded
 from chipwise.units import Real
@@ -19,8 +20,6 @@ from chipwise.workload.graph import Block
 from chipwise.workload.nodes import Experts
 
 __all__ = ["MemoryAccount", "MemoryItem", "account", "kv_sequence_bytes", "weight_items", "workspace_bytes"]
-
-TIGHT = 0.10  # a plan with less than this share of memory left for the cache is called tight
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,8 @@ class MemoryAccount:
         `comfortable`."""
         if not np.all(self.fits(sequences)):
             return "no"
-        return "tight" if np.all(self.cache_bytes < TIGHT * self.capacity_bytes) else "comfortable"
+        spare = 1.0 - preferences().comfortable
+        return "tight" if np.all(self.cache_bytes < spare * self.capacity_bytes) else "comfortable"
 
 
 def account(

@@ -9,6 +9,7 @@ import numpy as np
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import DESKS
 from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.runtime import Runtime, get_runtime, load_runtimes, override, runtimes_for
 from chipwise.catalog.snapshot import per_snapshot
@@ -31,7 +32,7 @@ __all__ = [
     "runtimes_that",
 ]
 
-HOST_SHARE = 0.8  # of the host's memory, beside the system, its caches and the data
+HOST_SHARE = preferences().host_share  # of the host's memory, beside the system, its caches and the data
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
 TIMED = frozenset({"simt", "systolic", "cpu", "dataflow"})
 

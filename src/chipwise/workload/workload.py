@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
+from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
 from chipwise.workload.lengths import Lengths, PrefixCache
 
@@ -13,10 +14,10 @@ __all__ = ["CONFIDENCE", "UTILISATION", "Job", "Picture", "Task", "Workload"]
 
 Task = Literal["serve", "batch", "local"]
 
-CONFIDENCE = 0.9
-"""The upper end of an 80 % interval: as many outcomes lie above it as below the lower end."""
-UTILISATION = 0.7
-"""Of the load at which a fleet misses its targets or is full: what is left carries bursts and a replica that fails."""
+CONFIDENCE = preferences().confidence
+"""With which targets are to hold where nothing else is asked."""
+UTILISATION = preferences().utilisation
+"""Of the load at which a fleet misses its targets or is full: what it is given where nothing else is asked."""
 
 
 @dataclass(frozen=True, slots=True)
