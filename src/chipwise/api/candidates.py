@@ -24,7 +24,7 @@ from chipwise.report.assemble import contenders
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
-from chipwise.search.prefer import first
+from chipwise.search.prefer import Contenders, first
 from chipwise.search.space import Limits
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
@@ -134,6 +134,7 @@ class Space:
     never: list[RefusalRecord] = field(default_factory=list)
     considered: int = 0
     rejected: Counter[Reason] = field(default_factory=Counter)
+    choices: list[tuple[Format, Choice]] = field(default_factory=list)
 
     @classmethod
     def over(cls, market: Market, tried: Iterable[Format]) -> Space:
@@ -173,6 +174,7 @@ class Space:
         for mine in result.choices.values():
             every = bool(market.limits.have) or self.market.limits.by != "chip"
             choices += mine if every else shortlist(mine, self.workload.confidence)
+            self.choices += [(one, choice) for choice in mine]
         for context in self._paid(one.context):
             self.found += [(one, _noted(one, p)) for p in size_fleet(context, choices)]
 
@@ -214,6 +216,23 @@ class Space:
             rows = np.flatnonzero([k == key for k in keys])
             best.append(plans[rows[first(c.take(rows), w.confidence)]])
         return best
+
+    def software(self, plan: PlanRecord) -> list[PlanRecord]:
+        """The best plan on the chip of a plan, in its format, under each other software that was tried."""
+        by_runtime: dict[str, list[tuple[Format, Choice]]] = {}
+        for one, choice in self.choices:
+            d = choice.deployment
+            same = d.chip.id == plan.chip and (
+                one.name == plan.precision or (one.stored and not plan.converted)
+            )
+            if same and d.runtime.id != plan.runtime:
+                by_runtime.setdefault(d.runtime.id, []).append((one, choice))
+        found = []
+        for mine in by_runtime.values():
+            c = Contenders.join([choice.as_one for _, choice in mine])
+            one, choice = mine[first(c, self.workload.confidence)]
+            found += [_noted(one, p) for p in size_fleet(one.context, [choice])]
+        return found
 
     def _key(self, p: PlanRecord) -> tuple[object, ...]:
         """What a plan is the best of in a list."""

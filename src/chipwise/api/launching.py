@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
@@ -50,7 +51,7 @@ from chipwise.tracing.sources import is_code
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 
-__all__ = ["launch", "spec_of", "write_files"]
+__all__ = ["launch", "spec_of", "started", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
 GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
@@ -61,8 +62,8 @@ PLACED = ("host_layers", "host_experts", "prompts_on_host")
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
-def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
-    """The files that launch the plan of that rank in a saved answer.
+def launch(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
+    """The files that launch the plan of that rank in a saved answer, as `started` gives them.
 
     Its question is asked again under the facts saved with it, and what is launched is that answer: figures of a file
     are not trusted. Raises `UsageError` for a file that holds no such plan, or another one than its question leads to,
@@ -71,14 +72,40 @@ def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
     saved = open_saved(path)
     check_tool(target)
     again = asked_again(saved)
-    mine, theirs = (_told(s, rank) for s in (saved, again))
+    found = started(again, target, rank)
+    mine, theirs = (_told(s, found[1]) for s in (saved, again))
     if mine is not None and theirs is not None and mine != theirs:
         what = next(name for name in TOLD if mine[name] != theirs[name])
         raise UsageError(
-            f"{path}: plan {rank} was changed, or comes from another version: its question leads to another {what}",
+            f"{path}: plan {found[1]} was changed, or comes from another version: its question leads to another {what}",
             f"chipwise replay {shorten(path)} shows what differs",
         )
-    return launch_files(spec_of(again, rank), target)
+    return found
+
+
+def started(saved: Saved, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
+    """The files that start a plan of an answer with a tool, the number of that plan, and where it is not the one that
+    was asked for, why: where the first plan uses other software, the cheapest plan of the answer that the tool starts.
+    Raises the errors of `launch`."""
+    try:
+        return launch_files(spec_of(saved, rank), target), rank, ""
+    except UsageError:
+        others = _plans(saved) if rank == 1 and saved.verb in ("plan", "compare") else []
+        paid = [p for p in others if p.get("rank") != 1 and p.get("runtime")]
+        paid.sort(key=lambda p: (p["price"] is None, p["price"]["mid"] if p["price"] else p["chips"]))
+        for plan in paid:
+            with suppress(UsageError):
+                files = launch_files(spec_of(saved, plan["rank"]), target)
+                first = others[0]
+                taken = f"plan {plan['rank']}, {plan['chips']}x {plan['chip']} with {plan['runtime']}"
+                words = f"plan 1 runs {first['runtime']}: these files start {taken}"
+                return files, plan["rank"], words
+        raise
+
+
+def _plans(saved: Saved) -> list[dict[str, Any]]:
+    """The plans of an answer, and those of other software on the chip of the first."""
+    return [*(saved.report.get("plans") or ()), *(saved.report.get("software") or ())]
 
 
 def _at_desk(saved: Saved, rank: int) -> Saved:
@@ -113,7 +140,7 @@ TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "st
 
 def _told(saved: Saved, rank: int) -> dict[str, Any] | None:
     """What launch files say of a plan, None where there is no such plan to launch."""
-    plans = saved.report.get("plans") or () if saved.verb in (*SERVED, "train") else ()
+    plans = _plans(saved) if saved.verb in (*SERVED, "train") else ()
     plan = _numbered(plans, rank)
     return None if plan is None else {name: plan.get(name) for name in TOLD}
 
@@ -132,7 +159,7 @@ def spec_of(saved: Saved, rank: int = 1) -> Launched:
 def _spec(saved: Saved, rank: int) -> Launched:
     if saved.verb == "local":
         saved, rank = _at_desk(saved, rank), 1
-    plans = saved.report.get("plans") or ()
+    plans = _plans(saved)
     if saved.verb not in (*SERVED, "train") or not plans:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"

@@ -137,6 +137,7 @@ def ranked(
         changes = levers(first, its, space.context(first.precision), model, again) if its else ()
         return changes, apis(first, described.name, workload, context.today)
 
+    other = rank_plans(space.software(first), workload) if space.formats and not first.parts else ()
     planned = {p.chip for p in plans}
     stored = space.plans(stored=True) if first.converted else []
     as_stored = rank_plans(stored, workload)[:1]
@@ -167,6 +168,7 @@ def ranked(
         cheapest=cheapest_plan(in_order, workload),
         kept=first.keeps_targets(workload.confidence),
         by=limits.by,
+        software=tuple(replace(p, rank=len(in_order) + p.rank, ties=(), on_front=False) for p in other),
     )
     return Ranked(report, beside)
 

@@ -197,7 +197,6 @@ class Own:
     def hour(self, chips: Real, group: Real = 1) -> Hour:
         """What `chips` cost an hour in whole machines of `together` chips, where every `group` of them shares one; a
         group that no machine holds takes as many machines as it fills."""
-        p = preferences()
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         used = np.where(g > self.together, self.together, np.floor(self.together / g) * g)
         billed = np.ceil(n / used * (1.0 - 1e-12)) * self.together

@@ -13,6 +13,7 @@ from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
 from chipwise.report.diff import diff_view, likely_cause, replay_view
 from chipwise.report.launch.targets import TARGETS
+from chipwise.report.terminal import tell
 
 __all__ = ["diff", "launch", "replay"]
 
@@ -45,7 +46,9 @@ def launch(
     out: Annotated[str | None, Parameter(help="folder to write to; default: print the files")] = None,
 ) -> None:
     """Files that start a saved plan with a tool, and the benchmark that verifies its estimate."""
-    files = api_launch(saved, for_, plan)
+    files, _, words = api_launch(saved, for_, plan)
+    if words:
+        tell(words)
     if out is not None:
         for path in write_files(files, out):
             print(path)

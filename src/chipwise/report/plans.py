@@ -400,6 +400,7 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     unsaid = len(report.assumptions) - len(said)
     more = f"; {unsaid} more assumptions (--all)" if unsaid else ""
     foot = [
+        *_software(report),
         *cheaper(report),
         _legend(plans),
         *ranking(report, plans, everything=everything),
@@ -407,6 +408,20 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
         f"assumed: {'; '.join(assumed)}{more}",
     ]
     return [*foot, f"next: {command}"] if command else foot
+
+
+def _software(report: PlanReport) -> list[str]:
+    """What the chip of the first plan does under other software."""
+    first, w = report.plans[0], report.workload
+    said = []
+    for p in report.software:
+        sure = "" if p.keeps_targets(w.confidence) or p.chance is None else f", {chance_percent(p.chance)}%"
+        pace = f"{format_seconds(p.pace.mid)} {'per token' if p.tpot_s else 'to the first token'}"
+        rate = f"{format_number(p.tokens_per_s.mid)} tokens/s" if report.owned and not w.rate_per_s else pace
+        said.append(
+            f"{p.runtime} {_machines(p)} ({p.spread}){_cost(report, p, ', ').partition(' at ')[0]}, {rate}{sure}"
+        )
+    return [f"{first.chip} with other software: {'; '.join(said)}"] if said else []
 
 
 def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:

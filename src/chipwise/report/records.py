@@ -480,7 +480,8 @@ class PlanReport(Answer):
     changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is the rank of the
     cheapest plan among those that could come first, and the share of the cost of the first that it saves. `kept`:
     a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans are the best
-    of."""
+    of. `software` are the best plans on the chip of the first under other software, their ranks behind those of
+    `plans`."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -496,6 +497,7 @@ class PlanReport(Answer):
     cheapest: tuple[int, float] = (1, 0.0)
     kept: bool = True
     by: By = "chip"
+    software: tuple[PlanRecord, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
 

@@ -49,12 +49,11 @@ class LaunchRequest(Asked):
     def run(self) -> LaunchReport:
         """The files. Raises `UsageError` for text that is no answer with such a plan, or a tool that cannot start
         it."""
-        from chipwise.api.launching import spec_of
+        from chipwise.api.launching import started
         from chipwise.api.saving import saved_of
-        from chipwise.report.launch.targets import launch_files
 
-        spec = spec_of(saved_of(self.saved, "saved"), self.plan)
-        return LaunchReport(self.for_, self.plan, launch_files(spec, self.for_))
+        files, plan, words = started(saved_of(self.saved, "saved"), self.for_, self.plan)
+        return LaunchReport(self.for_, plan, files, words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,8 +52,7 @@ class Origin:
 
     def launch(self, target: str, plan: int) -> Files:
         """The files that start a plan of it with a tool."""
-        from chipwise.api.launching import spec_of
+        from chipwise.api.launching import started
         from chipwise.api.saving import answered
-        from chipwise.report.launch.targets import launch_files
 
-        return Files(launch_files(spec_of(answered(self.verb, self.question).saved, plan), target))
+        return Files(started(answered(self.verb, self.question).saved, target, plan)[0])

@@ -43,11 +43,13 @@ class LaunchFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LaunchReport(Answer):
-    """The answer to `launch`: the files that start a plan with a tool. They are to be read before they are run."""
+    """The answer to `launch`: the files that start a plan with a tool. They are to be read before they are run.
+    `other` says why it is another plan than the one that was asked for, "" where it is that one."""
 
     tool: str
     plan: int
     files: tuple[LaunchFile, ...]
+    other: str = ""
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
