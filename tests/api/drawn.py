@@ -18,6 +18,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.evidence.judge import judge
 from chipwise.evidence.tiers import tier_of
 from chipwise.predict.service import Loads, Prediction
+from chipwise.predict.tails import tails
 from chipwise.report.assemble import model_record
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
@@ -82,7 +83,8 @@ def named(q: EstimateRequest) -> str:
 @dataclass(frozen=True)
 class Answers:
     """Questions of one category and one kind of load with their answers, [N, 3] at `SCALES` of the load of each;
-    `near` [N, 1] to prompts a thousandth longer. What a deployment does not carry is left out."""
+    `near` [N, 1] to prompts a thousandth longer, `tails` [N, figure, quantile] of TTFT and TPOT. What a deployment does
+    not carry is left out."""
 
     questions: Sequence[EstimateRequest]
     asks: Sequence[Asked]
@@ -91,6 +93,10 @@ class Answers:
     found: Prediction
     near: Prediction
     least: dict[str, Array]
+    tails: Array
+
+
+QUANTILES = (0.5, 0.95, 0.99)
 
 
 def answered(questions: Sequence[EstimateRequest], refused: Counter[str]) -> Iterator[Answers]:
@@ -151,7 +157,16 @@ def _answers(pairs: Sequence[tuple[EstimateRequest, Asked]], refused: Counter[st
         found,
         at(longer, np.ones(1)),
         {name: np.asarray(getattr(bounds, name)) for name in ("ttft_s", "tpot_s")},
+        np.array([_tails(one, found, loads, row) for row, one in enumerate(asks)]),
     )
+
+
+def _tails(one: Asked, found: Prediction, loads: Loads, row: int) -> list[list[float]]:
+    """Quantiles of TTFT and TPOT of one answer."""
+    mine = found.each(lambda v: v[row])
+    mine = replace(mine, batch=mine.batch / loads.engines.slots[row])
+    said = tails(mine, one.context.workload.served, QUANTILES, at=SAME)
+    return [[float(times[q][0]) for q in QUANTILES] for times in (said.ttft_s, said.tpot_s)]
 
 
 def _longer(one: Asked) -> Asked:
@@ -235,6 +250,14 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
             known, a.least[name] / np.where(p[name][:, SAME] > 0, p[name][:, SAME], 1.0) - 1.0, 0.0
         )
         yield from check(f"{name} beats its roofline", beaten - 1e-9)
+    # quantiles: NaN where only a simulation can say
+    for name, found in zip(("ttft_s", "tpot_s"), np.swapaxes(a.tails, 0, 1), strict=True):
+        known = np.isfinite(found).all(axis=1)
+        rising = np.hstack([np.zeros((len(found), 1)), found])
+        falls = np.where(known, np.max(-np.diff(rising, axis=1), axis=1, initial=0.0), 0.0)
+        yield from check(f"{name}: a quantile lies below a lesser one", falls)
+        below = np.where(known, 1.0 - found[:, -1] / np.maximum(p[name][:, SAME], 1e-12), 0.0)
+        yield from check(f"{name}: p99 lies below the mean", below - 1e-9)
     # intervals
     for i, one in enumerate(a.asks):
         d = one.deployment

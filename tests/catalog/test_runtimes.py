@@ -272,10 +272,11 @@ def test_an_architecture_that_was_not_read_is_unknown_not_no() -> None:
     assert not found
 
 
-def test_a_chip_outside_the_matrix_is_unknown_and_a_listed_one_that_is_missing_is_no() -> None:
+def test_a_chip_that_a_runtime_does_not_list_is_no() -> None:
     vllm = get_runtime("vllm")
     own = dataclasses.replace(get_chip("h100-sxm5-80gb"), id="my-chip")
-    assert vllm.supports(own, "bf16").state == "unknown"
+    assert vllm.supports(own, "bf16").state == "no"
+    assert vllm.supports(dataclasses.replace(own, like="h100-sxm5-80gb"), "bf16").state == "yes"
     assert vllm.supports(get_chip("tpu-v5e"), "bf16").state == "no"
     assert runtimes_for(own) == ()
 

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.predict.arrivals import Engine, waits
 from tests.predict.tabulated import engines, requests, table, toy
 
@@ -69,6 +71,60 @@ def test_an_engine_under_poisson_arrivals(point: int, at_once: int) -> None:
         assert float(said.tpot_s[share][point]) == pytest.approx(np.quantile(tpot, share), rel=0.1), share
 
 
+@pytest.mark.parametrize("rho", [0.3, 0.6, 0.84])
+@pytest.mark.parametrize(("outputs", "at_once"), [(2, 1), (2, 8), (3, 8), (5, 8), (9, 1), (9, 8), (33, 8)])
+def test_few_tokens_beside_long_prompts(outputs: int, at_once: int, rho: float) -> None:
+    """A pass with a prompt takes twenty times as long as one without: how many ride in a request's few passes."""
+    prompt_s, base_s = 57e-3, 2.5e-3
+    lengths = Lengths(1000.0, float(outputs))
+    passes = table(
+        requests(1000.0, lengths.output_tokens, 1000.0 * at_once),
+        parts_of=toy(base_s, SEQUENCE_S, prompt_s / 1000),
+    )
+    rates = rho / prompt_s * np.array([[0.95, 1.0, 1.05]])
+    said = tails(engines(passes).under(Service(0.0)).open(rates).each(lambda v: v[0]), lengths, at=1)
+    rng = np.random.default_rng(1)
+    size = 20_000
+    arrivals = np.cumsum(rng.exponential(prompt_s / rho, size))
+    _, tpot = Engine(base_s, SEQUENCE_S, at_once).open(
+        arrivals, np.full(size, outputs), np.full(size, prompt_s)
+    )
+    found = [float(said.tpot_s[q][0]) for q in (0.5, 0.95, 0.99)]
+    assert 0.0 < found[0] <= found[1] <= found[2]
+    # counts of prompts step: a quantile lies between those of a little more and of a little fewer requests
+    for q, value in zip((0.5, 0.95, 0.99), found, strict=True):
+        low, high = np.quantile(tpot[size // 10 :], (1.0 - 1.4 * (1.0 - q), 1.0 - (1.0 - q) / 1.4))
+        assert 0.75 * low <= value <= 1.2 * high, q
+
+
+@given(
+    prompt=st.floats(16, 1e5),
+    output=st.floats(2, 3000),
+    cv=st.sampled_from([0.0, 1.0]),
+    at_once=st.floats(0.05, 50),
+    share=st.floats(0.001, 0.99),
+)
+@settings(max_examples=200, deadline=None)
+def test_quantiles_are_in_order(
+    prompt: float, output: float, cv: float, at_once: float, share: float
+) -> None:
+    lengths = Lengths(prompt, output, prompt_cv=cv, output_cv=cv)
+    passes = table(
+        requests(prompt, output, prompt * at_once, 1.0 + cv * cv),
+        parts_of=toy(BASE_S, SEQUENCE_S, PROMPT_S / 1000),
+    )
+    rates = share / (PROMPT_S / 1000 * prompt) * np.array([[0.9, 1.0, 1.1]])
+    p = engines(passes).under(Service(0.02)).open(rates).each(lambda v: v[0])
+    said = tails(p, lengths, at=1)
+    for times, mean in ((said.ttft_s, p.ttft_s[1]), (said.tpot_s, p.tpot_s[1])):
+        found = np.array([times[q][0] for q in (0.5, 0.95, 0.99)])
+        if np.isnan(found).any():
+            continue
+        assert found[0] >= 0.0
+        assert np.all(np.diff(found) >= 0.0)
+        assert found[2] >= mean
+
+
 @pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
 def test_equal_requests_by_hand(share: float) -> None:
     fixed, own, rho, wait = 0.01, 0.04, 0.6, 0.06
@@ -112,7 +168,8 @@ def test_a_single_token_has_no_time_per_further_one() -> None:
     said = tails(p, Lengths(1000.0, 1.0))
     assert np.isnan(said.tpot_s[0.5]).all()
     assert p.utilisation[0] < 0.01 < p.utilisation[1]  # of the first, fewer than one in a hundred wait at all
-    assert said.ttft_s[0.99][0] == said.ttft_s[0.5][0]
+    # but one in a hundred waits for what is left of a pass
+    assert said.ttft_s[0.5][0] < said.ttft_s[0.99][0] < said.ttft_s[0.5][0] + PROMPT_S + BASE_S
     assert np.all(said.ttft_s[0.99][1:] > said.ttft_s[0.5][1:])
 
 

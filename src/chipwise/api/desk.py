@@ -148,7 +148,7 @@ def part_records(
     return tuple(
         PartRecord(
             chip=part.deployment.chip.id,
-            count=part.count,
+            count=max(part.count // part.deployment.chip.devices_per_package, 1),
             holds=_holds(assembly, i),
             memory=memory_record(part.account(context)),
             decode_s=None if seconds is None else seconds.get(part.deployment.chip.id, 0.0),
@@ -198,18 +198,21 @@ def _deployed(
 
     cards: list[tuple[Deployment, int]] = []
     for chip, count in machine.cards:
+        # software sees several devices in some cards
+        devices = count * chip.devices_per_package
         # more than a desk holds are in a box or a server
         for local in (True, False):
             found, no = on(terms.card(chip), local=local)
             domain = 0.0 if found is None else float(np.asarray(found.device.domain))
-            if count <= domain or (found is None and no):
+            if devices <= domain or (found is None and no):
                 break
         if found is None:
             return [], None, no
-        if count > domain:
-            joined = f"joins {domain:g}" if domain > 1 else "is joined to no other"
+        if devices > domain:
+            chips = domain / chip.devices_per_package
+            joined = f"joins {chips:g}" if chips > 1 else "is joined to no other"
             return [], None, f"{chip.id} {joined} in a machine"
-        cards.append((found, count))
+        cards.append((found, devices))
     if machine.host is None:
         return cards, None, ""
     host, no = on(machine.host.chip)

@@ -218,6 +218,7 @@ def estimate(
         prompt_workers=prompt_workers,
         prompt_layout=None if prompts is None else prompts[0],
         harnessed=knows_client(context.numbers, context.tactics.harness, apart=d.apart),
+        driven=one.rate_per_s is not None or one.concurrency is not None,
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)

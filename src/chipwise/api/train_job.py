@@ -18,7 +18,7 @@ from chipwise.catalog.trainer import MemoryPolicy, Trainer, get_trainer, usual_t
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
@@ -112,6 +112,10 @@ def site_of(
     check_chip(chip, ask, given.known)
     trainer = given.trainer
     software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.pins)
+    if trainer and not given.known and not software.on(chip):
+        usual = usual_trainer(chip, ask.method, given.pins)
+        hint = f"there it is usually {usual.id}" if usual.on(chip) else "leave --trainer out"
+        raise UsageError(f"{software.id} does not list {chip.name}", hint, field="trainer")
     dtype, operand = PRECISIONS[ask.precision]
     system = _system(chip)
     fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)

@@ -316,9 +316,7 @@ class Runtime:
             raise UnknownNameError("number format", activation, self.formats)
         rule = self.rule(chip)
         if rule is None:
-            if chip.support_id in self.listed_chips:
-                return Support("no", f"{self.name} does not list {chip.name}", None, self.default)
-            return Support("unknown", f"{chip.id} is in no row of the support matrix", None, self.default)
+            return Support("no", f"{self.name} does not list {chip.name}", None, self.default)
         source = rule.provenance
         note = f" ({source.note})" if source.note else ""
         if not rule.runs:

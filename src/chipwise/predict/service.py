@@ -80,8 +80,9 @@ class Prediction:
 
     `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
     `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
-    workers for prompts, that is taken. `cost` is machine time per output token (per request where it is the only
-    one): its shares say what bounds the throughput; empty where nobody asked for it.
+    workers for prompts, that is taken, `prompts_at_once` how many prompts fill the budget of a pass. `cost` is machine
+    time per output token (per request where it is the only one): its shares say what bounds the throughput; empty where
+    nobody asked for it.
     """
 
     load: Array
@@ -100,6 +101,7 @@ class Prediction:
     outside_s: Array
     service_s: Array
     budget_share: Array
+    prompts_at_once: Array
     cost: Cost
 
     def each(self, pick: Callable[[Array], Array]) -> Prediction:
@@ -373,6 +375,7 @@ class Loads:
             outside_s=outside,
             service_s=at.part_s,
             budget_share=np.broadcast_to(at.taken, shape),
+            prompts_at_once=np.broadcast_to(slots.budget / slots.new, shape),
             cost=self._machine_time(slots, at) if by_resource else Cost(),
         )
 

@@ -160,7 +160,8 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
 class Fleet:
     """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
     own. `largest_per_s` is what each replica can carry (0: what it does), which falls by `slope` per cent where passes
-    take one longer; `harnessed`: under a benchmark client whose runs were fitted."""
+    take one longer; `harnessed`: under a benchmark client whose runs were fitted; `driven`: at a load that is given,
+    not as full as they get."""
 
     carrying: int = 1
     spare: int = 0
@@ -169,6 +170,7 @@ class Fleet:
     slope: float = 1.0
     prompt_layout: Layout | None = None
     harnessed: bool = False
+    driven: bool = False
 
     def devices(self, layout: Layout) -> int:
         """Devices of all of them, replicas in a layout."""
@@ -247,7 +249,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         * fleet.carrying
         / max(one(prediction.batch), 1e-9),
     )
-    paid = 1.0 if price is None else _paid_share(chips, price, workload)
+    paid = 1.0 if price is None else _paid_share(chips, price, full=_full(workload) and not fleet.driven)
     into, out = _usd_per_million(price, paid, tokens, requests, per_request, workload)
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
@@ -375,10 +377,15 @@ def _kwh(joules: Figure) -> Figure:
     return Figure(mid, low, high, joules.basis, joules.provisional)
 
 
-def _paid_share(chips: int, price: PriceRecord, w: Workload) -> float:
-    """The share of what is paid that the tokens of a plan bear. Without a rate replicas run full, and as many as fill
-    a machine: a plan bears its share of it, else all."""
-    return chips / price.billed if w.rate_per_s is None and w.task != "local" else 1.0
+def _full(w: Workload) -> bool:
+    """Whether replicas run full, as without a rate."""
+    return w.rate_per_s is None and w.task != "local"
+
+
+def _paid_share(chips: int, price: PriceRecord, *, full: bool) -> float:
+    """The share of what is paid that the tokens of a plan bear. Replicas that run full are as many as fill a machine: a
+    plan bears its share of it, else all."""
+    return chips / price.billed if full else 1.0
 
 
 def _usd_per_million(
@@ -512,7 +519,7 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
     if plan.price is None:
         return None
     # all that a request costs, per output token: the split between input and output does not rank
-    tokens, share = plan.tokens_per_s, _paid_share(plan.chips, plan.price, w)
+    tokens, share = plan.tokens_per_s, _paid_share(plan.chips, plan.price, full=_full(w))
     mid, low, high = (
         share * usd / 3600.0 / rate * 1e6
         for usd, rate in (

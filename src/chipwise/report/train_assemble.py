@@ -15,7 +15,7 @@ from chipwise.evidence.training_tiers import Tier
 from chipwise.predict.energy import Use
 from chipwise.predict.training.course import MONTH_S, Course, Phase, Store
 from chipwise.predict.training.memory import MemoryUse, host_bytes
-from chipwise.predict.training.result import Convention, step_flops
+from chipwise.predict.training.result import Convention, peak_share, step_flops
 from chipwise.predict.training.values import Spread
 from chipwise.report.energy import Powered, energy_record
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
@@ -137,7 +137,7 @@ def plan_record(
     running, course = case.running, case.running.course
     good, days = course.progress, running.days
     took = Figure(days, days * low, days * high, basis, untested)
-    peak = float(job.cluster.narrow) * chips * case.devices * at.seconds
+    device_s = chips * case.devices * at.seconds
     parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
@@ -147,7 +147,7 @@ def plan_record(
         ends = ((took.mid, price.mid), (took.low, price.low), (took.high, price.high))
         mid, low, high = (24.0 * length * rate + run.storage_usd for length, rate in ends)
         usd = Figure(mid, low, high, basis, untested)
-    hfu = float(step_flops(job.network, s, "hardware")) / peak
+    hfu = float(peak_share(job.network, s, job.cluster, device_s, "hardware"))
     energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
         rank=0,
@@ -162,7 +162,7 @@ def plan_record(
         step_s=step,
         tokens_per_s=rate,
         tokens_per_day=at.tokens_per_s * 86400.0 * good,
-        mfu=float(step_flops(job.network, s, "model")) / peak,
+        mfu=float(peak_share(job.network, s, job.cluster, device_s)),
         hfu=hfu,
         tflops_per_chip=float(step_flops(job.network, s, case.counts)) / (1e12 * chips * at.seconds),
         goodput=good,

@@ -129,7 +129,7 @@ class TrainPlanRecord(Quantified):
     """A plan and what it is predicted to do.
 
     `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
-    the dense peak of the type that products run in; `hfu` counts what runs, recomputation included;
+    the dense peak of the type that each runs in; `hfu` counts what runs, recomputation included;
     `tflops_per_chip` counts as the trainer does that logs it. `verdict`: fits, tight, or over where the memory of a run
     that is known to fit is predicted too large. `goodput` is the
     share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts

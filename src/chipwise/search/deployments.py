@@ -162,6 +162,13 @@ def runtimes_that(
             if not no:
                 able.setdefault(runtime.id, (runtime, remark))
             why = no if no and half == "bf16" else why
+    if wanted and not able and wanted.rule(chip) is None:
+        others = ", ".join(r.id for r in runtimes_for(chip))
+        why += (
+            f"; software that does: {others}"
+            if others
+            else f"; {chip.unavailable or 'no runtime that is known does'}"
+        )
     found = list(able.values())
     if model.precision.name in GGUF:
         # others read these files by plugins and to save memory (docs.vllm.ai, features/quantization/gguf)

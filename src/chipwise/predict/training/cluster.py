@@ -55,7 +55,7 @@ def cluster(
     """
     device = Device.of(chip)
     packages = 1.0 if cores else float(chip.devices_per_package)
-    wide = device.matrix["fp32" if dtype == "fp32" else half]
+    wide = device.matrix[half]
     narrow = device.matrix[COMPUTE[dtype]] if dtype != "16" else wide
     topology = chip.scaleup.topology.lower() if chip.scaleup else ""
     axes = 3.0 if "3d torus" in topology else 2.0 if "2d torus" in topology else 0.0
@@ -74,7 +74,7 @@ def cluster(
         host_bytes_per_s=(chip.host.bytes_per_s if chip.host else None) or HOST_BYTES_PER_S,
     )
     for name, value in (
-        ("rate", made.wide),
+        ("rate", made.narrow if dtype == "fp32" else made.wide),
         ("memory", made.memory_bytes),
         ("bandwidth", made.memory_bytes_per_s),
     ):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from chipwise.predict.training.values import Spread, Transformer
+from chipwise.predict.training.values import Cluster, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["Convention", "days_for_tokens", "goodput", "step_flops", "young_daly"]
+__all__ = ["Convention", "days_for_tokens", "goodput", "peak_share", "step_flops", "young_daly"]
 
 Convention = Literal["model", "causal", "hardware"]
 """How FLOPs of a step are counted. `model`: 6 per parameter and token, and all pairs of the attention core (12 L
@@ -32,6 +33,16 @@ def step_flops(t: Transformer, s: Spread, convention: Convention = "model") -> R
     passes = np.where((np.asarray(s.adapter) > 0), 2.0, 3.0)
     again = layers * s.full + core * np.maximum(s.full, s.selective) if convention == "hardware" else 0.0
     return tokens * ((layers + 2.0 * t.table_params) * passes + 3.0 * core + again)
+
+
+def peak_share(
+    t: Transformer, s: Spread, c: Cluster, device_s: Real, convention: Convention = "model"
+) -> Real:
+    """The share of `device_s` seconds of all devices that the FLOPs of a step take at dense peaks: products at that of
+    their type, the attention core at that of 16 bit where the products' is slower."""
+    every = step_flops(t, s, convention)
+    products = step_flops(replace(t, core_share=0.0), s, convention)
+    return (products / c.narrow + (every - products) / np.fmax(c.wide, c.narrow)) / device_s
 
 
 def days_for_tokens(tokens: Real, s: Spread, step_s: Real, good: Real = 1.0) -> Real:

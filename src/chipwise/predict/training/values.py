@@ -177,7 +177,7 @@ class Cluster:
 
     | field | symbol | meaning |
     |---|---|---|
-    | wide, narrow | P16, P | dense peak in 16 bit (or what the core runs in), and of the products with weights |
+    | wide, narrow | P16, P | dense peak in 16 bit, in which the core runs, and of the products with weights |
     | memory_bytes, memory_bytes_per_s | | B |
     | link_bytes_per_s, domain | Λ, Ω | scale-up fabric: one direction per device, devices joined |
     | nic_bytes_per_s | Ν | scale-out, one direction per device; NaN or 0: none |

@@ -1,0 +1,50 @@
+"""Software that does not list a chip is refused there, whether or not other software is known for it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import chipwise as cw
+from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.runtime import load_runtimes, runtimes_for
+from chipwise.errors import ChipwiseError, InfeasibleError
+
+MODEL = "Qwen/Qwen3-8B"
+
+
+@pytest.mark.parametrize(
+    ("chip", "runtime"),
+    [("mlu590", "openvino"), ("mlu590", "trtllm"), ("enflame-s60", "vllm"), ("h100", "mlx")],
+)
+def test_a_runtime_that_does_not_list_the_chip(chip: str, runtime: str) -> None:
+    with pytest.raises(InfeasibleError, match="does not list") as plan:
+        cw.plan(MODEL, chips=chip, runtime=runtime)
+    with pytest.raises(InfeasibleError, match="does not list"):
+        cw.estimate(MODEL, chip=chip, runtime=runtime, concurrency=3)
+    for other in runtimes_for(get_chip(chip)):
+        assert other.id in str(plan.value)
+
+
+def test_a_trainer_that_does_not_list_the_chip() -> None:
+    with pytest.raises(InfeasibleError, match=r"torchtune does not list Trainium2.*neuronx"):
+        cw.train("meta-llama/Llama-3.1-8B", chips="trainium2", trainer="torchtune", tokens="1B")
+
+
+def test_every_chip_and_runtime_has_an_answer_or_a_refusal() -> None:
+    pairs = [(chip, runtime, None) for chip in load_chips() for runtime in load_runtimes()]
+    asked = random.Random(3).sample(pairs, 300) + [(chip, None, "256GB") for chip in load_chips()]
+    for chip, runtime, host in asked:
+        try:
+            plan = cw.estimate(
+                MODEL, chip=chip, runtime=runtime, host_memory=host, concurrency=3, evidence="none"
+            ).plans[0]
+        except ChipwiseError:
+            continue
+        assert plan.chips >= 1, chip
+        assert plan.shares, chip
+        used = get_chip(chip)
+        assert any(
+            runtime_.id == plan.runtime for runtime_ in load_runtimes().values() if runtime_.rule(used)
+        ), chip
