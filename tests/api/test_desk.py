@@ -344,7 +344,7 @@ def test_targets_of_one_user_are_held_against_what_the_answer_says() -> None:
     """No other request waits beside one user's: a target just above the time that is printed is met, one just below it
     is refused with that time as the best."""
     asked = {"task": "local", "have": "rtx-5090", "in_": 1500, "out": 100, "precision": "q4_k_m"}
-    asked |= {"share": "gpu=60%", "evidence": "none", "confidence": "50%"}
+    asked |= {"share": "gpu=60%", "evidence": "none", "confidence": "50%", "runtime": "llama.cpp"}
     free = cw.plan("Qwen/Qwen3-8B", **asked).plans[0]
     first_s, further_s = float(free.ttft_s), float(free.tpot_s or 0)
     met = cw.plan("Qwen/Qwen3-8B", ttft=f"{first_s * 1.01}s", tpot=f"{further_s * 1.01}s", **asked).plans[0]

@@ -105,9 +105,8 @@ def ranked(
         together = _jointly(model, terms, machine, space)
         if isinstance(together, PlanRecord):
             together = _used(together, machine)
-            same = {(p.chip, p.runtime, p.precision) for p in plans}
-            if (together.chip, together.runtime, together.precision) not in same:
-                plans = [*plans, together]
+            key = together.chip, together.runtime, together.precision
+            plans = [*(p for p in plans if (p.chip, p.runtime, p.precision) != key), together]
         elif isinstance(together, Refusal):
             refusals[machine.name] = together
             rejected = rejected + Counter([together.reason])

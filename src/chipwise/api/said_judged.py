@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chipwise.api.loaded import load_generating
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.said import Quantity, Saying, Spoken, usual_chip
 from chipwise.api.served import served_alone
@@ -276,7 +277,10 @@ def _planned(
     work: _Shown, model: str, chip: str, count: int, task: str, precision: str, **lengths: Any
 ) -> Any:
     """The best plan on all of so many chips; on one machine of a desk the best of those that use at most as many. A
-    chip that takes many to hold a model may take more than the fewest."""
+    chip that takes many to hold a model may take more than the fewest. Weights are as they are stored where nothing was
+    said of them, but at a desk."""
+    if task == "local" and not precision and not _at_desk(chip):
+        precision = load_generating(model).graph.model.precision.name
     ways = [{"have": f"{count}x{chip}"}] if count > 1 and not _at_desk(chip) else []
     for way in (*ways, {"chips": f"{count}x{chip}"}):
         with contextlib.suppress(InfeasibleError, UsageError):

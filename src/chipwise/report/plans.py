@@ -237,6 +237,7 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
     left_out |= {"done in", "$ total"} if report.workload.tokens is None else {"TTFT, ms", "TPOT, ms"}
+    left_out |= set() if report.by == "provider" else {"provider"}
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     columns = [replace(c, spare=0) if c.head == report.by else c for c in PLANS if c.head not in left_out]
@@ -418,9 +419,8 @@ def _software(report: PlanReport) -> list[str]:
         sure = "" if p.keeps_targets(w.confidence) or p.chance is None else f", {chance_percent(p.chance)}%"
         pace = f"{format_seconds(p.pace.mid)} {'per token' if p.tpot_s else 'to the first token'}"
         rate = f"{format_number(p.tokens_per_s.mid)} tokens/s" if report.owned and not w.rate_per_s else pace
-        said.append(
-            f"{p.runtime} {_machines(p)} ({p.spread}){_cost(report, p, ', ').partition(' at ')[0]}, {rate}{sure}"
-        )
+        cost = _cost(report, p, ", ").partition(" at ")[0]
+        said.append(f"{p.runtime} {_machines(p)} ({p.spread}){cost}, {rate}{sure}")
     return [f"{first.chip} with other software: {'; '.join(said)}"] if said else []
 
 
