@@ -7,12 +7,11 @@ from datetime import date
 from bench.timing import median_s
 from chipwise import api
 from chipwise.api.placing import Terms
+from chipwise.api.searching import search
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.price import Pricing
-from chipwise.search.choose import choose
 from chipwise.search.deployments import deployments
-from chipwise.search.evaluate import evaluate
-from chipwise.search.space import Limits, candidates
+from chipwise.search.space import Limits
 from chipwise.workload.workload import Workload
 
 __all__ = ["plans_per_s"]
@@ -33,16 +32,14 @@ def _of(model: str) -> tuple[float, float]:
     context = Terms().context(model, WORKLOAD)
     graph = context.found.graph
     terms = Terms(precision=graph.model.precision.name)  # one format, as the search below has it
-    offered, _ = deployments(graph.model, [c for c in load_chips().values() if c.rentable])
+    offered, _ = deployments(graph.model, [c for c in load_chips().values() if c.rentable], every=True)
     prices = {d.chip.id: Pricing().basis(d.chip.id, date(2026, 11, 21)) for d in offered}
     considered = api.plan(model, WORKLOAD, terms).considered
 
-    def search() -> None:
-        for group in candidates(graph, offered, Limits()):
-            priced = evaluate(graph, group, WORKLOAD, *context.rates(group.deployments))
-            choose(priced, WORKLOAD, prices, Limits(), context.caution(group.deployments))
+    def searched() -> None:
+        search(context, offered, Limits(), prices)
 
     def whole() -> None:
         api.plan(model, WORKLOAD, terms)
 
-    return considered / median_s(search), considered / median_s(whole)
+    return considered / median_s(searched), considered / median_s(whole)
