@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= meta-llama/Llama-3.1-70B
 
-.PHONY: run test check bench docs wheel sbom lock clean
+.PHONY: run test check bench mutants docs wheel sbom lock clean
 
 run: $(VENV)/installed
 	$(BIN)/chipwise plan $(MODEL) --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms
@@ -21,6 +21,10 @@ check: $(VENV)/developing
 
 bench: $(VENV)/developing
 	$(BIN)/python -m bench
+
+# Whether tests notice when a line that matters is changed, one at a time: minutes.
+mutants: $(VENV)/developing
+	$(BIN)/python -m bench.mutants
 
 # Transcripts, tables and verdicts of the pages made again, then the site, in build/site.
 docs: $(VENV)/developing

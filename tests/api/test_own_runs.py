@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ import chipwise
 from chipwise.api.own import question_of_item
 from chipwise.api.suites.serving import SERVING, UNSEEN
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.evidence.anchors import FIRST, Anchors, corrections, kriged
+from chipwise.evidence.anchors import FIRST, FURTHER, Anchors, corrections, kriged
 from chipwise.evidence.anchors import Run as Owned
 from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.judge import tier_factors
@@ -330,4 +331,11 @@ def test_a_run_with_first_tokens_alone_corrects_them_alone() -> None:
     assert by.first[0] == pytest.approx(2.0 ** (1 / (1 + FIRST.noise)))
     assert (by.left[0], by.first_left[0] < 1.0) == (1.0, True)
     further = corrections([replace(run, id="b")], Anchors([run], one, one, one * 2.0, none), usual)
-    assert further.passes[0] > further.passes[0] * further.first[0] > 1.0, "shared in part"
+    # what time per token deviates by says 0.43 as much of the first token, where nobody timed that
+    moved = math.log(2.0) / (1 + FURTHER.noise)
+    assert further.passes[0] == pytest.approx(math.exp(moved))
+    assert further.passes[0] * further.first[0] == pytest.approx(math.exp(0.43 * moved))
+    # and where somebody did, what is left of it beyond that speaks for itself
+    both = corrections([replace(run, id="b")], Anchors([run], one, one, one * 2.0, one * 3.0), usual)
+    beyond = math.log(3.0 / 2.0**0.43) / (1 + FIRST.noise)
+    assert both.passes[0] * both.first[0] == pytest.approx(math.exp(0.43 * moved + beyond))

@@ -147,6 +147,8 @@ JUDGED = [
     ("Llama 3.1 405B cannot run on two H100", "true", "lacks"),
     ("Groq needs 576 chips for Llama 70B", "true", "617"),
     ("The KV cache of Llama 70B takes 2.5 MB per token", "false", "328 kB"),
+    ("The KV cache of Llama 70B takes 420 kB per token", "false", "328 kB"),
+    ("The KV cache of Llama 70B takes 350 kB per token", "true", "328 kB"),
     ("Fine-tuning a 7B model needs 112 GB", "true with a condition", "16 bytes a parameter"),
     ("Stable Diffusion XL takes 2 seconds on a 4090", "misleading", "predicted to take"),
     # speeds of services that their vendors published, and one that nothing explains

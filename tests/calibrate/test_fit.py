@@ -50,6 +50,16 @@ def test_outliers_do_not_pull() -> None:
     assert effects.values({"chip": np.array(["a"])})["share"][0] == pytest.approx(0.6, rel=0.05)
 
 
+def test_a_spoiled_row_pulls_no_harder_than_one_that_is_a_sixth_off() -> None:
+    """A tenth of rows without noise, spoiled: each pulls with the constant force of its 0.15, shared among the nine
+    that hold."""
+    data = rows(["a"], 400, noise=0.0)
+    spoiled = data.measured_s.copy()
+    spoiled[::10] *= 30
+    share = fit(Rows(data.labels, spoiled, data.model), PRIOR).values({"chip": np.array(["a"])})["share"][0]
+    assert np.log(0.6 / share) == pytest.approx(0.15 / 9, rel=0.25)
+
+
 def test_an_unknown_chip_gets_the_shared_value_and_a_wider_interval() -> None:
     effects = fit(rows(["a", "b"], 300), PRIOR)
     labels = {"chip": np.array(["a", "never seen"])}

@@ -303,6 +303,17 @@ def test_a_marketplace_undercuts_and_is_not_picked():
     assert Rent("h100-sxm5-80gb", _offers(("vast.ai", 1.0)), stale=False).hour(4).mid == pytest.approx(4.0)
 
 
+def test_a_marketplace_counts_among_those_who_rent():
+    """Of eight who rent single cards, from 2 dollars on, the second cheapest is picked, number (8 - 1) // 4 = 1. A
+    marketplace makes nine, and undercuts: number 8 // 4 - 1 = 1, though it rents out whole machines alone."""
+    rent = _offers(*((name, 2.0 + i) for i, name in enumerate("abcdefgh")))
+    whole = Offer("vast.ai", "8x", rent[0].chip, 8, None, None, 8.0, None, "", "2026-11-01", "", unit=8)
+    alone, beside = (Rent(rent[0].chip, offers, stale=False) for offers in (rent, (*rent, whole)))
+    assert alone.hour(1).mid == pytest.approx(3.0)
+    assert beside.hour(1).mid == pytest.approx(3.0)
+    assert Rent(rent[0].chip, rent[:4], stale=False).hour(1).mid == pytest.approx(2.0)
+
+
 QUOTE = st.tuples(
     st.sampled_from(("vast.ai", "runpod-community", "aws", "gcp", "lambda", "hyperstack", "oracle", "azure")),
     st.sampled_from((1, 2, 4, 8)),

@@ -188,6 +188,22 @@ def test_chips_broadcast_against_shapes() -> None:
     assert times[1, 0] < times[0, 0]
 
 
+def test_operands_that_take_turns_come_from_memory() -> None:
+    """Weights that the cache holds, tall inputs: a benchmark that rotates inputs and outputs reads and writes all of
+    them in memory, the layer of a model whose neighbours hand them on does not."""
+    d = {"m": 4096.0, "n": 64.0, "k": 64.0}
+    sharp = replace(GEMM, softness=200.0, start_s=0.0, memory_share=1.0)
+    slow = replace(RATES, memory_bytes_per_s=1e9)
+    hot, turns, half = (
+        gemm(d["m"], d["n"], d["k"], Operands(weight_copies=1.0, activations_cached=share), slow, sharp)
+        for share in (1.0, 0.0, 0.5)
+    )
+    passing = 2.0 * d["m"] * (d["n"] + d["k"])
+    assert turns.total_s == pytest.approx(passing / 1e9, rel=1e-3)
+    assert half.total_s == pytest.approx(0.5 * passing / 1e9, rel=1e-3)
+    assert hot.total_s < 0.1 * turns.total_s
+
+
 def test_quantising_adds_a_launch_and_three_bytes_per_element() -> None:
     p = QuantiseParameters(2e-6, 0.0, 0.5)
     cost = quantise(65536.0, 8192.0, RATES, p)

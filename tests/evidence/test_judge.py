@@ -98,3 +98,8 @@ def test_steeper_is_less_sure(figure: str, mid: float, slope: float) -> None:
     assert steep.low <= flat.low * (1 + 1e-12)
     assert steep.high >= flat.high * (1 - 1e-12)
     assert steep.provisional == flat.provisional
+
+
+@pytest.mark.parametrize(("slope", "power"), [(0.0, 0.5), (1.0, 1.0), (3.0, 5.0), (7.0, 25.0)])
+def test_errors_of_passes_and_of_anything_else_add_up(slope: float, power: float) -> None:
+    assert reach(slope) ** 2 == pytest.approx(power)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.parallel.collective import (
+    DIRECT_BYTES,
     KINDS,
     CollectiveParameters,
     Kind,
@@ -88,6 +89,13 @@ def test_the_middle_costs_more_than_the_sum(size: float, ranks: int) -> None:
     assert seconds("all_reduce", size, ranks) >= float(np.asarray(plain.total_s))
 
 
+@pytest.mark.parametrize(("ranks", "share"), [(2.0, 0.5), (4.0, 0.75), (8.0, 0.875)])
+def test_a_group_reaches_its_share_of_the_link(ranks: float, share: float) -> None:
+    """Two ranks half of it, many all of it, groups in between linear in one over their ranks."""
+    took = exchange("all_gather", 1e9, ranks, DGX, replace(PLAIN, pair_share=0.5)).total_s
+    assert float(np.asarray(took)) == pytest.approx(1e9 * (ranks - 1.0) / ranks / (share * NVLINK))
+
+
 def test_one_rank_costs_nothing() -> None:
     for kind in KINDS:
         total = np.asarray(exchange(kind, 1e9, np.array([1.0, 2.0]), DGX, P, direct=P).total_s)
@@ -108,6 +116,21 @@ def test_a_runtimes_own_kernel_sums_small_buffers_inside_a_domain() -> None:
     # two phases: the bytes of a ring; one would take four times as long
     large, library = both(1e9, 8.0)
     assert large <= library
+
+
+def test_pieces_of_a_large_buffer_are_small_ones() -> None:
+    """What a runtime's kernel takes at once is a piece: 128 MiB in four go through it, in one to the library."""
+    slow = replace(PLAIN, link_share=0.5, pair_share=0.5)
+    fast = replace(PLAIN, direct_s=0.0)
+    whole, cut = (
+        float(
+            np.asarray(
+                exchange("all_reduce", 2.0 * DIRECT_BYTES, 8.0, DGX, slow, direct=fast, calls=c).total_s
+            )
+        )
+        for c in (1.0, 4.0)
+    )
+    assert whole == pytest.approx(2.0 * cut)
 
 
 def test_an_eight_rank_nccl_all_reduce_of_half_a_gigabyte() -> None:

@@ -162,6 +162,13 @@ def test_a_stage_holds_its_layers_and_the_larger_end() -> None:
     assert weights(Layout(pp=10.0))["ffn"] == pytest.approx(1 * 2 * 3 * M * F)
 
 
+def test_the_larger_end_may_be_the_first() -> None:
+    """Ends changed round: an embedding with a norm behind it, a head without."""
+    graph = network()
+    turned = replace(graph, embed=graph.head, head=graph.embed)
+    assert weights(Layout(pp=5.0), turned)["tables"] == HEAD
+
+
 def test_a_tied_table_is_needed_at_both_ends() -> None:
     graph = network(tied=True)
     assert weights(Layout(), graph)["tables"] == HEAD

@@ -12,7 +12,7 @@ from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
-from chipwise.predict.energy import SUPPLY, TILE, Machine, PowerModel, Use, issued
+from chipwise.predict.energy import DUTY, SOFTNESS, SUPPLY, TILE, Machine, PowerModel, Use, issued
 from chipwise.report.energy import form_of
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
@@ -32,6 +32,14 @@ def test_bytes_add_in_proportion_and_integers_cost_less() -> None:
     assert float(MODEL.share(Use(0.0, 0.0, 0.5))) < float(MODEL.share(Use(0.0, 0.5)))
     # an integer operation as dear as that share of a floating-point one
     assert MODEL.share(Use(0.0, 0.0, 0.5)) == pytest.approx(MODEL.share(Use(0.0, 0.2)))
+
+
+def test_power_by_hand() -> None:
+    """Half of the peak, half of the bandwidth: the sum of rest, bytes and operations, bent below the limit."""
+    wanted = 0.12 + 0.36 * 0.5 + 1.7 * 0.1**DUTY
+    assert wanted < 1.0
+    bent = wanted / (1.0 + wanted**SOFTNESS) ** (1.0 / SOFTNESS)
+    assert float(MODEL.share(Use(0.5, 0.1))) == pytest.approx(bent)
 
 
 @given(SHARE, SHARE, SHARE, st.floats(1.0, 1.5))

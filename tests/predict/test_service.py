@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from tests.predict.arrivals import Engine, waits
 from tests.predict.tabulated import BASE_S, SEQUENCE_S, TOKEN_S, engines, requests, table, toy
 
+from chipwise.cost.cost import Cost
 from chipwise.predict.passes import BATCHES
 from chipwise.predict.service import Engines, Loads, Prediction, Service, shared_wait_s, transfer_s
 from chipwise.units import Array, Real
+from chipwise.workload.step import Step
 
 PLAIN = Service(0.02)
 NUMBERS = tuple(f.name for f in fields(Prediction) if f.name != "cost")
@@ -55,6 +58,26 @@ def test_one_point_by_hand() -> None:
     assert p.wait_s[0, 0] == pytest.approx((0.5 * running + rho) * met + queue)
     assert p.ttft_s[0, 0] == pytest.approx(0.02 + p.own_s[0, 0] + p.wait_s[0, 0])
     assert p.budget_share[0, 0] == pytest.approx((0.1 * 1000 + b) / 8000)
+
+
+def test_a_backlog_is_worked_off_in_full_budgets() -> None:
+    """A budget full of prompts that costs half of its prompts one by one: what a backlog adds to a wait by hand."""
+
+    def parts_of(step: Step) -> Iterator[tuple[str, Cost]]:
+        for name, cost in toy()(step):
+            prompts = np.asarray(cost.exposed["compute"])
+            yield name, Cost(cost.exposed | {"compute": np.where(prompts > 4 * A, 0.5, 1.0) * prompts})
+
+    m = 0.1
+    p = engines(table(parts_of=parts_of)).under(PLAIN).at(row(m))
+    tpot = BASE_S + m * 199 * SEQUENCE_S + m * A
+    rate, rho = m / tpot, m * A / tpot
+    assert p.tpot_s[0, 0] == pytest.approx(tpot)
+    heavy = rate * 0.5 * F * 1000 / 8000
+    met = tpot + heavy * A / (1 - heavy**2)
+    running = 1 - np.exp(-rate * (p.own_s[0, 0] + 199 * tpot))
+    queue = float(shared_wait_s(tpot, 8.0, m * 1000 / 8000))
+    assert p.wait_s[0, 0] == pytest.approx((0.5 * running + rho) * met + queue)
 
 
 def test_a_lone_client_is_disturbed_by_nobody() -> None:

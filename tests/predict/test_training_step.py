@@ -22,7 +22,7 @@ from chipwise.predict.training.dims import plain, transformer
 from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
 from chipwise.predict.training.operators import Kernels, Table, work_of
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
-from chipwise.predict.training.step import StepTime, step_time
+from chipwise.predict.training.step import StepTime, rank_params, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.workload.build import build
 from chipwise.workload.formats import FORMATS
@@ -73,6 +73,15 @@ def test_one_device_communicates_nothing() -> None:
     t = step(ONE)
     for part in ("tp_s", "cp_s", "ep_s", "pp_s", "dp_s", "bubble_s", "straggle_s"):
         assert float(getattr(t, part)) == 0.0
+
+
+def test_adam_moves_twenty_eight_bytes_a_parameter() -> None:
+    """It reads the gradient and reads and writes the weight and both moments in fp32: 4 + 3 x 8."""
+    t = step(ONE, r=PERFECT)
+    params = float(np.asarray(rank_params(LLAMA, ONE)[0]))
+    assert float(t.optimiser_s) == pytest.approx(28.0 * params / H100.memory_bytes_per_s)
+    halved = step_time(LLAMA, ONE, H100, Recipe(moments=4.0), PERFECT, work_of(LLAMA, ONE, Recipe(), KERNELS))
+    assert float(halved.optimiser_s) == pytest.approx(20.0 * params / H100.memory_bytes_per_s)
 
 
 @pytest.mark.parametrize("resource", ["compute", "memory"])
@@ -198,6 +207,15 @@ def test_goodput_falls_with_chips_and_interval_is_youngs() -> None:
     assert 0.8 < many < few
     assert float(goodput(1e9, 50_000.0, 60.0, 600.0)) == 0.0
     assert float(young_daly(60.0, 11_000.0)) == pytest.approx((2 * 60 * 11_000) ** 0.5 - 60)
+
+
+def test_goodput_by_hand() -> None:
+    """100 chips of 1,000 h: a failure every 36,000 s loses half of 1,000 + 200 s and a restart of 600 s; a sixth of the
+    rest goes into saving."""
+    lost = (600.0 + 600.0) / 36_000.0
+    assert float(goodput(100.0, 1000.0, 200.0, 600.0, 1000.0)) == pytest.approx(
+        (1.0 - lost) * 1000.0 / 1200.0
+    )
 
 
 def test_days_for_tokens() -> None:

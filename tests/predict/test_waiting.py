@@ -64,6 +64,13 @@ def test_batches_wait_no_longer_than_said_and_hardly_shorter(load: float, replic
     assert np.quantile(waits, 0.99) <= 1.1 * wait_s(load, 1.0, 16, replicas, 0.99)
 
 
+def test_a_wait_by_hand() -> None:
+    """Four replicas of sixteen at half of what they carry: all are at work, the first of f + 1 = 5 (1 - 1/4 x 1/2)
+    batches ends after as many parts of one, and hardly anybody queues for one of 64 places."""
+    queued = 0.5 ** (130.0**0.5 - 1.0) / 64.0
+    assert wait_s(0.5, 2.0, 16, 4) == pytest.approx(2.0 * (1.0 / 4.375 + queued), rel=1e-9)
+
+
 def test_replicas_that_begin_one_after_another_keep_no_one_waiting_for_half_a_batch() -> None:
     alone, many = (wait_s(0.5, 1.0, 16, replicas) for replicas in (1, 20))
     assert alone == pytest.approx(0.5, abs=0.01)

@@ -6,10 +6,12 @@ from dataclasses import replace
 from itertools import pairwise
 from math import exp, log
 
+import numpy as np
 import pytest
 
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError, UsageError
+from chipwise.search.targets import meets
 from chipwise.workload.workload import Workload
 
 ASKED = PlanRequest(
@@ -51,6 +53,13 @@ def test_the_default_leaves_room_for_the_error_of_the_prediction() -> None:
     assert max(plan.tpot_s.high / 0.03, plan.ttft_s.high / 0.5) == pytest.approx(1.0, abs=0.01)
     assert plan.chance == pytest.approx(0.9, abs=0.02)
     assert 0.5 - 1e-9 <= ASKED.run().plans[0].chance < 0.7
+
+
+def test_a_whole_answer_is_its_first_token_and_those_after_it() -> None:
+    limit = Workload(output_tokens=3.0, e2e_s=0.13001)
+    first, further = np.array([[0.1]]), np.array([[0.015]])
+    assert meets(first, further, limit).all()
+    assert not meets(first, further * 1.01, limit).any()
 
 
 @pytest.mark.parametrize("utilisation", ["100%", "50%", None])
