@@ -380,3 +380,13 @@ def test_an_own_model_is_replayed_in_another_folder(
     save("fit", FitRequest(model=named, chips="l4"), str(here / "a.json"))
     monkeypatch.chdir(here)
     assert replay("a.json").identical
+
+
+@pytest.mark.parametrize("table", ["workload/data/families.toml", OFFERS])
+def test_a_saved_table_that_is_no_utf_8_is_refused(table: str, saved: str, tmp_path: Path) -> None:
+    found = open_saved(saved)
+    content = found.tables[table]
+    file = str(tmp_path / "bad.json")
+    write_saved(replace(found, tables={**found.tables, table: content[:50] + b"\xff" + content[50:]}), file)
+    with pytest.raises(UsageError, match=f"its table {table} is damaged"):
+        replay(file)

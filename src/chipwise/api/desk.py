@@ -52,7 +52,7 @@ def machine_estimate(model: str, workload: Workload, given: Given, terms: Terms)
     if given.layout.devices != 1 or given.replicas != 1 or given.rate_per_s is not None:
         hint = "the machine says how many of what, as in 2xrtx-3090+epyc-9654; one user, or --concurrency"
         raise UsageError(f"{given.chip}: a machine has no other layout", hint)
-    machine = parse_machine(given.chip, given.host_memory, field="chip")
+    machine = parse_machine(given.chip, given.host_memory, terms.part, field="chip")
     context = terms.context(model, workload, owned=True, longer=True)
     if context.tactics.apart or context.tactics.speculation is not None:
         raise UsageError("parts of a machine work on one token after the other", "leave the option out")

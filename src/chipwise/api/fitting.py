@@ -59,7 +59,7 @@ def fit(
     limits = Limits()
     asked = kinds(chips, dealt=True) if host_memory is None else dict.fromkeys(chips, (None,))
     parts = [c for c in asked if host_memory is not None or joined(c)]
-    machines = [parse_machine(c, host_memory, field="chips") for c in parts]
+    machines = [parse_machine(c, host_memory, terms.part, field="chips") for c in parts]
     named = () if host_memory is not None else [c for c in asked if not joined(c)]
     wanted = [terms.chip(c) for c in named]
     if not chips:

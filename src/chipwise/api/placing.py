@@ -65,6 +65,11 @@ class Terms:
         `find_chip`."""
         return self.shared(find_chip(name, self.changes, self.own_chips))
 
+    def part(self, name: str) -> Chip:
+        """A part of a machine by name, as it is sold (`card` has the user's figures). Raises the errors of
+        `find_chip`."""
+        return find_chip(name, None, self.own_chips)
+
     def shared(self, chip: Chip) -> Chip:
         """What other work and the surroundings leave of a chip."""
         return self.environment.of(self.share.of(chip))

@@ -93,7 +93,7 @@ def ranked(
     have, runtime = limits.have, None if terms.runtime == BEST else terms.runtime
     context = terms.context(model, workload, owned=bool(have))
     found, workload = context.found, context.workload
-    machine = _machine(limits, workload)
+    machine = _machine(limits, workload, terms)
     wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
     if not (have or chips) and workload.task != "local":
         limits = replace(limits, few=few_of(wanted, context.basis))
@@ -172,12 +172,12 @@ def ranked(
     return Ranked(report, beside)
 
 
-def _machine(limits: Limits, workload: Workload) -> Machine | None:
+def _machine(limits: Limits, workload: Workload, terms: Terms) -> Machine | None:
     """The machine of a local user who has parts of several kinds, or memory beside cards; None for one kind of chip."""
     if workload.task != "local" or not limits.have:
         return None
     text = "+".join(f"{n}x{chip}" for chip, n in limits.have.items())
-    found = parse_machine(text, limits.host_memory)
+    found = parse_machine(text, limits.host_memory, terms.part)
     return None if found.alone else found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
@@ -118,6 +119,7 @@ def with_own_links(system: System, chip: Chip) -> System:
 
 
 _JOINED = re.compile(r"\+(?=\s*\S)")
+NOTHING: Mapping[str, Chip] = MappingProxyType({})
 _HAVE = re.compile(r"(\d+)\s*[xX×*]\s*(\S.*)|([^\W\d_].*)")
 
 
@@ -132,10 +134,10 @@ def _parts(text: str) -> list[str]:
     return [text]
 
 
-def parse_have(text: str) -> tuple[tuple[str, int], ...]:
+def parse_have(text: str, own: Mapping[str, Chip] = NOTHING) -> tuple[tuple[str, int], ...]:
     """`2xrtx-4090,rtx-3090` as ((chip id, count), ...), in that order; a chip named twice is added up, one without a
     count is one, and a machine for rent (`p5.48xlarge`) is the chips in it. Parts may be joined by `+` too, as in
-    machines (`rtx-4090+epyc-9654`).
+    machines (`rtx-4090+epyc-9654`). Of two chips of a name the user's `own` is meant.
 
     Raises `UsageError` for an empty text, a count of 0 or a part that is not `COUNTxCHIP`; `UnknownNameError`
     for a chip that does not exist, with the nearest names.
@@ -150,7 +152,8 @@ def parse_have(text: str) -> tuple[tuple[str, int], ...]:
                 "write COUNTxCHIP, as in 2xrtx-4090,1xrtx-3090",
                 field="have",
             )
-        chip, each = counted_chip(match.group(2) or match.group(3), get_chip)
+        name = match.group(2) or match.group(3)
+        chip, each = (own[name], 1) if name in own else counted_chip(name, get_chip)
         written = match.group(1) or "1"
         count = int(written) if len(written) < 10 else 0
         if count < 1:

@@ -228,8 +228,10 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
-        # shorter passes leave room for larger batches within the targets
-        most = min(per_s * max(faster, 1.0) ** slope, one(bounds.peak_per_s))
+        # shorter passes leave room for larger batches within the targets, up to the peak
+        most = one(bounds.peak_per_s)
+        if slope * math.log(max(faster, 1.0)) < math.log(most / per_s):
+            most = per_s * max(faster, 1.0) ** slope
         name = "tokens_per_s" + (of.level or pools)
         return judge(name, per_s, near, basis=basis, most=most, power=float(reach(slope)) * by.further)
 

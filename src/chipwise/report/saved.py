@@ -38,7 +38,7 @@ __all__ = [
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
-SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/")
+SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/", "workload/data/")
 HOW = "the JSON of an answer with its question: chipwise plan MODEL --save FILE, the page and /v1 write one"
 
 

@@ -251,7 +251,9 @@ def _chip(name: str, own: Own) -> str:
     several = counted(name)
     if several is not None:
         return f"{several[1]}x{several[0]}"
-    return parse_machine(name).name if joined(name) else get_chip(name).id
+    if joined(name):
+        return parse_machine(name, find=lambda part: own.get(part) or get_chip(part)).name
+    return get_chip(name).id
 
 
 def _chips(text: str, own: Own) -> str:

@@ -615,7 +615,7 @@ class Money(Asked):
         said: str | None = getattr(self, "have", None)
         if said is None:
             return None
-        have = dict(parse_have(said))
+        have = dict(parse_have(said, self.values.get("own_chips") or {}))
         if getattr(self, "chips", None):
             hint = "--have names the chips already"
             raise UsageError("--have and --chips exclude each other", hint, field="have")
