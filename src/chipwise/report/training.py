@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
+from chipwise.catalog.preferences import preferences
 from chipwise.report.answer import Answer
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -19,7 +20,6 @@ from chipwise.report.records import (
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.search.training import FITS, RISKY
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
 __all__ = [
@@ -368,8 +368,14 @@ def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
         Column("of memory", lambda row: _total(row) / p.capacity_bytes, "{:.0%}".format, right=True),
     )
     rows = [{"stage": i + 1, **stage} for i, stage in enumerate(stages)]
-    head = f"memory of a device by pipeline stage: {FITS:.0%} is the aim, {RISKY:.0%} is the limit"
+    head = f"memory of a device by pipeline stage: {_room()}"
     return times, Table.of(rows, columns, (head, ""))
+
+
+def _room() -> str:
+    """What a layout may use of a memory."""
+    p = preferences()
+    return f"{p.training_aim:.0%} is the aim, {p.training_limit:.0%} is the limit"
 
 
 def _large(stages: Sequence[Mapping[str, float]], name: str) -> bool:
@@ -464,7 +470,7 @@ def _legend(plans: Sequence[TrainPlanRecord]) -> str:
         "mid [low-high] is an 80 % interval, of $ with the range of prices",
     ]
     if any(p.verdict == "tight" for p in plans):
-        signs.append(f"tight: more memory than the aim of {FITS:.0%}, {RISKY:.0%} is the limit")
+        signs.append(f"tight: more memory than the aim: {_room()}")
     return f"how to read: {'; '.join(signs)}"
 
 
