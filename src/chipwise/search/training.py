@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -16,7 +17,19 @@ from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, ho
 from chipwise.predict.training.operators import Kernels, Table, Work, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
-from chipwise.search.training_space import ANY, COLUMNS, FRAME, SCHEDULES, Software, crossed, frames, variants
+from chipwise.search.training_space import (
+    ANY,
+    COLUMNS,
+    FRAME,
+    LEAN,
+    MICRO,
+    SCHEDULES,
+    Software,
+    crossed,
+    divisors,
+    frames,
+    variants,
+)
 from chipwise.units import Array, Real
 
 __all__ = [
@@ -27,6 +40,7 @@ __all__ = [
     "best",
     "evaluate",
     "layouts",
+    "least_seconds",
     "point",
     "scaling",
     "search",
@@ -34,6 +48,8 @@ __all__ = [
 ]
 
 WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
+# Of a step: by so much a cut product or an odd micro-batch may come out faster than whole ones, as tiles fill up.
+ROUNDING = 0.02
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 
@@ -160,6 +176,21 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
         # nothing is predicted to fit, and yet it ran: the leanest of all comes nearest
         found.append(evaluate(job, _spread(job, crossed(table, ways[:, -1:])), work))
     return _joined(found)
+
+
+def least_seconds(job: Job) -> float:
+    """Device-seconds of a sequence that no layout of a job goes below, on any number of devices: those of its products,
+    element-wise work and head on one device, in the best micro-batch, experts spread over the ranks that suit them;
+    communication, host, bubbles and the optimiser take nothing."""
+    most = max(MICRO, 2**19 // job.seq)
+    micros = [2.0**i for i in range(int(np.log2(most)) + 1)]
+    experts = int(float(job.network.experts)) if float(job.network.moe_share) else 1
+    micro, ep = np.array([*itertools.product(micros, map(float, divisors(experts, experts)))]).T
+    fastest = variants({}, job.shared_memory, job.software)[:, 0]
+    held = dict(zip(LEAN, fastest, strict=True))
+    took = job.step(replace(_base(job), micro_batch=micro, ep=ep, dp=ep, **held))
+    each = np.asarray(ep * (took.compute_s + took.passes_s + took.head_s))
+    return (1.0 - ROUNDING) * float(each.min()) / job.global_batch
 
 
 def _least(job: Job, rows: Array, ways: Array) -> Array:
