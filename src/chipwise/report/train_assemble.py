@@ -35,7 +35,16 @@ from chipwise.search.prefer import Contenders, first, order, pareto, tied
 from chipwise.search.training import Job, Point
 from chipwise.search.training_space import SCHEDULES
 
-__all__ = ["Aim", "Running", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
+__all__ = [
+    "Aim",
+    "Running",
+    "TrainCase",
+    "layout_record",
+    "plan_record",
+    "price_doubts",
+    "ranked",
+    "scaling_records",
+]
 
 
 DAY_S = 86400.0
@@ -257,8 +266,8 @@ class Aim:
 
 
 def ranked(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord, ...]:
-    """Plans in the order of `search.prefer`, of each chip, count and type the first: there it counts as a doubt
-    that a trainer is not the usual one.
+    """Plans in the order of `search.prefer`, of each chip, count and type the first: there days count, and a
+    trainer that is not the usual one is half a doubt.
 
     They cost dollars, or days where chips are one's own or no price is known; what has no price comes last, before it
     what takes longer than the horizon. Among the same costs and evidence the sooner is first, but where a deadline says
@@ -268,9 +277,8 @@ def ranked(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord,
     for i, p in enumerate(plans):
         cells.setdefault((p.chip, p.chips, p.precision), []).append(i)
     every = _contenders(plans, aim)
-    wary = replace(
-        every, doubts=every.doubts + np.where([bool(p.instead_of) for p in plans], LESS_USUAL, 0.0)
-    )
+    less = LESS_USUAL * np.array([float(bool(p.instead_of)) for p in plans])
+    wary = replace(every, cost=every.times[0], doubts=every.doubts + less)
     firsts = [one[first(wary.take(np.array(one)), aim.confidence)] for one in cells.values()]
     which = np.array(firsts, dtype=np.intp)
     which = which[order(every.take(which), aim.confidence, preferences().sooner if aim.sooner else None)]
@@ -299,11 +307,13 @@ def _contenders(plans: Sequence[TrainPlanRecord], aim: Aim) -> Contenders:
 
 
 def _doubts(p: TrainPlanRecord) -> int:
-    """How much of a plan is on little evidence: its speed was never measured, its price is old, or asked for by
-    marketplaces alone."""
-    price = p.price
-    alone = price is not None and price.provider in MARKETPLACES
-    return (not p.measured) + bool(price and price.stale) + alone
+    """How much of a plan is on little evidence: its speed was never measured, or its price is doubtful."""
+    return (not p.measured) + price_doubts(p.price)
+
+
+def price_doubts(price: PriceRecord | None) -> int:
+    """What speaks against a price: that it is old, that marketplaces alone ask for it."""
+    return 0 if price is None else price.stale + (price.provider in MARKETPLACES)
 
 
 def _ties(plans: Sequence[TrainPlanRecord], near: NDArray[np.bool_], at: int) -> tuple[int, ...]:
