@@ -228,7 +228,13 @@ def test_published_weights_are_trained_on(target: str, method: str | None, tmp_p
     """Wrappers never start a run from random weights for a plan that tunes."""
     file = str(tmp_path / "a.json")
     asked = TrainRequest(
-        model="meta-llama/Llama-3.1-8B", task="finetune", chips=CHIP, counts="8", tokens="100M", method=method
+        model="meta-llama/Llama-3.1-8B",
+        task="finetune",
+        chips=CHIP,
+        counts="8",
+        tokens="100M",
+        method=method,
+        trainer="usual",
     )
     save("train", asked, file)
     texts = [f.text for f in launch(file, target)]

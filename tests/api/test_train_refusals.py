@@ -32,10 +32,12 @@ def test_a_refusal_names_changes_with_which_the_run_fits() -> None:
     """Llama-3.1-70B in 4 bits on 48 GB, as Unsloth publishes it; Hugging Face's loss needs shorter sequences."""
     ask = {"task": "finetune", "method": "qlora", "chips": ("rtx-a6000",)}
     with pytest.raises(InfeasibleError, match="it fits with --trainer unsloth, or --seq 1024") as raised:
-        train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask)
+        train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask, trainer="usual")
     assert "recomputation, or" not in str(raised.value)  # that was tried
     for change in ({"trainer": "unsloth"}, {"seq": 1024}):
         assert train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask, **change).plans
+    open_ = train_plan("meta-llama/Llama-3.1-70B", counts=(1,), **ask).plans[0]
+    assert (open_.stack, open_.instead_of) == ("unsloth", "hf-trainer")
 
 
 def test_a_trainer_without_several_passes_to_a_step_is_told_a_smaller_batch() -> None:
@@ -194,12 +196,16 @@ def test_a_narrow_type_that_buys_nothing_is_no_plan_but_may_have_run() -> None:
 @pytest.mark.parametrize("chip", ["m4-max", "gb10-dgx-spark", "jetson-thor-t5000", "igpu-radeon-8060s"])
 def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip: str) -> None:
     with pytest.raises(InfeasibleError, match="not on 1: does not fit"):
-        train_plan(ROW, task="finetune", method="full", chips=(chip,), counts=(1,))
+        train_plan(ROW, task="finetune", method="full", chips=(chip,), counts=(1,), trainer="usual")
 
 
 def test_a_processor_on_a_link_has_a_memory_of_its_own() -> None:
-    report = train_plan(ROW, task="finetune", method="full", chips=("gh200-96gb",), counts=(1,))
-    assert report.plans[0].layout.offload == 1
+    """What the usual trainer keeps fits there alone; one that keeps less needs no host."""
+    ask = {"task": "finetune", "method": "full", "chips": ("gh200-96gb",), "counts": (1,)}
+    assert train_plan(ROW, **ask, trainer="usual").plans[0].layout.offload == 1  # type: ignore[arg-type]
+    report = train_plan(ROW, **ask)  # type: ignore[arg-type]
+    assert report.plans[0].layout.offload == 0
+    assert any(f"{report.plans[0].stack} keeps adamw-" in line for line in report.assumptions)
 
 
 def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:

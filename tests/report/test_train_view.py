@@ -223,5 +223,5 @@ def test_plans_in_tight_memory_are_marked_where_both_limits_are_told() -> None:
     assert plan.verdict == "tight"
     assert 0.88 < plan.memory_bytes / plan.capacity_bytes <= 0.95
     assert view.rows[0][view.columns.index("memory")].endswith(" of 85.0 GB, tight")
-    assert "more memory than the aim of 88%, 95% is the limit" in view.foot[0]
+    assert "more memory than is aimed at: 88% is the aim, 95% is the limit" in view.foot[0]
     assert "88% is the aim, 95% is the limit" in layout_views(plan)[1].head[0]

@@ -9,12 +9,11 @@ import pytest
 from kernels_h100 import KERNELS
 from verdicts import verdict
 
+from chipwise.catalog.preferences import preferences
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
 from chipwise.search.training import (
-    FITS,
-    RISKY,
     Job,
     Priced,
     TrainReason,
@@ -44,9 +43,9 @@ def test_never_worse_than_one_by_one(devices: int) -> None:
         if np.isfinite(priced.seconds[i]):  # what is no plan is not timed
             assert t == pytest.approx(priced.seconds[i])
         else:
-            assert priced.reason[i] != 0 or m > FITS * 80e9
+            assert priced.reason[i] != 0 or m > preferences().training_aim * 80e9
         assert m == pytest.approx(priced.memory_bytes[i])
-        if priced.reason[i] == 0 and m <= FITS * 80e9:
+        if priced.reason[i] == 0 and m <= preferences().training_aim * 80e9:
             fastest = min(fastest, t)
     if np.isfinite(fastest):
         assert priced.seconds[chosen[0]] <= fastest
@@ -61,7 +60,7 @@ def test_nothing_above_95_percent_of_memory_is_a_plan() -> None:
     priced = evaluate(SMALL, layouts(SMALL, 16))
     legal = priced.reason == 0
     assert legal.any()
-    assert np.all(priced.memory_bytes[legal] <= RISKY * 80e9)
+    assert np.all(priced.memory_bytes[legal] <= preferences().training_limit * 80e9)
 
 
 def test_the_fastest_leaves_room_for_what_is_predicted_wrong() -> None:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from kernels_h100 import KERNELS
 
 from chipwise.api.train_input import check_layout
+from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Cluster, Rates, Recipe
-from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training import Job, TrainReason, best, evaluate, layouts, search
 from chipwise.search.training_space import Software
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
@@ -71,7 +72,7 @@ def test_no_legal_layout_that_one_can_type_is_faster(
     capacity = float(job.cluster.memory_bytes)
     typed = search(job, devices, fixed)
     chosen = best(job, typed)
-    if not len(chosen) or typed.memory_bytes[chosen[0]] > FITS * capacity:
+    if not len(chosen) or typed.memory_bytes[chosen[0]] > preferences().training_aim * capacity:
         return
     free = search(job, devices)
     assert free.seconds[best(job, free)[0]] <= typed.seconds[chosen[0]] * (1.0 + 1e-9)

@@ -10,13 +10,14 @@ import pytest
 from kernels_h100 import KERNELS
 from verdicts import verdict
 
+from chipwise.catalog.preferences import preferences
 from chipwise.cost.price import price
 from chipwise.errors import UsageError
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.operators import work_of
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
-from chipwise.search.training import FITS, Job, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training import Job, TrainReason, best, evaluate, layouts, search
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software, variants
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
@@ -71,8 +72,8 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
         if np.isfinite(enumerated.seconds[i]):  # what is no plan is not timed
             assert enumerated.seconds[i] == pytest.approx(float(SMALL.step(every[i]).total_s), rel=1e-12)
         else:
-            assert not legal[i] or enumerated.memory_bytes[i] > FITS * 80e9
-    fits = legal & (enumerated.memory_bytes <= FITS * 80e9)
+            assert not legal[i] or enumerated.memory_bytes[i] > preferences().training_aim * 80e9
+    fits = legal & (enumerated.memory_bytes <= preferences().training_aim * 80e9)
     priced = evaluate(SMALL, layouts(SMALL, devices))
     assert priced.seconds[best(SMALL, priced)[0]] <= enumerated.seconds[fits].min() * (1.0 + 1e-12)
 

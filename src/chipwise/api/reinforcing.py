@@ -12,6 +12,7 @@ from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.train import Training, situate
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
@@ -22,8 +23,8 @@ from chipwise.predict.training.values import Cluster
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.records import Figure, PlanRecord, RefusalRecord
 from chipwise.report.reinforce import RlPlanRecord, RlReport
-from chipwise.report.train_assemble import layout_record
-from chipwise.search.choose import EQUAL
+from chipwise.report.train_assemble import layout_record, price_doubts
+from chipwise.search.prefer import Contenders, order
 from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["Asked", "reinforce"]
@@ -89,7 +90,7 @@ class _Trained:
 
 
 def reinforce(asked: Asked) -> RlReport:
-    """The ways to run a loop, cheapest first, costs within 15 % equal and the sooner first. Raises `UsageError`,
+    """The ways to run a loop, the first one preferred (`_ranked`). Raises `UsageError`,
     `UnknownNameError`, `InfeasibleError` where there is none."""
     found = load(asked.model)
     if found.graph.encoder:
@@ -376,16 +377,21 @@ def _why(asked: Asked, engine: _Engine, loop: Loop, drained: float, replicas: in
 
 
 def _ranked(plans: list[RlPlanRecord]) -> tuple[RlPlanRecord, ...]:
-    """Cheapest first; of costs within 15 % the sooner first; unpriced last, by time."""
-    left = sorted(plans, key=lambda p: (p.usd is None, p.usd.mid if p.usd else p.days.mid))
-    order: list[RlPlanRecord] = []
-    while left:
-        first = left[0]
-        limit = (first.usd.mid if first.usd else 0.0) * (1.0 + EQUAL)
-        group = [p for p in left if first.usd and p.usd and p.usd.mid <= limit] or [first]
-        order += sorted(group, key=lambda p: p.days.mid)
-        left = [p for p in left if p not in group]
-    return tuple(replace(p, rank=i + 1) for i, p in enumerate(order))
+    """Plans in the order of `search.prefer`: least dollars, within `sooner` of them the best founded and soonest;
+    unpriced last, by time."""
+    days = np.array([p.days.mid for p in plans])
+    usd = np.array([p.usd.mid if p.usd else np.nan for p in plans])
+    free = np.isnan(usd)
+    billed = np.array([float(p.price.billed if p.price else p.chips) for p in plans])
+    contenders = Contenders.of(
+        np.where(free, days, usd),
+        times=days[None],
+        doubts=[price_doubts(p.price) for p in plans],
+        size=np.vstack([days, billed]),
+        group=free.astype(float),
+    )
+    best = order(contenders, 0.0, preferences().sooner)
+    return tuple(replace(plans[i], rank=rank + 1) for rank, i in enumerate(best))
 
 
 def _assumptions(asked: Asked, notes: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,17 @@ from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_chips import precisions_of
 from chipwise.api.train_counts import batch_for, counts_to_try, next_count
 from chipwise.api.train_course import Wanted, running_of
-from chipwise.api.train_infeasible import blocker, excess, left_out, missed, nearest, tally
+from chipwise.api.train_infeasible import (
+    blocker,
+    deadline_words,
+    excess,
+    left_out,
+    missed,
+    nearest,
+    needs,
+    rounded_up,
+    tally,
+)
 from chipwise.api.train_input import (
     BEST,
     PRECISIONS,
@@ -36,16 +47,19 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.override import told
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import LOSSES, get_trainer, load_trainers
+from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.evidence.judge import chance
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
+from chipwise.predict.training.values import Transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.energy import Powered
-from chipwise.report.records import RefusalRecord
-from chipwise.report.train_assemble import Running, TrainCase, plan_record, ranked, scaling_records
+from chipwise.report.records import PriceRecord, RefusalRecord
+from chipwise.report.train_assemble import Aim, Running, TrainCase, plan_record, ranked, scaling_records
 from chipwise.report.training import (
     HALF,
     ScalingRecord,
@@ -54,12 +68,14 @@ from chipwise.report.training import (
     TrainReport,
     takeover,
 )
+from chipwise.search.prefer import kept
 from chipwise.search.training import (
     Job,
     Point,
     Priced,
     TrainReason,
     best,
+    least_seconds,
     point,
     scaling,
     search,
@@ -69,9 +85,8 @@ from chipwise.search.training import (
 __all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
 SCALING = (64, 256, 1024, 4096, 16384)
-HORIZON = {"train": 90.0, "finetune": 7.0}  # days that a run should take at most, where no deadline is given
+USUAL_TRAINER = "usual"
 REMEDIES = 4  # doublings or halvings that a refusal tries
-STANDSTILL = 0.01  # of the time makes progress: below it a run is not planned
 
 
 @dataclass(frozen=True)
@@ -79,21 +94,22 @@ class Training:
     """A training run as it is asked about.
 
     `chips`: those named, else `USUAL`; or `have`, how many of each there are: they cost nothing, and each kind is
-    planned alone. `counts` of chips (default: powers of two from 8 to 1,024, of fine-tuning from 1 to 8, on to 32,768
-    where a deadline asks for more or nothing fits; of chips that one has up to all). `tokens`: 1 T, of fine-tuning
+    planned alone. `counts` of chips (default: powers of two up to 1,024, of fine-tuning up to 8, on to 32,768 where a
+    deadline asks for more or nothing fits; up to `max_chips`, or to all that one has). `tokens`: 1 T, of fine-tuning
     100 M. `seq`: 4,096, or what the model reads where that is less. `global_batch` in sequences, 0: 4 M tokens, of
     fine-tuning 0.25 M, moved to what odd counts of chips share.
     `method`: full, lora (low-rank adapters on frozen weights; default of `finetune`) or qlora (on weights of 4 bits).
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
-    and sequence; degrees count devices as software sees them. `trainer`: the usual one of each chip, tuned; one that
-    is named keeps what its configurations set, recomputation only where that fits. `memory`: what it keeps otherwise
+    and sequence; degrees count devices as software sees them. `trainer`: usual (the chip's usual one, tuned), best (of
+    all that can, the one preferred), or the name of one, which keeps what its configurations set, recomputation only
+    where that fits; None: usual where the question is of `one_run`, else best. `memory`: what it keeps otherwise
     than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
     neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
     where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
     leaf). `wanted`: what fails, where checkpoints are kept, phases, evaluation. `precision` best: bf16 and, of
-    the narrower types that a chip has, the fastest. `deadline_days`, `max_usd` and `max_usd_per_h` drop plans.
-    `curves` adds weak and strong scaling; `own_chips` are
-    in no catalogue.
+    the narrower types that a chip has, the fastest. `deadline_days`, `max_usd` and `max_usd_per_h` drop plans, and
+    those that keep the deadline with the probability `confidence` (None: that of `preferences`) come first.
+    `curves` adds weak and strong scaling; `own_chips` are in no catalogue.
     """
 
     model: str
@@ -106,6 +122,7 @@ class Training:
     precision: str = "bf16"
     method: str | None = None
     deadline_days: float | None = None
+    confidence: float | None = None
     max_usd: float | None = None
     max_usd_per_h: float | None = None
     max_chips: int | None = None
@@ -135,171 +152,422 @@ class Training:
     @property
     def software(self) -> TrainSoftware:
         """The trainer and what is known of the network. Raises `UsageError`, `UnknownNameError`."""
-        trainer = None if self.trainer is None else get_trainer(self.trainer).id
+        named = self.trainer not in (None, BEST, USUAL_TRAINER)
+        trainer = get_trainer(str(self.trainer)).id if named else None
         figures = network_of(self.network_figures)
         return TrainSoftware(trainer, figures, self.known_to_run, self.memory, pins_of(self.layout))
 
+    @property
+    def one_run(self) -> bool:
+        """Whether the question is how a run goes, not what to choose: the run exists, or its chip, its count, and its
+        layout or batch are all said."""
+        one = len(self.have or self.chips) == 1 and len(self.counts) == 1
+        return self.known_to_run or (one and bool(self.layout or self.global_batch))
+
+    @property
+    def compares(self) -> bool:
+        """Whether other trainers than the usual one of a chip are tried."""
+        return self.trainer == BEST or (self.trainer is None and not self.one_run)
+
+    @property
+    def likely(self) -> float:
+        """The probability with which a deadline is to hold."""
+        return preferences().confidence if self.confidence is None else self.confidence
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that are asked for, by name."""
+        given = {"days": self.deadline_days, "usd": self.max_usd, "usd_per_h": self.max_usd_per_h}
+        return {name: most for name, most in given.items() if most is not None}
+
+    def aim(self) -> Aim:
+        """What its plans are ranked by. Raises `UsageError`, `UnknownNameError`."""
+        bound = self.deadline_days is not None
+        horizon = getattr(preferences(), f"horizon_{self.task}")
+        return Aim(
+            horizon_days=None if bound or self.have else horizon,
+            deadline_days=self.deadline_days,
+            confidence=self.likely,
+            sooner=not self.limits,
+            owned=bool(self.have),
+        )
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A run and what all its chips have in common."""
+
+    run: Training
+    found: Loaded
+    ask: Ask
+    pins: Pins
+    numbers: Parameters
+    network: Transformer
+    software: TrainSoftware
+    wanted: Wanted
+
+    @classmethod
+    def of(cls, run: Training) -> _Question:
+        """Raises `UsageError`, `UnknownNameError`."""
+        found = load(run.model)
+        if found.graph.encoder:
+            raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
+        ask = run.ask(found.graph.model.max_context)
+        check_counts((*run.counts, *(run.have or {}).values()))
+        wanted = run.wanted.on(run.pricing.kind if not run.have else "own")
+        wanted.check(ask)
+        numbers = run.parameters or shipped_parameters()
+        return cls(
+            run, found, ask, pins_of(run.layout), numbers, transformer(found.graph), run.software, wanted
+        )
+
+    def tried(self, chip: Chip, ask: Ask) -> list[_Tried]:
+        """The chip with each trainer that is tried there, the usual one first. Raises `UsageError`,
+        `UnknownNameError`."""
+        software = self.software
+        each = [software]
+        if self.run.compares:
+            others = able_trainers(chip, ask.method, self.pins, anew=ask.task == "train")[1:]
+            each += [replace(software, trainer=t.id, named=False) for t in others]
+        sites = [site_of(chip, self.network, ask, self.numbers, given) for given in each]
+        # adapters under a trainer that is not taken for them were never measured
+        strange = [ask.method == "qlora" or ask.method not in site.trainer.methods for site in sites]
+        tiers = [tier_of(self.numbers, s.labels, packed=odd) for s, odd in zip(sites, strange, strict=True)]
+        return [_Tried(site, tier) for site, tier in zip(sites, tiers, strict=True)]
+
+    def price(self, site: Site, count: int, tp: int) -> PriceRecord | None:
+        """What so many chips cost, with those that stand by; None: not known, or they are one's own."""
+        basis = None if self.run.have else self.run.pricing.basis(site.chip.id, self.run.today or day())
+        idle = self.wanted.failures.spares * (site.system.chips_per_host if site.system else 1)
+        return price_record(basis, count + idle, max(tp // site.devices, 1)) if basis else None
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A chip with a trainer that is tried there, and how far off its step times may be."""
+
+    site: Site
+    tier: Tier
+
+    @cached_property
+    def floor(self) -> float:
+        """Device-seconds of a sequence that it does not go below."""
+        return least_seconds(self.site.job)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout)."""
+
+    site: Site
+    tier: Tier
+    job: Job
+    at: Point
+    running: Running | None
+    chance: float
+
+    @property
+    def goes(self) -> bool:
+        """Whether it makes progress."""
+        return self.running is not None and self.running.course.progress >= preferences().standstill
+
+    @property
+    def days(self) -> float:
+        """How long it takes."""
+        return self.running.days if self.running else np.inf
+
+    def guarded(self, tier: Tier) -> bool:
+        """Whether another trainer has to be better beyond its own error: nobody measured it, and this one is the usual,
+        which was measured or runs experts. The least of a dozen such predictions is too low, and no dense run tells
+        how software runs experts."""
+        known = self.tier.seen or float(self.job.network.moe_share) > 0.0
+        return self.site.usual and known and not tier.seen
+
+    def before(self, other: _Placed) -> bool:
+        """Whether it is no later, no less likely in time and no worse founded than another."""
+        mine = self.days * (self.tier.high if other.guarded(self.tier) else 1.0)
+        its = other.days * (other.tier.high if self.guarded(other.tier) else 1.0)
+        return mine <= its and self.chance >= other.chance and self.tier.seen >= other.tier.seen
+
+    def beaten(self, others: Sequence[_Placed]) -> bool:
+        """Whether one of several is before it and it not before that one; the usual trainer is left to be weighed."""
+        return not self.site.usual and any(p.before(self) and not self.before(p) for p in others)
+
+
+@dataclass
+class _Outcome:
+    """What came of a chip in one type: plans, refusals, layouts considered, batches that were moved, scaling."""
+
+    plans: list[TrainPlanRecord] = field(default_factory=list)
+    refused: list[RefusalRecord] = field(default_factory=list)
+    rejected: Counter[TrainReason] = field(default_factory=Counter)
+    moved: dict[int, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    scaling: list[ScalingRecord] = field(default_factory=list)
+    takes_over: dict[str, TakeoverRecord] = field(default_factory=dict)
+
 
 def train_plan(run: Training) -> TrainReport:
-    """The best layout of every chip and count of a run, ranked by cost (turnaround where no price is known).
+    """The best layout and trainer of every chip and count of a run, in the order of `prefer`.
 
-    Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left; where memory is why, it
-    names changes with which the run fits.
+    Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left; it names changes that
+    were tried and with which there is one.
     """
     return _planned(run, refusing=True)
 
 
 def _planned(run: Training, *, refusing: bool) -> TrainReport:
-    """The same; `refusing`: a refusal names what would make the run fit."""
-    found = load(run.model)
-    if found.graph.encoder:
-        raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
-    context = found.graph.model.max_context
-    ask = run.ask(context)
-    pins = pins_of(run.layout)
-    check_counts((*run.counts, *(run.have or {}).values()))
-    numbers = run.parameters or shipped_parameters()
-    network = transformer(found.graph)
-    software = run.software
-    have, chips = run.have, run.chips
-    wanted = run.wanted.on(run.pricing.kind if not have else "own")
-    wanted.check(ask)
-    when, prices = run.today or day(), None if have else run.pricing
-    plans: list[TrainPlanRecord] = []
-    refused: list[RefusalRecord] = []
-    rejected: Counter[str] = Counter()
-    curve: list[ScalingRecord] = []
-    takes_over: dict[str, TakeoverRecord] = {}
-    considered = 0
-    moved: dict[int, int] = {}
+    """The same; `refusing`: a refusal names what would help."""
+    q = _Question.of(run)
+    found, ask = q.found, q.ask
     notes = [*found.notes, *_beside(found, ask), *told(run.changes), *told(run.network_figures, "network")]
-    if not (chips or have):
+    if not (run.chips or run.have):
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     attempts = list(_tried(run, ask))
-    for chip, each in attempts:
-        try:
-            site = site_of(chip, network, each, numbers, software)
-        except UsageError as error:
-            refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
-            continue
-        cannot = "" if software.known else site.trainer.refusal(site.pinned(pins))
-        if cannot and (site.named or len(attempts) == 1):
-            raise UsageError(cannot, "leave it out, or name another --trainer", field="layout")
-        if cannot:
-            refused.append(RefusalRecord(chip.id, "TRAINER", f"{site.trainer.name}: {cannot}"))
-            continue
-        usual, dtype, kept = site.job, site.precision, site.pinned(pins)
-        # adapters under a trainer that is not taken for them were never measured
-        strange = ask.method == "qlora" or ask.method not in site.trainer.methods
-        tier = tier_of(numbers, site.labels, packed=strange)
-        if dtype != each.precision:
-            notes.append(f"{chip.id} has no {each.precision}: {dtype}, its losses scaled")
-        without: dict[TrainReason, list[int]] = {}
-        own = None
-        if have is not None:
-            own = next(n for name, n in have.items() if find_chip(name, None, run.own_chips).id == chip.id)
-        tried = counts_to_try(run.counts, "finetune" if ask.adapter else ask.task, run.max_chips, own, pins)
-        for count in tried:
-            job, devices = (
-                _batched(site, ask, count, kept, fixed=bool(run.global_batch)),
-                count * site.devices,
-            )
-            check_layout(kept, job, devices)
-            verdicts, at, job = _searched(site, job, devices, pins)
-            considered += verdicts.total()
-            rejected.update({r.name: n for r, n in verdicts.items() if r is not TrainReason.OK})
-            made = None
-            running = None if at is None else running_of(site, job, at, ask, wanted, count)
-            if at is not None and running is not None:
-                case = _case(site, job, at, running, tier)
-                basis = prices.basis(chip.id, when) if prices else None
-                domain = max(int(at.spread.tp) // site.devices, 1)
-                price = price_record(basis, count + _idle(site, wanted), domain) if basis else None
-                powered = Powered.of(chip, count, site.system, numbers)
-                made = plan_record(case, count, price, powered)
-            if made is not None and made.goodput >= STANDSTILL:
-                plans.append(made)
-            else:
-                why = TrainReason.FAILURES if made is not None else blocker(verdicts)
-                why = TrainReason.MEMORY if at is not None and running is None else why
-                without.setdefault(why, []).append(count)
-            if job.global_batch != ask.batch:
-                moved[count] = job.global_batch
-            if count == tried[-1] and not (run.counts or have or TrainReason.NO_NETWORK in without):
-                days = [p.days.high for p in plans if p.chip == chip.id]
-                more = next_count(count, days, run.deadline_days, run.max_chips)
-                tried += [more] if more else []
-        refused += left_out(chip, usual, without, ask.method)
-        if run.curves:
-            strong = scaling_records(usual, chip.id, "strong", _strong(usual, kept))
-            takes_over[chip.id] = takeover(strong)
-            weak = scaling(usual, SCALING, weak=True, pins=kept)
-            curve += [*strong, *scaling_records(usual, chip.id, "weak", weak)]
-    plans = _fastest(plans) if ask.precision == BEST else plans
+    outcomes = [_on_chip(q, chip, each, alone=len(attempts) == 1) for chip, each in attempts]
+    refused = [r for o in outcomes for r in o.refused]
+    rejected = sum((o.rejected for o in outcomes), Counter[TrainReason]())
+    notes += [note for o in outcomes for note in o.notes]
+    every = [p for o in outcomes for p in o.plans]
     if ask.precision == BEST:
+        every = _fastest(every)
         notes.append("what narrow types cost in quality is not assessed")
-    every = plans
-    given = {"days": run.deadline_days, "usd": run.max_usd, "usd_per_h": run.max_usd_per_h}
-    limits = {name: most for name, most in given.items() if most is not None}
-    plans = [p for p in plans if excess(p, limits) <= 1.0]
-    refused += missed(every, limits)
+    limits, aim = run.limits, run.aim()
+    plans = [p for p in every if _within(p, limits, aim.confidence)]
+    refused += missed([p for p in every if p not in plans], {p.chip for p in plans}, limits)
     if not plans:
-        what, hint = f"{found.graph.model.name}: no plan", nearest(every, refused, ask.batch)
-        if refusing and run.counts and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
-            hint += _remedies(run, ask, next(c for c, _ in attempts if c.id == refused[0].chip))
-        raise InfeasibleError(what, hint)
-    shown = {p.chips for p in plans}
-    if not (run.deadline_days or have):
-        notes.append(f"horizon {HORIZON[ask.task]:g} d: slower plans come after (--deadline sets it)")
-    notes += recalled_words(p.chip for p in plans)
-    others = [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown]
+        hint = nearest(every, refused, ask.batch)
+        if refusing:
+            hint += _remedies(q, every, attempts, refused)
+        raise InfeasibleError(f"{found.graph.model.name}: no plan", hint)
+    if aim.horizon_days:
+        notes.append(f"horizon {aim.horizon_days:g} d: slower plans come after (--deadline sets it)")
+    order = ranked(plans, aim)
+    shown = {p.chips for p in order}
+    notes += recalled_words(p.chip for p in order)
+    notes += _lean(order, ask)
+    moved = {count: n for o in outcomes for count, n in o.moved.items() if count in shown}
+    notes += [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items()]
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
         tokens=ask.tokens,
-        plans=ranked(plans, None if run.deadline_days or have else HORIZON[ask.task], run.deadline_days),
+        plans=order,
         refused=tuple(refused),
-        scaling=tuple(curve),
-        takes_over=takes_over,
-        considered=considered,
-        rejected=dict(rejected),
-        assumptions=_assumptions(ask, wanted, (*notes, *others)),
+        scaling=tuple(s for o in outcomes for s in o.scaling),
+        takes_over={chip: over for o in outcomes for chip, over in o.takes_over.items()},
+        considered=rejected.total(),
+        rejected={r.name: n for r, n in rejected.items() if r is not TrainReason.OK},
+        assumptions=_assumptions(ask, q.wanted, notes),
         limits=limits,
+        confidence=aim.confidence,
+        owned=aim.owned,
+        kept=order[0].chance is None or bool(kept(np.array(order[0].chance), aim.confidence)),
     )
 
 
-def _remedies(run: Training, ask: Ask, chip: Chip) -> str:
-    """The single changes with which a chip and count would hold a run, as options: fewer bits, another trainer, the
-    longest sequence, the fewest chips; empty where none of those does."""
+def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) -> bool:
+    """Whether a plan keeps the limits at its middle values, or the deadline as surely as asked."""
+    sure = p.chance is not None and bool(kept(np.array(p.chance), confidence))
+    return excess(p, {k: v for k, v in limits.items() if not (sure and k == "days")}) <= 1.0
+
+
+def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
+    """Plans on every count of a chip, in one type; `alone`: what the trainer cannot is the user's error, not a
+    refusal of this chip."""
+    out, run = _Outcome(), q.run
+    try:
+        tried = q.tried(chip, ask)
+    except UsageError as error:
+        out.refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
+        return out
+    first = tried[0].site
+    cannot = "" if run.known_to_run else first.trainer.refusal(first.pinned(q.pins))
+    if cannot and len(tried) > 1:
+        tried, cannot = tried[1:], ""  # these can
+    if cannot and (first.named or alone):
+        raise UsageError(cannot, "leave it out, or name another --trainer", field="layout")
+    if cannot:
+        out.refused.append(RefusalRecord(chip.id, "TRAINER", f"{first.trainer.name}: {cannot}"))
+        return out
+    if first.precision != ask.precision:
+        out.notes.append(f"{chip.id} has no {ask.precision}: {first.precision}, its losses scaled")
+    own = None
+    if run.have is not None:
+        own = next(n for name, n in run.have.items() if find_chip(name, None, run.own_chips).id == chip.id)
+    without: dict[TrainReason, list[int]] = {}
+    task = "finetune" if ask.adapter else ask.task
+    counts = counts_to_try(run.counts, task, run.max_chips, own, q.pins)
+    for count in counts:
+        placed, verdicts = _on_count(q, tried, ask, count, out)
+        made = [_record(q, p, count, first.trainer) for p in placed if p.goes]
+        out.plans += made
+        if not made:
+            why = TrainReason.FAILURES if any(p.running for p in placed) else blocker(verdicts)
+            why = TrainReason.MEMORY if placed and not any(p.running for p in placed) else why
+            without.setdefault(why, []).append(count)
+        if count == counts[-1] and not (run.counts or run.have or TrainReason.NO_NETWORK in without):
+            enough = any(p.chance is None or kept(np.array(p.chance), run.likely) for p in out.plans)
+            more = next_count(count, run.max_chips, enough=enough)
+            counts += [more] if more else []
+    out.refused += left_out(chip, first.job, without, ask.method)
+    if run.curves:
+        pins = first.pinned(q.pins)
+        strong = scaling_records(first.job, chip.id, "strong", _strong(first.job, pins))
+        weak = scaling(first.job, SCALING, weak=True, pins=pins)
+        out.takes_over[chip.id] = takeover(strong)
+        out.scaling += [*strong, *scaling_records(first.job, chip.id, "weak", weak)]
+    return out
+
+
+def _on_count(
+    q: _Question, tried: Sequence[_Tried], ask: Ask, count: int, out: _Outcome
+) -> tuple[list[_Placed], Counter[TrainReason]]:
+    """The trainers that no other beats on so many chips, with their best layouts, and the verdicts of the first. What
+    cannot be sooner than one that is as well founded is not searched. Raises `UsageError` where what is fixed of a
+    layout is illegal under the first."""
+    found: list[_Placed] = []
+    verdicts, batch = Counter[TrainReason](), 0
+    for each in tried:
+        site, tier, first = each.site, each.tier, each is tried[0]
+        pins, devices = site.pinned(q.pins), count * site.devices
+        job = _batched(site, ask, count, pins, fixed=bool(q.run.global_batch))
+        try:
+            check_layout(pins, job, devices)
+        except UsageError:
+            if first:
+                raise
+            continue
+        batch = job.global_batch if first else batch
+        if job.global_batch != batch or _beaten(q, each, found):
+            continue
+        seen, at, job = _searched(site, job, devices, q.pins)
+        out.rejected.update(seen)
+        verdicts = seen if first else verdicts
+        if at is not None:
+            running = running_of(site, job, at, ask, q.wanted, count)
+            days, late = running.days if running else np.inf, q.run.deadline_days
+            sure = 1.0 if late is None else chance(late, days, days * tier.low, days * tier.high)
+            found.append(_Placed(site, tier, job, at, running, sure))
+    if batch != ask.batch:
+        out.moved[count] = batch
+    going = [p for p in found if p.goes]
+    return [p for p in going if not p.beaten(going)] or found, verdicts
+
+
+def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
+    """Whether a trainer cannot be sooner than one found that is as well founded, even if nothing but its products and
+    element-wise work took time. Phases have layouts of their own."""
+    own, free = each.tier, q.run.deadline_days is None
+    rivals = [
+        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if free and p.guarded(own) else 1.0)
+        for p in found
+        if p.goes and p.tier.seen >= own.seen and p.tier.high <= own.high
+    ]
+    return bool(rivals) and not q.wanted.phases and each.floor >= min(rivals)
+
+
+def _record(q: _Question, p: _Placed, count: int, usual: Trainer) -> TrainPlanRecord:
+    """The record of what was found on so many chips."""
+    assert p.running is not None  # it goes
+    site = p.site
+    case = TrainCase(
+        p.job, p.at, site.chip, site.system, site.trainer.id, site.precision, p.running, p.tier, site.devices,
+        site.trainer.counts,
+    )  # fmt: skip
+    powered = Powered.of(site.chip, count, site.system, q.numbers)
+    made = plan_record(case, count, q.price(site, count, int(p.at.spread.tp)), powered)
+    instead = "" if site.named or site.trainer is usual else usual.id
+    return replace(made, chance=None if q.run.deadline_days is None else p.chance, instead_of=instead)
+
+
+def _remedies(
+    q: _Question,
+    every: Sequence[TrainPlanRecord],
+    attempts: Sequence[tuple[Chip, Ask]],
+    refused: Sequence[RefusalRecord],
+) -> str:
+    """The single changes that were tried and give a plan, as options; empty where none of those does. Of limits that
+    nothing keeps: each alone as it would have to be, or more chips. Of a chip and count that do not hold a run: a
+    lighter method, a trainer that keeps less, the longest sequence, the fewest chips."""
+    run = q.run
+    if every:
+        ways = [*_relaxed(run, every), _more_chips(run)]
+    elif (run.counts or run.have) and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
+        chip = next(c for c, _ in attempts if c.id == refused[0].chip)
+        ways = _lighter(run, q.ask, chip)
+    else:
+        return ""
+    found = (next((words for words, other in tried if _holds(other)), "") for tried in ways)
+    named = [words for words in found if words]
+    return f"; {'it works' if every else 'it fits'} with {', or '.join(named)}" if named else ""
+
+
+def _relaxed(run: Training, every: Sequence[TrainPlanRecord]) -> Iterator[list[tuple[str, Training]]]:
+    """Each limit as the plan that keeps the others needs it."""
+    for name, limit in run.limits.items():
+        others = {k: v for k, v in run.limits.items() if k != name}
+        needed = [needs(p, name, run.likely) for p in every if _within(p, others, run.likely)]
+        least = min((n for n in needed if n is not None and n > limit), default=None)
+        if least is None:
+            continue
+        if name == "days":
+            text, days = deadline_words(least)
+            yield [(f"--deadline {text}", replace(run, deadline_days=days))]
+        elif name == "usd":
+            usd = rounded_up(least)
+            yield [(f"--max-usd {usd:g}", replace(run, max_usd=usd))]
+        else:
+            usd = rounded_up(least)
+            yield [(f"--max-usd-per-h {usd:g}", replace(run, max_usd_per_h=usd))]
+
+
+def _more_chips(run: Training) -> list[tuple[str, Training]]:
+    """Twice as many chips, and so on, where their number is fixed."""
+    factors = [1 << i for i in range(1, REMEDIES + 1)]
+    if run.have:
+        grown = [{name: n * k for name, n in run.have.items()} for k in factors]
+        said = [",".join(f"{n}x{name}" for name, n in have.items()) for have in grown]
+        return [(f"--have {text}", replace(run, have=have)) for text, have in zip(said, grown, strict=True)]
+    most = max(run.counts, default=0)
+    return [
+        (f"--counts {most * k}", replace(run, counts=(most * k,)))
+        for k in factors
+        if most and most * k <= (run.max_chips or most * k)
+    ]
+
+
+def _lighter(run: Training, ask: Ask, chip: Chip) -> list[list[tuple[str, Training]]]:
+    """What needs less memory, each kind of change from the smallest on."""
     lighter = {"full": "lora", "lora": "qlora"} if ask.task == "finetune" else {}
     frugal = sorted(
-        (t for t in load_trainers().values() if t.on(chip) and ask.method in t.methods),
+        able_trainers(chip, ask.method, pins_of(run.layout), anew=ask.task == "train"),
         key=lambda t: (LOSSES[t.memory.loss], not t.stashes),
     )
-    ways: list[list[tuple[str, Training]]] = [
+    named = None if run.trainer is None else run.software.trainer
+    alone = named is not None and not get_trainer(named).accumulates
+    most = max(run.counts, default=0)
+    return [
         [(f"--method {m}", replace(run, method=m)) for m in [lighter.get(ask.method)] if m],
-        [(f"--trainer {t.id}", replace(run, trainer=t.id)) for t in frugal[:2] if not run.trainer],
+        [
+            (f"--trainer {t.id}", replace(run, trainer=t.id))
+            for t in frugal
+            if not run.compares and t.id != named
+        ],
         [(f"--seq {n}", replace(run, seq=n)) for n in (ask.seq >> i for i in range(1, REMEDIES)) if n >= 512],
         [
             (f"--global-batch {n}", replace(run, global_batch=n))  # a step of which is one micro-batch
             for n in (ask.batch >> i for i in range(1, REMEDIES + 1))
-            if run.trainer and not get_trainer(run.trainer).accumulates and n >= max(run.counts)
+            if alone and n >= most
         ],
-        [
-            (f"--counts {n}", replace(run, counts=(n,)))
-            for n in (max(run.counts) << i for i in range(1, REMEDIES + 1))
-            if n <= (run.max_chips or n)
-        ],
+        _more_chips(run),
     ]
-    found = (next((words for words, other in tried if _holds(other)), "") for tried in ways if not run.have)
-    named = [words for words in found if words]
-    return f"; it fits with {', or '.join(named)}" if named else ""
 
 
 def _holds(run: Training) -> bool:
-    """Whether there is a plan."""
+    """Whether there is a plan that keeps what is asked."""
     try:
-        return bool(_planned(run, refusing=False).plans)
+        return _planned(run, refusing=False).kept
     except ChipwiseError:
         return False
 
@@ -337,22 +605,22 @@ def _searched(
     """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
     legal. Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute is
     kept where that fits, else chosen, as where it fits only with something in host memory and that is slower; and where
-    nothing fits under a trainer that nobody named, its loss is taken in chunks."""
+    nothing fits under the usual trainer that nobody named, its loss is taken in chunks."""
     usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
     ways = [(job, usual)] + [(job, free)] * (usual != free)
-    if not (site.named or job.known):
+    if site.usual and not job.known:
         chunked = min(float(job.recipe.loss), LOSSES["chunked"])
         ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
     found: list[tuple[bool, float, Job, Priced, NDArray[np.intp]]] = []
-    for each, kept in ways:
-        priced = search(each, devices, kept)
+    for each, fixed in ways:
+        priced = search(each, devices, fixed)
         chosen = best(each, priced, len(priced))
         if len(chosen):
             first = int(chosen[0])
             fits = bool(priced.memory_bytes[first] <= each.aim_bytes)
             found.append((not fits, float(priced.seconds[first]), each, priced, chosen))
             away = priced.spread.stash + priced.spread.offload
-            if fits and (kept == free or not np.asarray(away)[first]):
+            if fits and (fixed == free or not np.asarray(away)[first]):
                 break
     if not found:
         return tally(priced), None, each
@@ -371,27 +639,13 @@ def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:
 
 
 def _fastest(plans: Sequence[TrainPlanRecord]) -> list[TrainPlanRecord]:
-    """Of every chip and count the plan in 16 bit, and the fastest in a narrower type where that is faster."""
+    """Of every chip and count the plans in 16 bit, and those in the fastest narrower type where that is faster."""
     found: list[TrainPlanRecord] = []
     for p in plans:
         same = [q for q in plans if (q.chip, q.chips) == (p.chip, p.chips)]
-        wide = next((q for q in same if q.precision in ("bf16", "fp16")), None)
         first = min(same, key=lambda q: q.days.mid)
-        found += [p] if p is wide or p is first else []
+        found += [p] if p.precision in ("bf16", "fp16", first.precision) else []
     return found
-
-
-def _idle(site: Site, wanted: Wanted) -> int:
-    """Chips of the hosts that stand by."""
-    return wanted.failures.spares * (site.system.chips_per_host if site.system else 1)
-
-
-def _case(site: Site, job: Job, at: Point, running: Running, tier: Tier) -> TrainCase:
-    """The best layout of a job, with all that its record says."""
-    t = site.trainer
-    return TrainCase(
-        job, at, site.chip, site.system, t.id, site.precision, running, tier, site.devices, t.counts
-    )
 
 
 def _strong(job: Job, pins: Pins) -> list[Point]:
@@ -411,6 +665,15 @@ def _beside(found: Loaded, ask: Ask) -> Iterator[str]:
     stored = model_record(found.graph, found.config).precision
     if not ask.adapter and ask.precision != BEST and stored not in (ask.precision, "bf16", "fp16"):
         yield f"trained in {ask.precision}, though published in {stored}: --precision sets it"
+
+
+def _lean(plans: Sequence[TrainPlanRecord], ask: Ask) -> Iterator[str]:
+    """Which trainers of plans keep less than fp32 of all weights that they train."""
+    for name in dict.fromkeys(p.stack for p in plans if p.instead_of and not ask.adapter):
+        held = get_trainer(name).memory
+        if not held.master or held.optimizer != "adamw":
+            copy = "" if held.master else ", no copy of the weights in fp32"
+            yield f"{name} keeps {held.optimizer}{copy} (--memory)"
 
 
 def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from chipwise.errors import UsageError
 
 __all__ = ["batch_for", "counts_to_try", "next_count"]
 
-COUNTS = {"train": (8, 16, 32, 64, 128, 256, 512, 1024), "finetune": (1, 2, 4, 8)}
+MOST = {"train": 1024, "finetune": 8}  # chips that are tried where nobody says how many
 LARGEST = 32768  # chips up to which the search goes on where a deadline asks for more, or nothing fits
 NEAR = 16  # a batch is moved by at most about half of a 16th
 
@@ -18,15 +18,14 @@ NEAR = 16  # a batch is moved by at most about half of a 16th
 def counts_to_try(
     given: Sequence[int], task: str, most: int | None, own: int | None, pins: Pins
 ) -> list[int]:
-    """The counts of one chip to try: those asked for, else powers of two that the fixed degrees divide; of one's own
-    up to all of them.
+    """The counts of one chip to try: those asked for, else powers of two that the fixed degrees divide; up to
+    the `most` that are wanted, or all of one's own, and these.
 
     Raises `UsageError` where the limits leave none.
     """
     degrees = math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp", "dp"))
-    usual: tuple[int, ...] = COUNTS[task]
-    if own is not None:
-        usual = tuple(dict.fromkeys((*(2**i for i in range(own.bit_length()) if 2**i < own), own)))
+    end = min((n for n in (own, min(most, LARGEST) if most else None) if n is not None), default=MOST[task])
+    usual = tuple(dict.fromkeys((*(2**i for i in range(end.bit_length()) if 2**i < end), end)))
     usual = tuple(c for c in usual if c % degrees == 0) or (degrees,)
     limit = min(v for v in (most, own, max((*given, *usual))) if v is not None)
     wanted = [c for c in given or usual if c <= limit]
@@ -37,11 +36,8 @@ def counts_to_try(
     return [limit // degrees * degrees or limit]
 
 
-def next_count(last: int, days: Sequence[float], deadline_days: float | None, most: int | None) -> int | None:
-    """Twice as many chips where none of those tried has a plan (`days` of each, at the upper end), or none that is
-    done in time; None: that is all."""
-    done = min(days, default=math.inf)
-    enough = done <= deadline_days if deadline_days is not None else math.isfinite(done)
+def next_count(last: int, most: int | None, *, enough: bool) -> int | None:
+    """Twice as many chips where none of those tried is `enough`: has a plan that is done in time; None: that is all."""
     return None if enough or 2 * last > min(most or LARGEST, LARGEST) else 2 * last
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import NormalDist
 
 import numpy as np
 
+from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.chip import Chip
 from chipwise.report.records import RefusalRecord
 from chipwise.report.training import TrainPlanRecord, duration
@@ -15,7 +17,17 @@ from chipwise.search.training import Job, Priced, TrainReason
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
 
-__all__ = ["blocker", "excess", "left_out", "missed", "nearest", "tally"]
+__all__ = [
+    "blocker",
+    "deadline_words",
+    "excess",
+    "left_out",
+    "missed",
+    "nearest",
+    "needs",
+    "rounded_up",
+    "tally",
+]
 
 # What makes a run lighter than each method.
 LIGHTER = {
@@ -93,15 +105,42 @@ def excess(p: TrainPlanRecord, limits: Mapping[str, float]) -> float:
     return max((values[name] / most for name, most in limits.items()), default=0.0)
 
 
-def missed(plans: Sequence[TrainPlanRecord], limits: Mapping[str, float]) -> list[RefusalRecord]:
-    """The chips of which no plan keeps the limits: the plan that comes nearest, and what it misses."""
+def needs(p: TrainPlanRecord, name: str, confidence: float) -> float | None:
+    """What a limit has to be for a plan to keep it, a deadline with the probability `confidence`; None: no price is
+    known."""
+    if name == "days":
+        z = NormalDist().inv_cdf(min(max(confidence, 0.01), 0.99))
+        end = p.days.high if z > 0.0 else p.days.low
+        return float(p.days.mid * (end / p.days.mid) ** (abs(z) / Z80))
+    figure = p.usd if name == "usd" else p.price
+    return None if figure is None else figure.mid
+
+
+def rounded_up(value: float) -> float:
+    """A limit in three digits, not below the value."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return math.ceil(value / unit * (1.0 - 1e-9)) * unit
+
+
+def deadline_words(days: float) -> tuple[str, float]:
+    """A deadline as `--deadline` takes it, not below so many days, and the days that it is."""
+    unit, size = ("d", 1.0) if days >= 2.0 else ("h", 1.0 / 24.0)
+    text = f"{rounded_up(days / size):.6g}"
+    return f"{text}{unit}", float(text) * size
+
+
+def missed(
+    plans: Sequence[TrainPlanRecord], kept: Collection[str], limits: Mapping[str, float]
+) -> list[RefusalRecord]:
+    """The chips besides those `kept` of which no plan keeps the limits: the plan that comes nearest, and what it
+    misses."""
     chips: dict[str, list[TrainPlanRecord]] = {}
     for p in plans:
         chips.setdefault(p.chip, []).append(p)
     found = []
     for chip, own in chips.items():
         near = min(own, key=lambda p: excess(p, limits))
-        if excess(near, limits) <= 1.0:
+        if chip in kept:
             continue
         price = near.price.mid if near.price else None
         said = {

@@ -57,7 +57,7 @@ PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al.,
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where and with what a run is planned: the job of a chip, its machine, the trainer, the type of its products, the
-    labels that chose its fitted numbers, and whether the trainer was named."""
+    labels that chose its fitted numbers, and whether the trainer was `named`, or is the `usual` one of the chip."""
 
     job: Job
     chip: Chip
@@ -66,6 +66,7 @@ class Site:
     precision: str
     labels: Mapping[str, str]
     named: bool
+    usual: bool
 
     def pinned(self, pins: Pins, *, recompute: bool = True) -> Pins:
         """What the user pins, and what the configurations of a trainer that was named set besides; without
@@ -86,16 +87,18 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class TrainSoftware:
-    """What the user says of software and place: the trainer (None: the usual one of each chip, tuned); figures of the
-    network: `nic` bytes/s of a chip, one direction, `domain`, the chips that meet on the fabric, `oversubscription` of
-    leaf switches (links down over links up) and `leaf`, the hosts under one; that the run is `known` to exist;
-    how `memory` is kept otherwise than by the trainer's policies; and the `pins` of the layout."""
+    """What the user says of software and place: the trainer (None: the usual one of each chip, tuned) and whether it
+    was `named`: one that is only tried is tuned too; figures of the network: `nic` bytes/s of a chip, one direction,
+    `domain`, the chips that meet on the fabric, `oversubscription` of leaf switches (links down over links up) and
+    `leaf`, the hosts under one; that the run is `known` to exist; how `memory` is kept otherwise than by the trainer's
+    policies; and the `pins` of the layout."""
 
     trainer: str | None = None
     network: Mapping[str, float] = field(default_factory=dict)
     known: bool = False
     memory: Mapping[str, str] = field(default_factory=dict)
     pins: Pins = field(default_factory=dict)
+    named: bool = True
 
 
 def site_of(
@@ -155,7 +158,8 @@ def site_of(
     )
     kernels = _kernels(chip, software, ask.precision, half, numbers)
     stages = software.zero or ANY.zero
-    if trainer and software.usual_zero is not None:
+    named = bool(trainer) and given.named
+    if named and software.usual_zero is not None:
         # adapters leave next to nothing to cut: weights stay whole where they fit
         stages = tuple(dict.fromkeys((0, software.usual_zero) if ask.adapter else (software.usual_zero,)))
     once = bool(trainer) and not software.accumulates
@@ -187,7 +191,7 @@ def site_of(
         given.known,
     )
     precision = half if dtype == "16" else ask.precision
-    return Site(job, chip, system, software, precision, labels, trainer is not None)
+    return Site(job, chip, system, software, precision, labels, named, not trainer)
 
 
 def _kept(policy: MemoryPolicy, half: str) -> dict[str, float]:

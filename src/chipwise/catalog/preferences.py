@@ -23,6 +23,7 @@ class Preferences:
     `training_aim`, `training_limit`: shares of memory. `at_home`: of a step, for keeping data on the device.
     `stale_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `worth`: what a named change
     saves. `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a lone user wants.
+    `standstill`: of the time of a run.
     """
 
     confidence: float
@@ -45,6 +46,7 @@ class Preferences:
     horizon_train: float
     horizon_finetune: float
     desk_tokens_per_s: float
+    standstill: float
 
 
 @per_snapshot

@@ -16,6 +16,7 @@ __all__ = [
     "LOSSES",
     "MemoryPolicy",
     "Trainer",
+    "able_trainers",
     "get_trainer",
     "load_trainers",
     "trainer_called",
@@ -119,7 +120,8 @@ class Trainer:
     | called | words that names of it contain, in small letters; the longest that is found decides |
     | chips | vendor, kind or beginning of the id of the chips that it is the usual trainer of |
     | runs_on | the same, of the chips that it runs on; none named: all |
-    | methods | what it is usually taken for: full, lora, qlora |
+    | tried | the same, of the chips that it is planned for beside the usual trainer where nobody names one |
+    | methods | what it is usually taken for, the commonest first: full, lora, qlora |
     | degrees | what it can cut besides data parallelism: tp, pp, cp, ep |
     | offloads | the optimiser's state can wait in host memory |
     | recompute | what it can run again in the backward pass: of `RECOMPUTE` |
@@ -160,6 +162,7 @@ class Trainer:
     called: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
     runs_on: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
     methods: tuple[str, ...] = ("full",)
     degrees: tuple[str, ...] = DEGREES
     offloads: bool = True
@@ -310,6 +313,18 @@ def usual_trainer(chip: Chip, method: str = "full", pins: Mapping[str, int | str
     if int(pins.get("zero", 0)) == 3 and "shard" in pins:
         fitting = [t for t in fitting if t.hybrid] or fitting
     return next((t for t in fitting if method in t.methods), next(iter(fitting), get_trainer("pytorch-fsdp")))
+
+
+def able_trainers(
+    chip: Chip, method: str, pins: Mapping[str, int | str] = NOTHING, *, anew: bool = False
+) -> tuple[Trainer, ...]:
+    """The trainers that a plan may take on a chip where nobody names one, the usual one first: those that are `tried`
+    there, are taken for the method and can run what is fixed of a layout; `anew`, from random weights on, without those
+    that are made to adapt trained ones."""
+    usual = usual_trainer(chip, method, pins)
+    others = (t for t in load_trainers().values() if t is not usual and _among(chip, t.tried))
+    made = (t for t in others if method == t.methods[0] or not anew)
+    return (usual, *(t for t in made if method in t.methods and not t.refusal(pins)))
 
 
 def _among(chip: Chip, names: Collection[str]) -> bool:

@@ -54,6 +54,7 @@ def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
     first = report.plans[0]
     alone = about(
         request, TrainRequest, chips=first.chip, counts=str(first.chips), layout=kept(first.layout), have=None,
+        trainer=first.stack if first.instead_of else request.trainer, confidence=None,
         deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
     )  # fmt: skip
     command = f"{command_line('plan', alone)}{' --task train' if request.task == 'train' else ''}"

@@ -25,13 +25,14 @@ class Tier:
     """Factors of the 80 % interval of measured / predicted, from residuals that no fit behind them had seen: `rows` of
     them, and the share that the interval `covered` of publications left out, each counted alike. `calibrated` where
     plain quantiles hold `CALIBRATED` of publications left out, before they are stretched to 80 %; else `modelled`.
-    `provisional` where no publication tested it."""
+    `provisional` where no publication tested it; `seen`: such was measured, by several runs of the fit."""
 
     low: float
     high: float
     basis: str
     rows: int = 0
     covered: float = 0.0
+    seen: bool = False
 
     @property
     def provisional(self) -> bool:
@@ -49,7 +50,14 @@ def tiers() -> Mapping[str, Tier]:
     nearer to what was measured: less evidence is never surer."""
     rows = csv.DictReader(io.StringIO(shipped_text(TABLE)))
     found = {
-        r["tier"]: Tier(float(r["low"]), float(r["high"]), r["basis"], int(r["rows"]), float(r["covered"]))
+        r["tier"]: Tier(
+            float(r["low"]),
+            float(r["high"]),
+            r["basis"],
+            int(r["rows"]),
+            float(r["covered"]),
+            r["tier"].endswith(", seen"),
+        )
         for r in rows
     }
     for name in sorted(found, key=_distance):

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.training_tiers import Tier
@@ -28,18 +31,24 @@ from chipwise.report.training import (
     TrainLayoutRecord,
     TrainPlanRecord,
 )
-from chipwise.search.choose import EQUAL, pareto
+from chipwise.search.prefer import Contenders, first, order, pareto, tied
 from chipwise.search.training import Job, Point
 from chipwise.search.training_space import SCHEDULES
 
-__all__ = ["Running", "TrainCase", "layout_record", "plan_record", "ranked", "scaling_records"]
+__all__ = [
+    "Aim",
+    "Running",
+    "TrainCase",
+    "layout_record",
+    "plan_record",
+    "price_doubts",
+    "ranked",
+    "scaling_records",
+]
 
 
 DAY_S = 86400.0
-
-
-# What a price older than 90 days may be too low by: list prices that lie closer are not told apart.
-STALE = 1.25
+LESS_USUAL = 0.5  # of a doubt: less than that nobody measured it
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,11 @@ class TrainCase:
     tier: Tier
     devices: int = 1
     counts: Convention = "model"
+
+    @property
+    def per_host(self) -> int:
+        """Chips of a host."""
+        return self.system.chips_per_host if self.system else 1
 
 
 def layout_record(s: Spread) -> TrainLayoutRecord:
@@ -182,6 +196,8 @@ def plan_record(
         why=reasons(job, at, parts),
         stages=stages,
         run=run,
+        hosts=-(-chips // case.per_host),
+        measured=case.tier.seen,
     )
 
 
@@ -225,7 +241,7 @@ def _energy(
     """Power of a step and joules per token: operations over peak, and of the time that waits for memory all of its
     bandwidth."""
     use = Use(min(parts["memory"] + parts["optimiser"], 1.0), min(hfu, 1.0))
-    each = case.system.chips_per_host if case.system else 1
+    each = case.per_host
     mid, t = case.at.tokens_per_s, case.tier
     rate = Estimate(mid, mid / t.high, mid / t.low, "calibrated" if t.basis == "calibrated" else "modelled")
     return energy_record(powered, use, chips, -(-chips // each), rate, powered.near, None)
@@ -236,71 +252,75 @@ def _bytes(used: MemoryUse) -> dict[str, float]:
     return {f.name: float(np.asarray(getattr(used, f.name))) for f in fields(used)}
 
 
-def ranked(
-    plans: Sequence[TrainPlanRecord], horizon_days: float | None = None, deadline_days: float | None = None
-) -> tuple[TrainPlanRecord, ...]:
-    """Cheapest first; costs within 15 % count as equal: of those what has evidence and a fresh price, then the sooner.
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What training plans are ranked by: slower ones than the horizon come after (None: none does); the deadline is to
+    hold with the probability `confidence`; `sooner`: nobody limits time or money, so to be done sooner may cost
+    something; `owned`: chips cost nothing, and their days count."""
 
-    Costs are at the upper end of the time. What is first on less evidence or an older price than another that it ties
-    with (`_close`) yields to it: a stale price may be off by more than 15 %. What takes longer than the horizon comes
-    after what does not; unknown prices
-    last, by turnaround. Where a deadline is given, what may miss it (at the upper end of its time) comes after what
-    keeps it, and among equals with as much evidence the cheaper is first: to be done sooner is worth nothing then. The
-    front of cost against turnaround is marked.
+    horizon_days: float | None = None
+    deadline_days: float | None = None
+    confidence: float = 0.0
+    sooner: bool = True
+    owned: bool = False
+
+
+def ranked(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord, ...]:
+    """Plans in the order of `search.prefer`, of each chip, count and type the first: there days count, and a
+    trainer that is not the usual one is half a doubt.
+
+    They cost dollars, or days where chips are one's own or no price is known; what has no price comes last, before it
+    what takes longer than the horizon. Among the same costs and evidence the sooner is first, but where a deadline says
+    that sooner is worth nothing. The front of cost against time is marked.
     """
-    cost = np.array([p.usd.mid if p.usd else np.nan for p in plans])
+    cells: dict[tuple[str, int, str], list[int]] = {}
+    for i, p in enumerate(plans):
+        cells.setdefault((p.chip, p.chips, p.precision), []).append(i)
+    every = _contenders(plans, aim)
+    less = LESS_USUAL * np.array([float(bool(p.instead_of)) for p in plans])
+    wary = replace(every, cost=every.times[0], doubts=every.doubts + less)
+    firsts = [one[first(wary.take(np.array(one)), aim.confidence)] for one in cells.values()]
+    which = np.array(firsts, dtype=np.intp)
+    which = which[order(every.take(which), aim.confidence, preferences().sooner if aim.sooner else None)]
+    c = every.take(which)
+    cost = np.array([plans[i].usd.mid if plans[i].usd else np.nan for i in which])
+    front = pareto(cost, c.times[0])
+    made = [replace(plans[i], rank=k + 1, on_front=bool(front[k])) for k, i in enumerate(which)]
+    return tuple(replace(p, ties=_ties(made, tied(c, k, aim.confidence), k)) for k, p in enumerate(made))
+
+
+def _contenders(plans: Sequence[TrainPlanRecord], aim: Aim) -> Contenders:
+    """What plans are compared by."""
     days = np.array([p.days.mid for p in plans])
-    front = pareto(cost, days)
-    wary = np.array([p.usd.mid * p.days.high / p.days.mid if p.usd else np.nan for p in plans])
-    longest = np.array([p.days.high for p in plans])
-    late = days > (math.inf if horizon_days is None else horizon_days)
-    late |= longest > (math.inf if deadline_days is None else deadline_days)
-    within = days if deadline_days is None else np.nan_to_num(wary)
-    left = sorted(
-        range(len(plans)), key=lambda i: (np.isnan(wary[i]), late[i], np.nan_to_num(wary[i]), days[i])
+    usd = np.array([p.usd.mid if p.usd else np.nan for p in plans])
+    free = np.isnan(usd)
+    late = days > (math.inf if aim.horizon_days is None else aim.horizon_days)
+    small = np.array([[p.hosts, p.price.billed if p.price else p.chips] for p in plans], dtype=float).T
+    return Contenders.of(
+        np.where(free, days, usd),
+        times=days[None],
+        chance=[p.chance for p in plans],
+        doubts=[_doubts(p) for p in plans],
+        size=small if aim.deadline_days is not None else np.vstack([days, small]),
+        group=late + 2.0 * (free & (not aim.owned)),
     )
-    order: list[int] = []
-    while left:
-        first = left[0]
-        p = plans[first]
-        off = STALE if p.price and p.price.stale else 1.0
-        sure = [
-            i
-            for i in left
-            if late[i] == late[first] and _doubts(plans[i]) < _doubts(p) and _close(p, plans[i], off)
-        ]
-        first = sure[0] if sure else first
-        equal = (1.0 + EQUAL) * wary[first]
-        group = [i for i in left if late[i] == late[first] and wary[i] <= equal] or [first]
-        group.sort(key=lambda i: (_doubts(plans[i]), within[i]))
-        order += group
-        left = [i for i in left if i not in group]
-    made = [replace(plans[i], rank=k + 1, on_front=bool(front[i])) for k, i in enumerate(order)]
-    return tuple(replace(p, ties=_ties(p, made)) for p in made)
 
 
 def _doubts(p: TrainPlanRecord) -> int:
-    """How much of a plan is on no evidence: its speed, its price."""
-    return (p.days.basis == "modelled") + bool(p.price and p.price.stale)
+    """How much of a plan is on little evidence: its speed was never measured, or its price is doubtful."""
+    return (not p.measured) + price_doubts(p.price)
 
 
-def _ties(p: TrainPlanRecord, plans: Sequence[TrainPlanRecord]) -> tuple[int, ...]:
-    """The first plans of other chips that may cost less than `p`, at middle prices: their intervals of time overlap
-    where each is weighed with its rate. Counts of one chip are off by the same factor, and do not tie."""
-    firsts = {q.chip: q for q in reversed(plans)}
-    return tuple(sorted(q.rank for q in firsts.values() if q.chip != p.chip and _close(p, q)))
+def price_doubts(price: PriceRecord | None) -> int:
+    """What speaks against a price: that it is old, that marketplaces alone ask for it."""
+    return 0 if price is None else price.stale + (price.provider in MARKETPLACES)
 
 
-def _close(p: TrainPlanRecord, q: TrainPlanRecord, off: float = 1.0) -> bool:
-    """Whether either may cost no more than the other, at middle prices; that of `p` may be a factor `off` too low."""
-    if (p.usd is None) != (q.usd is None):
-        return False
-    a, b = (x.usd.mid / x.days.mid if x.usd else 1.0 for x in (p, q))
-    return (
-        a * p.days.low <= b * q.days.mid <= a * p.days.high * off
-        and b * q.days.low <= a * p.days.mid * off
-        and a * p.days.mid <= b * q.days.high
-    )
+def _ties(plans: Sequence[TrainPlanRecord], near: NDArray[np.bool_], at: int) -> tuple[int, ...]:
+    """The ranks of the first plans of other chips that are `near` a plan. Counts of one chip are off by the same
+    factor, and do not tie."""
+    firsts = {q.chip: k for k, q in reversed([*enumerate(plans)])}
+    return tuple(sorted(plans[k].rank for chip, k in firsts.items() if near[k] and chip != plans[at].chip))
 
 
 def scaling_records(job: Job, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:

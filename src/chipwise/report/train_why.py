@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from chipwise.catalog.preferences import preferences
 from chipwise.predict.training.memory import fullest
 from chipwise.predict.training.values import Spread
 from chipwise.report.training import taking
-from chipwise.search.training import FITS, RISKY, Job, Point
+from chipwise.search.training import Job, Point
 from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["reasons", "shares"]
@@ -127,8 +128,9 @@ def _other_tp(job: Job, at: Point, other: Spread) -> str:
     name, seconds = f"tp{float(other.tp):.0f}", float(took.total_s)
     spent = f", {float(took.tp_s) / seconds:.0%} of it exposed traffic" if float(other.tp) > 1 else ""
     use = f"{format_bytes(held)} of {format_bytes(room)}"
-    full = f"needs {use}, more than the limit of {RISKY:.0%}" if held > RISKY * room else ""
-    full = full or (f"is tight, {use} where {FITS:.0%} is aimed at" if held > FITS * room else "")
+    aim, limit = preferences().training_aim, preferences().training_limit
+    full = f"needs {use}, more than the limit of {limit:.0%}" if held > limit * room else ""
+    full = full or (f"is tight, {use} where {aim:.0%} is aimed at" if held > aim * room else "")
     head = f"{name} instead of tp{float(at.spread.tp):.0f}"
     return f"{head} takes {format_seconds(seconds)} a step{spent}" + (f", but {full}" if full else "")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
+from chipwise.catalog.preferences import preferences
 from chipwise.report.answer import Answer
+from chipwise.report.plans import chance_percent
 from chipwise.report.records import (
     SCHEMA_VERSION,
     EnergyRecord,
@@ -19,7 +19,6 @@ from chipwise.report.records import (
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.search.training import FITS, RISKY
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
 __all__ = [
@@ -131,13 +130,15 @@ class TrainPlanRecord(Quantified):
     `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
     the dense peak of the type that each runs in; `hfu` counts what runs, recomputation included;
     `tflops_per_chip` counts as the trainer does that logs it. `verdict`: fits, tight, or over where the memory of a run
-    that is known to fit is predicted too large. `goodput` is the
-    share of the time that makes progress under failures; `days` and the cost include it. `shares` are parts
-    of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
-    scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of each,
-    first to last; `host_bytes` is the host memory that a device needs for what is offloaded. `ties` are the first
-    plans of other chips that may cost less, or be done sooner where no price is known, as far as step times are known.
-    `energy_kwh` is what the chips draw over all `days`, `energy` their power. `run` is what there is besides steps.
+    that is known to fit is predicted too large. `chance`: that it is done by the deadline, None without one.
+    `instead_of`: the usual trainer of the chip, where the plan takes another; `hosts` that hold its chips; `measured`:
+    several runs of its trainer on such chips were. `goodput` is the share of the time that makes progress under
+    failures; `days` and the cost include it. `shares` are parts of the step by cause; of communication that nothing
+    hides, `network` is what shrinks with the bandwidth of scale-out links, `fabric` the rest. `memory` are bytes by use
+    of the fullest pipeline stage, `stages` those of each, first to last; `host_bytes` is the host memory that a device
+    needs for what is offloaded. `ties` are the first plans of other chips that cost as much (`preferences().equal`), or
+    take as long where no price is known. `energy_kwh` is what the chips draw over all `days`, `energy` their power.
+    `run` is what there is besides steps.
     """
 
     rank: int
@@ -174,6 +175,10 @@ class TrainPlanRecord(Quantified):
     energy: EnergyRecord | None = None
     host_bytes: float = 0.0
     run: RunRecord | None = None
+    chance: float | None = None
+    instead_of: str = ""
+    hosts: int = 1
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +209,8 @@ class TakeoverRecord:
 @dataclass(frozen=True, slots=True, repr=False)
 class TrainReport(Answer):
     """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
-    scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep."""
+    scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep; `kept`: whether
+    the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has."""
 
     model: ModelRecord
     task: str
@@ -217,6 +223,9 @@ class TrainReport(Answer):
     rejected: dict[str, int]
     assumptions: tuple[str, ...]
     limits: dict[str, float] = field(default_factory=dict)
+    confidence: float = 0.0
+    kept: bool = True
+    owned: bool = False
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
@@ -259,12 +268,17 @@ def _machines(p: TrainPlanRecord) -> str:
     return f"{p.chips:,}x {p.chip}"
 
 
+def _named(p: TrainPlanRecord) -> str:
+    return f"{_machines(p)} {p.stack}" if p.instead_of else _machines(p)
+
+
 TRAINING = (
     Column("#", "rank", right=True, short="rank"),
-    Column("plan", _machines),
+    Column("plan", _named),
     Column("", "chip", short="chip"),
     Column("", "chips", short="chips", scale=0),
     Column("", "system", short="system"),
+    Column("trainer", "stack", spare=3, short="trainer"),
     Column("layout", "layout.label", prose=True, short="layout"),
     Column("precision", "precision", short="precision"),
     Column("step", "step_s.mid", format_seconds, right=True, spare=2),
@@ -274,15 +288,16 @@ TRAINING = (
     Column("MFU", "mfu", "{:.0%}".format, right=True, spare=1, short="mfu"),
     Column("", "goodput", short="goodput"),
     Column("time", "days", _range, right=True, short="days"),
+    Column("", "chance", short="chance"),
     Column("$", "usd", _dollars, right=True, short="usd"),
     Column("memory", _memory_of, right=True, spare=6),
     Column("", "bound", short="bound"),
-    Column("bottleneck", lambda p: f"{p.bound} {p.shares[p.bound]:.0%}", spare=4),
+    Column("bottleneck", lambda p: f"{p.bound} {p.shares[p.bound]:.0%}", spare=5),
     Column("", "shares", short="shares_of_time"),
     Column("", "verdict", short="memory"),
     Column("", "why", short="why"),
     Column("", "step_s.basis", short="basis"),
-    Column("basis", "days.basis", spare=3),
+    Column("basis", "days.basis", spare=4),
     Column("", "on_front", short="on_front"),
     Column("", "ties", short="ties"),
 )
@@ -294,31 +309,30 @@ def train_verdict(report: TrainReport) -> str:
     if not report.plans:
         return "No plan."
     p = report.plans[0]
-    cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
+    cost = "on chips that you have" if report.owned else "no price is known"
+    cost = cost if p.usd is None else f"about ${format_count(p.usd.mid)}"
     took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
-    what = f"Train on {_machines(p)} with {p.stack} ({p.layout.label}, {p.precision})"
-    said = [f"{what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p)]
+    instead = f" in place of {p.instead_of}" if p.instead_of else ""
+    does, what = "Train on", f"{_machines(p)} with {p.stack}{instead} ({p.layout.label}, {p.precision})"
+    most = report.limits.get("days")
+    if most is not None and not report.kept:
+        asked = f"the deadline of {duration(most)} with {report.confidence:.0%} probability"
+        does = f"No plan keeps {asked}; nearest:"
+    said = [f"{does} {what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p)]
     return " ".join(said)
 
 
 def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
-    """How likely the limits are kept, what host memory it needs, on what evidence, and how old the price is."""
+    """How likely the deadline holds, what host memory it needs, on what evidence, and how old the price is."""
     most = report.limits.get("days")
-    if most is not None:
-        chance = _below(p.days, most)
-        yield f"It is done within {duration(most)} with {min(max(chance, 0.01), 0.99):.0%} probability."
+    if most is not None and p.chance is not None:
+        yield f"It is done within {duration(most)} with {chance_percent(p.chance)}% probability."
     if p.host_bytes:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
-    sure = "a trainer and chip that were measured" if p.days.basis != "modelled" else "never measured so"
+    sure = "a trainer and chip that were measured" if p.measured else "never measured so"
     price = "" if p.price is None else _age(p.price)
     tested = ", its interval provisional: tested on no publication" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
-
-
-def _below(f: Figure, most: float) -> float:
-    """The probability that a figure is at most so much: normal in its logarithm, its interval 80 %."""
-    sigma = math.log(f.high / f.low) / (2.0 * NormalDist().inv_cdf(0.9))
-    return NormalDist().cdf(math.log(most / f.mid) / sigma)
 
 
 def _age(price: PriceRecord) -> str:
@@ -368,8 +382,14 @@ def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
         Column("of memory", lambda row: _total(row) / p.capacity_bytes, "{:.0%}".format, right=True),
     )
     rows = [{"stage": i + 1, **stage} for i, stage in enumerate(stages)]
-    head = f"memory of a device by pipeline stage: {FITS:.0%} is the aim, {RISKY:.0%} is the limit"
+    head = f"memory of a device by pipeline stage: {_room()}"
     return times, Table.of(rows, columns, (head, ""))
+
+
+def _room() -> str:
+    """What a layout may use of a memory."""
+    p = preferences()
+    return f"{p.training_aim:.0%} is the aim, {p.training_limit:.0%} is the limit"
 
 
 def _large(stages: Sequence[Mapping[str, float]], name: str) -> bool:
@@ -433,7 +453,7 @@ def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: s
         )
     if first.ties:
         foot.append(
-            f"not distinguishable from #1 in cost (intervals overlap): {', '.join(map(str, first.ties))}"
+            f"the same cost as #1, within {preferences().equal:.0%}: {', '.join(map(str, first.ties))}"
         )
     if len(shown) < len(report.plans):
         foot.append(f"{len(report.plans) - len(shown)} more (--all)")
@@ -464,21 +484,20 @@ def _legend(plans: Sequence[TrainPlanRecord]) -> str:
         "mid [low-high] is an 80 % interval, of $ with the range of prices",
     ]
     if any(p.verdict == "tight" for p in plans):
-        signs.append(f"tight: more memory than the aim of {FITS:.0%}, {RISKY:.0%} is the limit")
+        signs.append(f"tight: more memory than is aimed at: {_room()}")
     return f"how to read: {'; '.join(signs)}"
 
 
 def _ranked(report: TrainReport) -> str:
     """The order in words, and what was asked for."""
-    priced = any(p.usd for p in report.plans)
-    then = "the cheaper" if "days" in report.limits else "the sooner"
-    by = (
-        f"cheapest first (median $ at the upper end of the time; within 15 %: evidence, then {then}), unpriced last"
-        if priced
-        else "by time, shortest first"
-    )
+    p, limited = preferences(), bool(report.limits)
+    noise = p.equal if limited else p.sooner
+    what = "$" if any(plan.usd for plan in report.plans) else "time"
+    then = "hosts" if "days" in report.limits else "the sooner"
+    by = f"least {what} (within {noise:.0%}: evidence, then {then})"
+    by += ", unpriced last" if what == "$" else ""
     if "days" in report.limits:
-        by = f"what is done in time with 90 % probability, then {by}"
+        by = f"what is done in time with {report.confidence:.0%} probability, then {by}"
     names = {"days": "time", "usd": "$", "usd_per_h": "$/h"}
     said = {k: duration(v) if k == "days" else format_count(v) for k, v in report.limits.items()}
     limits = [f"median {names[k]} at most {text}" for k, text in said.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -9,19 +10,29 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.preferences import preferences
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, host_bytes, stage_memory
 from chipwise.predict.training.operators import Kernels, Table, Work, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
-from chipwise.search.deployments import HOST_SHARE
-from chipwise.search.training_space import ANY, COLUMNS, FRAME, SCHEDULES, Software, crossed, frames, variants
+from chipwise.search.training_space import (
+    ANY,
+    COLUMNS,
+    FRAME,
+    LEAN,
+    MICRO,
+    SCHEDULES,
+    Software,
+    crossed,
+    divisors,
+    frames,
+    variants,
+)
 from chipwise.units import Array, Real
 
 __all__ = [
-    "FITS",
-    "RISKY",
     "Job",
     "Point",
     "Priced",
@@ -29,19 +40,16 @@ __all__ = [
     "best",
     "evaluate",
     "layouts",
+    "least_seconds",
     "point",
     "scaling",
     "search",
     "simplest",
 ]
 
-FITS = 0.88  # of capacity: predicted memory is 7 % off in the median and 17 % at worst of ten
-RISKY = 0.95  # never called a fit above this
-SIMPLER = 0.04  # of a step: what a simpler layout may take longer; errors between layouts are larger
-# The same of a layout that keeps on the device what a faster one moves to host memory: how much of that traffic hides
-# was never measured.
-AT_HOME = 0.15
 WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
+# Of a step: by so much a cut product or an odd micro-batch may come out faster than whole ones, as tiles fill up.
+ROUNDING = 0.02
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 
@@ -102,12 +110,12 @@ class Job:
     @property
     def aim_bytes(self) -> float:
         """Memory that a layout may be predicted to use; of a run that exists all there is."""
-        return (1.0 if self.known else FITS) * float(self.cluster.memory_bytes)
+        return (1.0 if self.known else preferences().training_aim) * float(self.cluster.memory_bytes)
 
     @property
     def limit_bytes(self) -> float:
         """Memory beyond which a layout is no plan."""
-        return (1.0 if self.known else RISKY) * float(self.cluster.memory_bytes)
+        return (1.0 if self.known else preferences().training_limit) * float(self.cluster.memory_bytes)
 
     def step(self, s: Spread, work: Work | None = None) -> StepTime:
         """Step time of layouts by cause; `work` where their operators are priced already."""
@@ -168,6 +176,21 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
         # nothing is predicted to fit, and yet it ran: the leanest of all comes nearest
         found.append(evaluate(job, _spread(job, crossed(table, ways[:, -1:])), work))
     return _joined(found)
+
+
+def least_seconds(job: Job) -> float:
+    """Device-seconds of a sequence that no layout of a job goes below, on any number of devices: those of its products,
+    element-wise work and head on one device, in the best micro-batch, experts spread over the ranks that suit them;
+    communication, host, bubbles and the optimiser take nothing."""
+    most = max(MICRO, 2**19 // job.seq)
+    micros = [2.0**i for i in range(int(np.log2(most)) + 1)]
+    experts = int(float(job.network.experts)) if float(job.network.moe_share) else 1
+    micro, ep = np.array([*itertools.product(micros, map(float, divisors(experts, experts)))]).T
+    fastest = variants({}, job.shared_memory, job.software)[:, 0]
+    held = dict(zip(LEAN, fastest, strict=True))
+    took = job.step(replace(_base(job), micro_batch=micro, ep=ep, dp=ep, **held))
+    each = np.asarray(ep * (took.compute_s + took.passes_s + took.head_s))
+    return (1.0 - ROUNDING) * float(each.min()) / job.global_batch
 
 
 def _least(job: Job, rows: Array, ways: Array) -> Array:
@@ -307,7 +330,8 @@ def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
         rule(TrainReason.STASH, np.asarray((s.stash > 0) & (s.pp > 1)))
         rule(TrainReason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3)))
         away = host_bytes(t, s, job.recipe) if np.any(s.offload + s.stash) else 0.0
-        rule(TrainReason.HOST_MEMORY, np.asarray(away > HOST_SHARE * np.asarray(c.host_memory_bytes)))
+        room = preferences().host_share * np.asarray(c.host_memory_bytes)
+        rule(TrainReason.HOST_MEMORY, np.asarray(away > room))
     networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
     rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
     rule(TrainReason.MEMORY, memory > job.limit_bytes)
@@ -341,16 +365,16 @@ def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
 
 
 def simplest(priced: Priced, chosen: NDArray[np.intp]) -> int:
-    """Of the layouts that take at most `SIMPLER` longer than the first of `chosen`, the one with the fewest parts: axes
-    that are cut, sequences cut below 4,096 tokens, schedules besides 1F1B, what waits in host memory, what is run
-    again; the faster of those. Nothing waits there where the fastest that keeps all on the device takes at most
-    `AT_HOME` longer."""
-    seconds = priced.seconds[chosen]
+    """Of the layouts that take as long as the first of `chosen` (`preferences().equal`), the one with the fewest parts:
+    axes that are cut, sequences cut below 4,096 tokens, schedules besides 1F1B, what waits in host memory, what is run
+    again; the faster of those. Nothing waits there where the fastest that keeps all on the device takes hardly longer
+    (`preferences().at_home`)."""
+    p, seconds = preferences(), priced.seconds[chosen]
     moved = np.broadcast_to(np.asarray(priced.spread.offload + priced.spread.stash), priced.seconds.shape)
     home = np.flatnonzero(moved[chosen] <= 0.0)
-    if len(home) and seconds[home[0]] <= (1.0 + AT_HOME) * seconds[0]:
+    if len(home) and seconds[home[0]] <= (1.0 + p.at_home) * seconds[0]:
         chosen, seconds = chosen[home], seconds[home]
-    near = chosen[seconds <= (1.0 + SIMPLER) * seconds[0]]
+    near = chosen[seconds <= (1.0 + p.equal) * seconds[0]]
     s = take(priced.spread, near)
     cut = sum((np.asarray(getattr(s, name)) > 1.0).astype(float) for name in ("tp", "pp", "cp"))
     short = np.asarray((s.cp > 1.0) & (s.seq / s.cp < WHOLE_TOKENS))

@@ -739,7 +739,8 @@ class TrainOptions(JobOptions):
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")
     trainer: str | None = ask(
-        "training: the trainer with its own defaults, e.g. nemo or torchtitan; default: the chip's usual one, tuned"
+        "training: the trainer with its own defaults, e.g. nemo or torchtitan; usual: the chip's usual one, tuned; "
+        "best: the best of all that can; default: best, but usual where chip, count and layout or batch are given"
     )
     memory: str | None = ask(
         "training: override what the trainer keeps in memory, e.g. optimizer=adamw-8bit,master=no,gradients=bf16,"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, ask, count_of
+from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, SHARE, ask, count_of
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.catalog.machine import kinds
@@ -34,6 +34,9 @@ class TrainRequest(OwnChips, Money, TrainOptions):
     have: str | None = ask(
         "chips that you have, e.g. 64xh100, or auto for this machine's; each kind is planned alone",
         reading=HAVE,
+    )
+    confidence: str | None = ask(
+        "required probability that the deadline holds; 50% plans on midpoints; default: 90%", reading=SHARE
     )
     max_chips: int | None = ask("at most this many chips")
     max_usd_per_h: float | None = ask("at most this many dollars per hour in total")
@@ -92,6 +95,7 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             adapters=given["adapter"] or {},
             known_to_run=self.known_to_run,
             deadline_days=None if deadline is None else deadline / DAY_S,
+            confidence=given["confidence"],
             max_usd=self.max_usd,
             max_usd_per_h=self.max_usd_per_h,
             max_chips=count_of(self.max_chips, "--max-chips", "chips"),
