@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
+from chipwise.catalog.preferences import preferences
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import UnknownNameError, UsageError
@@ -41,7 +42,7 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Place", "Priced", "Timed", "Work", "computed_in", "packages"]
+__all__ = ["Attends", "Place", "Priced", "Timed", "Work", "computed_in", "packages", "tabled"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
@@ -52,6 +53,8 @@ KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators
 
 Priced = tuple[Hardware, dict[Known, Parts]]
 """Hardware, and the stages that were priced on it."""
+Attends = Literal["library", "registers", "overlapped"]
+"""Kernels of attention: the vendor's, FlashAttention through registers, or at the full rate of matrix instructions."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,18 @@ class Place:
     device: Device
     hardware: Hardware
     numbers: Parameters
-    attending: dict[tuple[bool, bool], Priced] = field(default_factory=dict, compare=False, repr=False)
+    attending: dict[tuple[object, ...], Priced] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, chip: Chip, terms: Terms, numbers: Parameters) -> Place:
         """What other work leaves of the chip. Raises `UsageError` where no software runs it, or the chip's figures are
         not published."""
         chip = terms.shared(chip)
-        runtime = media_runtime_for(chip, terms.runtime)
+        return cls.under(chip, media_runtime_for(chip, terms.runtime), numbers)
+
+    @classmethod
+    def under(cls, chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Place:
+        """A chip that runs that software. Raises `UsageError` where its figures are not published."""
         system = machine_for(chip)
         device = Device.of(chip, reserved(chip, system), system)
         if not np.isfinite(float(device.memory_bytes_per_s)) or not np.isfinite(float(device.matrix["bf16"])):
@@ -94,22 +101,35 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
-        tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        turns = chip.software_vendor in runtime.turns
-        does = tf32, runtime.converts, runtime.widens, runtime.folds, turns
-        hardware = Hardware(device, costs, overheads, host, *does)
+        hardware = Hardware(device, costs, overheads, host, *_does(chip, runtime))
         return cls(chip, runtime, device, hardware, numbers)
+
+    def beside(self, runtime: MediaRuntime) -> Place:
+        """The chip under other software; what both do alike is priced once."""
+        tf32, converts, widens, folds, turns = _does(self.chip, runtime)
+        hardware = replace(
+            self.hardware, tf32_conv=tf32, converts=converts, widens=widens, folds=folds, turns=turns
+        )
+        return replace(self, runtime=runtime, hardware=hardware)
 
     def doing(self, asked: Sampling) -> Priced:
         """The hardware as software of that age and layout drives it, with what was priced on it."""
-        turns = self.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
-        overlapped = self.runtime.overlaps(self.chip, asked.software)
-        if (turns, overlapped) not in self.attending:
-            costs = self.hardware.costs
-            if isinstance(costs, SimtParameters) and self.runtime.flash_attends(self.chip):
-                costs = flash_attention(costs, self.device, overlapped=overlapped)
-            self.attending[turns, overlapped] = replace(self.hardware, costs=costs, turns=turns), {}
-        return self.attending[turns, overlapped]
+        h = self.hardware
+        turns = h.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
+        attends = self.attends(asked)
+        key = attends, turns, h.tf32_conv, h.converts, h.widens, h.folds
+        if key not in self.attending:
+            costs = h.costs
+            if isinstance(costs, SimtParameters) and attends != "library":
+                costs = flash_attention(costs, self.device, overlapped=attends == "overlapped")
+            self.attending[key] = replace(h, costs=costs, turns=turns), {}
+        return self.attending[key]
+
+    def attends(self, asked: Sampling) -> Attends:
+        """Whose kernels of attention software of that age runs here."""
+        if not self.runtime.flash_attends(self.chip):
+            return "library"
+        return "overlapped" if self.runtime.overlaps(self.chip, asked.software) else "registers"
 
     def packages(self, spread: Spread) -> int:
         """Chips of a replica, whose devices share a request so."""
@@ -119,6 +139,13 @@ class Place:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
         return made(model, terms, asked, scores=scores, timed=timed)
+
+
+def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bool]:
+    """What software does with operators on a chip: `tf32_conv`, `converts`, `widens`, `folds` and `turns` of
+    `Hardware`."""
+    tf32 = runtime.tf32_conv and "tf32" in chip.matrix
+    return tf32, runtime.converts, runtime.widens, runtime.folds, chip.software_vendor in runtime.turns
 
 
 @dataclass(frozen=True)
@@ -311,25 +338,30 @@ class Work:
         return self.held(numbers).total <= self.capacity_bytes
 
     def held(self, numbers: Parameters) -> Account:
-        """Bytes of one device."""
-        sizes = numbers.derived(_sizes).of(self.labels)
-        alive = sizes["activation"] * self.tensors.activations
-        return Account(
-            self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], self.tensors.host
-        )
+        """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host: as many as `short` of
+        `preferences` says of the memory."""
+        sizes, tensors = numbers.derived(_sizes).of(self.labels), self.tensors
+        alive = sizes["activation"] * tensors.activations
+        whole = Account(tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], tensors.host)
+        beyond = whole.total - self.capacity_bytes
+        if 0.0 < beyond <= preferences().short * self.capacity_bytes and self.tabled:
+            beyond += 1.0  # a byte, for rounding
+            return replace(whole, weights=whole.weights - beyond, host=whole.host + beyond)
+        return whole
 
-    def waiting_bytes(self, replicas: int) -> float:
+    @property
+    def tabled(self) -> bool:
+        """Whether tables are looked up that are on the device, of a request."""
+        held = self.asked.offload == "none" and not self.pipeline.trained
+        return held and tabled(self.timed.pipeline)
+
+    def waiting_bytes(self, numbers: Parameters, replicas: int) -> float:
         """Bytes that wait in the memory of one host, each of its devices with its own: of the fullest host of so many
         replicas."""
         devices = self.asked.spread.devices * self.copies * replicas
         system = machine_for(self.chip)
         most = system.chips_per_host * self.chip.devices_per_package if system else devices
-        return self.tensors.host * min(devices, most)
-
-    @property
-    def host_holds(self) -> bool:
-        """Whether a host holds what waits there of one replica."""
-        return self.waiting_bytes(1) <= self.host_capacity_bytes
+        return self.held(numbers).host * min(devices, most)
 
     @property
     def host_capacity_bytes(self) -> float:
@@ -350,6 +382,11 @@ class Work:
     def most_called(self) -> StageTimes:
         """The stage that is called most often; of equals the largest."""
         return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
+
+
+def tabled(pipeline: Pipeline) -> bool:
+    """Whether tables are looked up, which can be dealt out."""
+    return any(op.name == "embedding_bag" for stage in pipeline.stages for _, op in stage.ops)
 
 
 def packages(chip: Chip, spread: Spread) -> int:
