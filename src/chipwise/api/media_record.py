@@ -26,7 +26,6 @@ from chipwise.report.assemble import figure, job_record, price_record
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
-from chipwise.search.deployments import machine_for
 from chipwise.units import duration_above, duration_words
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ class Speed:
         cost = seconds(work.stages, pace)
         total_s = float(cost.total_s)
         near = _near(work, numbers, total_s)
-        latency = judged(
-            figured(work.asked.task, work.asked.level, trained=work.pipeline.trained), total_s, near
-        )
-        return cls(pace, cost, near, latency, latency.scaled(work.busy_s(pace) / total_s))
+        name = figured(work.asked.task, work.asked.level, trained=work.pipeline.trained)
+        latency = judged(name, total_s, near)
+        busy_s = total_s if work.asked.level == "stock" else work.busy_s(pace)
+        return cls(pace, cost, near, latency, latency.scaled(busy_s / total_s))
 
     def within(self, confidence: float) -> float:
         """How many times slower than predicted a request may be, with that probability."""
@@ -121,16 +120,16 @@ class Doing:
     @property
     def hosts(self) -> int:
         """Machines that hold all chips."""
-        system = machine_for(self.work.chip)
+        system = self.work.system
         return -(-self.chips // (system.chips_per_host if system else 1))
 
     @property
     def group(self) -> int:
         """Chips of a replica that share one machine."""
-        system = machine_for(self.work.chip)
+        system = self.work.system
         return min(self.work.packages, system.chips_per_host) if system else self.work.packages
 
-    @property
+    @cached_property
     def waiting_bytes(self) -> float:
         """Bytes that wait on the fullest host."""
         return self.work.waiting_bytes(self.numbers, self.replicas.all)
@@ -356,7 +355,7 @@ def _fits(held: Account, capacity: float) -> str:
 def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:
     """What all chips draw at that load, and joules of a sample; None where their power limit is not published. Tuned
     software of one user is measured one request after the other."""
-    chips, system = work.packages * replicas.all, machine_for(work.chip)
+    chips, system = work.packages * replicas.all, work.system
     batch, count = float(work.pipeline.batch), float(replicas.count or 1)
     powered = Powered.of(work.chip, chips, system, numbers)
     if powered is None or work.pipeline.flops <= 0.0:

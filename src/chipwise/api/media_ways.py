@@ -22,7 +22,7 @@ from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import Nearness
-from chipwise.predict.pipeline import ONE, Offload, Spread
+from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
 from chipwise.workload.op import decodes
@@ -37,6 +37,7 @@ OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
 COUNTS = (2, 4, 8, 16, 32, 64)  # devices that share a request
 SATURATED = 1.01  # of samples a second, below which a batch twice as large is no better
+AHEAD = 4  # batches that are priced as one
 PATIENCE = 2  # batches in a row that are no better, after which none larger is tried
 NEAREST: tuple[Nearness, ...] = ("own", "chip", "vendor", "generation", "kind")
 FAR = NEAREST.index("kind")  # from where on figures are modelled
@@ -129,8 +130,7 @@ class Space:
         for order, place in self._worth(asked, numbers):
             terms = replace(self.terms, runtime=place.runtime.id)
             for spread in self._spreads(place, asked):
-                for doing in self._doubled(place, asked, spread, numbers):
-                    fits = doing.work.fits(numbers) and doing.waiting_bytes <= doing.work.host_capacity_bytes
+                for doing, fits in self._doubled(place, asked, spread, numbers):
                     (ways if fits else lacking).append(Way(doing, place, terms, order))
         pipeline = self._plain(self.places[0], asked)
         if ways:
@@ -145,29 +145,49 @@ class Space:
             min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
         )
 
-    def _doubled(self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters) -> Iterator[Doing]:
-        """Batches of one way to share, as long as larger ones give more samples a second, fit and may keep the limit.
-        Of the smallest also what lacks memory, by less than may be wrong of it on devices."""
-        single = asked.batch is not None or asked.task == "local" or one_size(self.model)
-        batch, best, worse = asked.batch or 1, 0.0, 0
+    def _doubled(
+        self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters
+    ) -> Iterator[tuple[Doing, bool]]:
+        """Batches of one way to share, as long as larger ones give more samples a second, fit and may keep the limit;
+        devices that share a sequence take one sample at a time, as two batches of half the size on half of them each
+        give no less, no later.
+        Of the smallest also what lacks memory, by less than may be wrong of it on devices. Each with whether it fits."""
+        alone = asked.task == "local" or spread.cfg * spread.sequence > 1
+        single = asked.batch is not None or alone or one_size(self.model)
+        batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
+        limit_s = _limit_s(asked)
         while worse < PATIENCE:
             sized = replace(asked, batch=batch, spread=spread)
+            if best and self.work(place, sized).least_s > limit_s:
+                return
+            if batch > ahead and not single:
+                ahead = self._ahead(place, sized, numbers)
             # what waits on the host makes larger batches slower, so they have to be worth something without
             doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
             if doing is None:
                 if not best:
-                    yield from lacking
+                    yield from ((one, False) for one in lacking)
                 return
-            yield doing
+            yield doing, True
             rate = doing.replicas.load * doing.work.pipeline.batch / doing.speed.full.mid
             worse = 0 if rate > best * SATURATED else worse + 1
             best = max(best, rate)
             done = asked.job is not None and batch >= asked.job.tokens
             # of a batch that gave no more the next takes twice as long
             next_s = doing.speed.latency.mid * (2.0 / SATURATED if worse else 1.0)
-            if single or done or next_s > _limit_s(asked):
+            if single or done or next_s > limit_s:
                 return
             batch *= 2
+
+    def _ahead(self, place: Place, asked: Sampling, numbers: Parameters) -> int:
+        """Prices a batch together with the next larger ones that fit; the largest of them."""
+        batches, limit_s = [(asked.batch or 1) << i for i in range(AHEAD)], _limit_s(asked)
+        works = [self.work(place, replace(asked, batch=n)) for n in batches]
+        fits = [work for work in works if work.fits(numbers) and work.least_s <= limit_s]
+        if len(fits) > 1:
+            hardware, known = fits[0].timed.priced
+            price_ahead([work.timed.pipeline for work in fits], hardware, asked.spread, known)
+        return batches[-1]
 
     def _held(
         self, place: Place, asked: Sampling, numbers: Parameters, *, alone: bool
@@ -255,7 +275,7 @@ class _Software:
     def near(self) -> tuple[int, int]:
         """How far what was measured is, 0 the nearest: where attention takes little of the time, and where much."""
         one = NEAREST.index(tier(self.place.chip, self.place.runtime, self.numbers))
-        known = attention_seen(self.work, self.numbers) or not _attends(self.work.pipeline)
+        known = attention_seen(self.work, self.numbers) or not self.work.pipeline.attends
         return one, one if known else FAR
 
     def covers(self, other: _Software) -> bool:
@@ -279,8 +299,8 @@ class _Software:
             and a.turns <= b.turns
         )
         asked, pipeline = self.work.asked, other.work.pipeline
-        attends = self.place.attends(asked) == other.place.attends(asked) or not _attends(pipeline)
-        written = self.work.pipeline is not pipeline and _attends(pipeline)  # scores, by one of them
+        attends = self.place.attends(asked) == other.place.attends(asked) or not pipeline.attends
+        written = self.work.pipeline is not pipeline and pipeline.attends  # scores, by one of them
         if written or not (does and attends):
             return False
         mine, theirs = self.work.stock(self.numbers), other.work.stock(self.numbers)
@@ -289,10 +309,6 @@ class _Software:
     def _no_larger(self, other: _Software) -> bool:
         mine, its = self.work.held(self.numbers), other.work.held(self.numbers)
         return mine.total <= its.total * (1.0 + 1e-12) and mine.weights <= its.weights * (1.0 + 1e-12)
-
-
-def _attends(pipeline: Pipeline) -> bool:
-    return any(op.kind == "attention" for stage in pipeline.stages for _, op in stage.ops)
 
 
 def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:

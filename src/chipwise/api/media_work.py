@@ -18,6 +18,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.system import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import UnknownNameError, UsageError
@@ -28,7 +29,6 @@ from chipwise.predict.pipeline import (
     Known,
     Offload,
     Pace,
-    Parts,
     Spread,
     StageTimes,
     account,
@@ -51,7 +51,7 @@ LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 
 
-Priced = tuple[Hardware, dict[Known, Parts]]
+Priced = tuple[Hardware, dict[Known, StageTimes]]
 """Hardware, and the stages that were priced on it."""
 Attends = Literal["library", "registers", "overlapped"]
 """Kernels of attention: the vendor's, FlashAttention through registers, or at the full rate of matrix instructions."""
@@ -112,17 +112,20 @@ class Place:
         )
         return replace(self, runtime=runtime, hardware=hardware)
 
-    def doing(self, asked: Sampling) -> Priced:
-        """The hardware as software of that age and layout drives it, with what was priced on it."""
-        h = self.hardware
+    def doing(self, asked: Sampling, pipeline: Pipeline) -> Priced:
+        """The hardware as software of that age and layout drives it, with what was priced on it; what makes no
+        difference to the operators of a pipeline is left out."""
+        h, kinds = self.hardware, pipeline.kinds
         turns = h.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
-        attends = self.attends(asked)
-        key = attends, turns, h.tf32_conv, h.converts, h.widens, h.folds
+        turns = turns and any(kind == "conv" for kind, _ in kinds)
+        tf32 = h.tf32_conv and ("conv", "fp32") in kinds
+        attends = self.attends(asked) if pipeline.attends else "library"
+        key = attends, turns, tf32, h.converts, h.widens, h.folds
         if key not in self.attending:
             costs = h.costs
             if isinstance(costs, SimtParameters) and attends != "library":
                 costs = flash_attention(costs, self.device, overlapped=attends == "overlapped")
-            self.attending[key] = replace(h, costs=costs, turns=turns), {}
+            self.attending[key] = replace(h, costs=costs, turns=turns, tf32_conv=tf32), {}
         return self.attending[key]
 
     def attends(self, asked: Sampling) -> Attends:
@@ -217,7 +220,7 @@ class Work:
                 raise UnknownNameError("part", part, parts, hint)
         aside = [name for name in parts if name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
-        timed = Timed(kept, place.doing(asked), spread, asked.offload)
+        timed = Timed(kept, place.doing(asked, pipeline), spread, asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
@@ -231,6 +234,11 @@ class Work:
     def stages(self) -> tuple[StageTimes, ...]:
         """Seconds by stage and part."""
         return self.timed.stages
+
+    @cached_property
+    def system(self) -> System | None:
+        """The machine that holds the chip."""
+        return machine_for(self.chip)
 
     @property
     def packages(self) -> int:
@@ -307,6 +315,15 @@ class Work:
             return pace_of(stock)
         return tuned_pace(stock, numbers.derived(_factors).of(self.submitted))
 
+    @property
+    def least_s(self) -> float:
+        """Seconds of a request in which devices at their peaks would only compute."""
+        rates = {name: float(x) for name, x in self.device.matrix.items() if np.isfinite(float(x))}
+        rates["fp32"] = max(rates.get(name, 0.0) for name in WIDE)  # which may run in TF32
+        peak = max(rates.values())
+        work = self.pipeline.work.items()
+        return sum(flops / (rates.get(name) or peak) for name, flops in work) / self.asked.spread.devices
+
     def request_s(self, pace: Pace) -> float:
         """Seconds of a request that is alone."""
         return float(seconds(self.stages, pace).total_s)
@@ -338,8 +355,8 @@ class Work:
         return self.held(numbers).total <= self.capacity_bytes
 
     def held(self, numbers: Parameters) -> Account:
-        """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host: as many as `short` of
-        `preferences` says of the memory."""
+        """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of the
+        memory that `preferences` calls `short`."""
         sizes, tensors = numbers.derived(_sizes).of(self.labels), self.tensors
         alive = sizes["activation"] * tensors.activations
         whole = Account(tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], tensors.host)
@@ -359,7 +376,7 @@ class Work:
         """Bytes that wait in the memory of one host, each of its devices with its own: of the fullest host of so many
         replicas."""
         devices = self.asked.spread.devices * self.copies * replicas
-        system = machine_for(self.chip)
+        system = self.system
         most = system.chips_per_host * self.chip.devices_per_package if system else devices
         return self.held(numbers).host * min(devices, most)
 
@@ -368,7 +385,7 @@ class Work:
         """Bytes of one host that are left for what waits there: of the memory that was asked about, else of the most
         that the machine is rented with; infinite where nobody says, as of a machine at a desk."""
         said = self.asked.host_memory
-        system = machine_for(self.chip) if said is None and self.asked.task != "local" else None
+        system = self.system if said is None and self.asked.task != "local" else None
         if system is not None and system.host.memory_bytes:
             said = system.host.memory_bytes[-1]
         return float("inf") if said is None else HOST_SHARE * said
@@ -396,8 +413,5 @@ def packages(chip: Chip, spread: Spread) -> int:
 
 def computed_in(pipeline: Pipeline) -> str:
     """The number format of most of its operations; of weights alone the usual one."""
-    work: dict[str, float] = {}
-    for stage in pipeline.stages:
-        for n, op in stage.ops:
-            work[op.compute] = work.get(op.compute, 0.0) + stage.calls * n * float(op.flops)
+    work = pipeline.work
     return max(work, key=lambda name: work[name]) if any(work.values()) else DEFAULT
