@@ -1,5 +1,5 @@
-"""Which plan of a model that generates no tokens: of all ways that were tried on all chips, for rent or one's own, those
-that keep targets and limits, in the one order of `search.prefer`."""
+"""Which plan of a model that generates no tokens: of all ways that were tried on all chips, for rent or one's own,
+those that keep targets and limits, in the one order of `search.prefer`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Choice:
             np.array([d.speed.latency.basis == "modelled" for d in does]),
             paid.stale,
             paid.market,
-            np.array([d.waiting_bytes > 0.0 for d in does]),
+            np.array([d.asked.offload != "none" for d in does]),
             # another program is needed, where the usual software takes the network as it is
             np.array([way.order > 0 and way.place.runtime.ported for way in ways]),
         )

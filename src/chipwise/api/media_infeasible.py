@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from chipwise.api.media_asked import Sampling
-from chipwise.api.media_choice import Choice, Question, answered_s, cautious_usd, taken
+from chipwise.api.media_choice import Choice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
 from chipwise.api.media_ways import Way
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report import figures
@@ -24,7 +25,8 @@ from chipwise.workload.pipeline import Pipeline
 __all__ = ["host_too_small", "no_plan", "short_plans"]
 
 ASKS = 5  # questions by which a number is narrowed down
-LATER = 1.25  # times a limit that does not work yet, that is asked next
+HALVINGS = 12  # of a rate, after which none lower is looked for
+LATER = 1.1  # times a limit that does not work yet, that is asked next
 NARROW = ("fp8", "int8")  # formats that are tried, the first that the chip multiplies
 FEWEST = 8  # part of the steps, below which nobody generates
 QUALITY = "quality not assessed"
@@ -130,7 +132,7 @@ def _sooner(question: Question, near: Way) -> Iterator[str]:
     def kept(**changes: object) -> bool:
         return _works(replace(question, asked=replace(asked, **changes)), near)  # type: ignore[arg-type]
 
-    later_s = answered_s(near)
+    later_s = near.doing.speed.latency.mid * near.doing.speed.within(asked.confidence)
     for _ in range(ASKS):
         if kept(latency_s=_typed_s(later_s)):
             yield f"--e2e {duration_above(later_s)}"
@@ -146,25 +148,27 @@ def _sooner(question: Question, near: Way) -> Iterator[str]:
 def _narrower(question: Question, near: Way) -> Iterator[str]:
     """A narrower format with which a question has a plan, where none was asked for."""
     narrow = next((name for name in NARROW if name in near.place.chip.matrix), None)
-    if question.terms.precision is None and narrow is not None:
-        if _works(replace(question, terms=replace(question.terms, precision=narrow)), near):
-            yield f"--precision {narrow} ({QUALITY})"
+    if question.terms.precision is not None or narrow is None:
+        return
+    if _works(replace(question, terms=replace(question.terms, precision=narrow)), near):
+        yield f"--precision {narrow} ({QUALITY})"
 
 
 def _less(question: Question, near: Way) -> Iterator[str]:
     """Less of what was asked, that was tried on the chip which comes nearest: a lower rate, a narrower format."""
-    asked = question.asked
-    if asked.rate_per_s is not None and asked.curve is None:
-        by, time = figures.per(asked.rate_per_s)
-        hundredths = _most(
-            1,
-            100,
-            lambda n: _works(
-                replace(question, asked=replace(asked, rate_per_s=n * asked.rate_per_s / 100)), near
-            ),  # type: ignore[operator]
-        )
-        if hundredths is not None:
-            yield f"--rate {_down(hundredths * asked.rate_per_s * by / 100)}/{time}"
+    asked, rate = question.asked, question.asked.rate_per_s
+    if rate is not None and asked.curve is None:
+
+        def kept(per_s: float) -> bool:
+            return _works(replace(question, asked=replace(asked, rate_per_s=per_s)), near)
+
+        low, high = next(((r, 2.0 * r) for i in range(1, HALVINGS) if kept(r := rate / 2.0**i)), (0.0, 0.0))
+        for _ in range(ASKS if low else 0):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if kept(middle) else (low, middle)
+        by, time = figures.per(rate)
+        if low:
+            yield f"--rate {_down(low * by)}/{time}"
     yield from _narrower(question, near)
 
 
@@ -185,16 +189,16 @@ def _smaller(question: Question, choice: Choice) -> Iterator[str]:
             yield f"--batch {smaller} on {first.chip.id}"
     if question.limits.have:
         return
-    tried = {one.chip.id for one in choice.tried}
-    market = [chip for chip in (load_chips()[name] for name in load_chips().market()) if chip.id not in tried]
-    larger = sorted(market, key=lambda chip: chip.memory.bytes)
-    room = max(one.chip.memory.bytes for one in choice.tried)
-    for chip in [chip for chip in larger if chip.memory.bytes > room and question.terms.basis(chip.id)][
-        :ASKS
-    ]:
+    room = max(_bytes(one.chip) for one in choice.tried)
+    priced = (chip for chip in load_chips().values() if _bytes(chip) > room and question.terms.basis(chip.id))
+    for chip in sorted(priced, key=_bytes)[:ASKS]:
         if fits(asked, chip.id):
             yield f"--chips {chip.id}"
             return
+
+
+def _bytes(chip: Chip) -> float:
+    return chip.memory.label_bytes or 0.0
 
 
 def _most(low: int, high: int, works: Callable[[int], bool]) -> int | None:

@@ -46,8 +46,8 @@ MIDDLE = 0.5  # probability with which a target holds in the middle
 
 @dataclass(frozen=True)
 class Way:
-    """One way to run a network on a chip: what it does, where, the terms with its software, and how far that is down the
-    list of what usually runs there."""
+    """One way to run a network on a chip: what it does, where, the terms with its software, and how far that is down
+    the list of what usually runs there."""
 
     doing: Doing
     place: Place
@@ -148,10 +148,10 @@ class Space:
     def _doubled(
         self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters
     ) -> Iterator[tuple[Doing, bool]]:
-        """Batches of one way to share, as long as larger ones give more samples a second, fit and may keep the limit;
-        devices that share a sequence take one sample at a time, as two batches of half the size on half of them each
-        give no less, no later.
-        Of the smallest also what lacks memory, by less than may be wrong of it on devices. Each with whether it fits."""
+        """Batches of one way to share, as long as larger ones give more samples a second, fit and may keep the limit.
+        Devices that share a sequence take one sample at a time: two batches of half the size, each on half of them,
+        give no less and no later. Of the smallest batch also what lacks memory, by less than may be wrong of it on
+        devices. Each with whether it fits."""
         alone = asked.task == "local" or spread.cfg * spread.sequence > 1
         single = asked.batch is not None or alone or one_size(self.model)
         batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
@@ -228,9 +228,10 @@ class Space:
                 kept = (
                     load_kept(asked, speed, batch, count * work.copies, p) for p in (asked.confidence, MIDDLE)
                 )
-                most = next((one for one in kept if one > 0.0), load)
-                # what a benchmark submission is driven to, nobody drives a server to that has days of more requests
-                load = most if asked.level == "tuned" else min(most, load)
+                most = next((one for one in kept if one > 0.0), 0.0)
+                # what a benchmark submission is driven to, nobody drives a server to that has days of more requests;
+                # what is too slow alone is shown alone
+                load = 1.0 if not most else most if asked.level == "tuned" else min(most, load)
         return Doing.of(work, numbers, speed, Replicas(count, load))
 
     def _plain(self, place: Place, asked: Sampling) -> Pipeline:
@@ -254,11 +255,20 @@ class Space:
             yield from _shared(plain, joined)
 
     def _worth(self, asked: Sampling, numbers: Parameters) -> list[tuple[int, Place]]:
-        """Software with its place in the list, without what other software does at least as well in every way."""
-        if len(self.places) == 1 or self.every:
-            return list(enumerate(self.places))
-        works = [self.work(place, replace(asked, batch=asked.batch or 1)) for place in self.places]
-        found = [_Software(i, p, w, numbers) for i, (p, w) in enumerate(zip(self.places, works, strict=True))]
+        """Software with its place in the list, without what other software does at least as well in every way. Raises
+        `UsageError` where none keeps parts on the host, which was asked."""
+        able = [
+            (i, place)
+            for i, place in enumerate(self.places)
+            if asked.offload == "none" or place.runtime.offloads
+        ]
+        if not able:
+            what = f"{self.chip.id}: {self.places[0].runtime.name} keeps no parts on the host"
+            raise UsageError(what, "leave --offload out", field="offload")
+        if len(able) == 1 or self.every:
+            return able
+        one = replace(asked, batch=asked.batch or 1)
+        found = [_Software(i, place, self.work(place, one), numbers) for i, place in able]
         return [(s.order, s.place) for s in found if not any(o.covers(s) for o in found if o is not s)]
 
 

@@ -37,7 +37,7 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.search.deployments import HOST_SHARE, machine_for, reserved
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.pipeline import Pipeline, Stage
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -355,22 +355,24 @@ class Work:
         return self.held(numbers).total <= self.capacity_bytes
 
     def held(self, numbers: Parameters) -> Account:
-        """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of the
-        memory that `preferences` calls `short`."""
+        """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of
+        them that `preferences` calls `short`."""
         sizes, tensors = numbers.derived(_sizes).of(self.labels), self.tensors
         alive = sizes["activation"] * tensors.activations
         whole = Account(tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], tensors.host)
         beyond = whole.total - self.capacity_bytes
-        if 0.0 < beyond <= preferences().short * self.capacity_bytes and self.tabled:
+        if 0.0 < beyond <= preferences().short * self._tables_bytes:
             beyond += 1.0  # a byte, for rounding
             return replace(whole, weights=whole.weights - beyond, host=whole.host + beyond)
         return whole
 
     @property
-    def tabled(self) -> bool:
-        """Whether tables are looked up that are on the device, of a request."""
-        held = self.asked.offload == "none" and not self.pipeline.trained
-        return held and tabled(self.timed.pipeline)
+    def _tables_bytes(self) -> float:
+        """Bytes of tables that one device holds for a request."""
+        if self.asked.offload != "none" or self.pipeline.trained:
+            return 0.0
+        stored = sum(s.weight_bytes for s in self.timed.pipeline.stages if looks_up(s))
+        return stored / (self.asked.spread.devices if self.asked.spread.tables else 1)
 
     def waiting_bytes(self, numbers: Parameters, replicas: int) -> float:
         """Bytes that wait in the memory of one host, each of its devices with its own: of the fullest host of so many
@@ -403,7 +405,12 @@ class Work:
 
 def tabled(pipeline: Pipeline) -> bool:
     """Whether tables are looked up, which can be dealt out."""
-    return any(op.name == "embedding_bag" for stage in pipeline.stages for _, op in stage.ops)
+    return any(looks_up(stage) for stage in pipeline.stages)
+
+
+def looks_up(stage: Stage) -> bool:
+    """Whether a stage looks rows of tables up."""
+    return any(op.name == "embedding_bag" for _, op in stage.ops)
 
 
 def packages(chip: Chip, spread: Spread) -> int:

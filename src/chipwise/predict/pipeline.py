@@ -12,7 +12,7 @@ The host runs ahead of the device and is seen only where it is the slower of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Literal, get_args
@@ -387,17 +387,17 @@ def _joined(stages: tuple[_Same, ...], does: _Does, spread: Spread) -> tuple[tup
     for groups in zip(*each, strict=True):
         ops = [group.stacked for group in groups]
 
-        def column(of: Callable[[Op], Real], ops: Sequence[Op] = ops) -> Real:
-            return np.concatenate([np.atleast_1d(of(op)) for op in ops])
+        def column(values: Iterable[Real]) -> Real:
+            return np.concatenate([np.atleast_1d(value) for value in values])
 
         whole = replace(
             ops[0],
-            flops=column(lambda op: op.flops),
-            weight_bytes=column(lambda op: op.weight_bytes),
-            activation_bytes=column(lambda op: op.activation_bytes),
-            kv_bytes=column(lambda op: op.kv_bytes),
-            launches=column(lambda op: op.launches),  # type: ignore[arg-type]
-            dims={name: column(lambda op, name=name: op.dims[name]) for name in ops[0].dims},  # type: ignore[misc]
+            flops=column(op.flops for op in ops),
+            weight_bytes=column(op.weight_bytes for op in ops),
+            activation_bytes=column(op.activation_bytes for op in ops),
+            kv_bytes=column(op.kv_bytes for op in ops),
+            launches=column(op.launches for op in ops),
+            dims={name: column(op.dims[name] for op in ops) for name in ops[0].dims},
         )
         ends = np.cumsum([0, *(len(group.counts) for group in groups)])
         found.append((whole, tuple(ends.tolist())))
@@ -624,7 +624,7 @@ def _exchanged(
     attention_s, groups = parts.get("attention", (Cost(), []))
     exposed, ring_s, last = 0.0, 0.0, 0.0
     for group in groups:
-        op, n = group.whole, group.counts
+        op, counts = group.whole, group.counts
         d = op.dims
         rows = d["batch"] * d["q"] * d["heads"] * d["head_dim"] / (s.dp * s.cfg * s.sequence)
         size = op.activation_bytes / np.maximum(
@@ -634,12 +634,12 @@ def _exchanged(
         last = float(each[-1])
         if s.ulysses > 1:
             sent_s = hardware.exchange_s("all_to_all", each / s.tp, s.ulysses)
-            exposed += float(np.sum(n * 4.0 * sent_s))
+            exposed += float(np.sum(counts * 4.0 * sent_s))
         if s.tp > 1:
-            exposed += float(np.sum(n * 2.0 * hardware.exchange_s("all_reduce", each, s.tp)))
+            exposed += float(np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp)))
         if s.ring > 1:
             passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
-            ring_s += float(np.sum(n * (s.ring - 1) * passed_s))
+            ring_s += float(np.sum(counts * (s.ring - 1) * passed_s))
     exposed = exposed / s.pipefusion + max(0.0, ring_s - float(attention_s.total_s))
     if s.cfg > 1:
         exposed += float(hardware.exchange_s("all_gather", s.cfg * last, s.cfg))
