@@ -42,7 +42,7 @@ from chipwise.workload.pipeline import Pipeline, Stage
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Attends", "Place", "Priced", "Timed", "Work", "computed_in", "packages", "tabled"]
+__all__ = ["Attends", "Place", "Priced", "Timed", "Work", "computed_in", "looks_up", "packages", "tabled"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
