@@ -73,7 +73,7 @@ def test_a_rate_takes_the_fewest_of_the_chips_that_one_has() -> None:
     assert one.price is None
     assert most.chips == 8
     with pytest.raises(
-        InfeasibleError, match=r"1x h100-sxm5-80gb with eager carries [\d.,]+ images/h, 72,000 images/h take"
+        InfeasibleError, match=r"1x h100-sxm5-80gb with \S+ carries [\d.,]+ images/h, 72,000 images/h take"
     ):
         cw.plan("sdxl", have="1xh100-sxm5-80gb", rate="20/s")
 
@@ -87,20 +87,19 @@ def test_chips_that_one_has_are_counted_as_chips_for_rent(runtime: str | None) -
         assert (mine.chips, mine.batch, mine.runtime) == (rented.chips, rented.batch, rented.runtime)
 
 
-def test_plans_choose_among_the_runtimes_that_come_with_the_default() -> None:
-    chips, said = "h100-sxm5-80gb,l4", {"rate": "1000/s", "e2e": "10ms", "evidence": "none"}
+def test_plans_choose_among_all_software_that_runs_a_network() -> None:
+    chips, said = "h100-sxm5-80gb,l4", {"rate": "1000/s", "e2e": "20ms", "evidence": "none"}
     best = cw.plan("bert-large", chips=chips, **said).plans[0]
     by = {
         r: cw.plan("bert-large", chips=chips, runtime=r, **said).plans[0] for r in ("compile", "cuda_graphs")
     }
-    assert best.chips == min(p.chips for p in by.values())
-    assert best == by[best.runtime]
-    with pytest.raises(InfeasibleError, match="no chip keeps the target"):
-        cw.plan("bert-large", chips=chips, runtime="eager", **said)
-    # the default is kept where it costs about the same
-    even = cw.plan("wan2.1-t2v-14b", chips="l40s", evidence="none").plans[0]
-    assert even.runtime == "eager"
+    assert best.price.mid <= 1.1 * min(p.price.mid for p in by.values())
+    assert best.usual == "eager"
+    # usual software takes the network as it is, and jax wants it written again
+    assert cw.plan("wan2.1-t2v-14b", chips="l40s", evidence="none").plans[0].runtime != "jax"
     assert cw.plan("flux", chips="tpu-v5p", evidence="none").plans[0].runtime == "jax"
+    with pytest.raises(UsageError, match="runs networks of diffusion"):
+        cw.plan("bert-large", chips="l4", runtime="sglang-diffusion")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_plans_choose_among_the_runtimes_that_come_with_the_default() -> None:
     [
         (
             {"have": "2xrtx-4090", "rate": "100000/h"},
-            ["2x rtx-4090", "carry", "a lower rate"],
+            ["2x rtx-4090", "carry", "rate 0."],
             ["e2e", "price"],
         ),
         ({"have": "2xrtx-4090", "day": "10,20,30"}, ["lower rates in day"], ["lower rate,", "e2e"]),
@@ -224,7 +223,8 @@ def test_a_bill_counts_all_replicas_and_is_no_range_of_providers() -> None:
 
 def test_a_spare_replica_is_paid_and_carries_nothing() -> None:
     plain, spare = (
-        cw.plan("sdxl", chips="h100-sxm5-80gb", rate="2/s", spare=n, batch=1).plans[0] for n in (0, 1)
+        cw.plan("sdxl", chips="h100-sxm5-80gb", rate="2/s", spare=n, batch=1, runtime="compile").plans[0]
+        for n in (0, 1)
     )
     assert (spare.replicas, spare.spare, spare.chips) == (plain.replicas + 1, 1, plain.chips + 1)
     assert (spare.load, spare.wait_s) == (plain.load, plain.wait_s)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.media_asked import Files, Sampling, one_size
-from chipwise.api.media_choice import OFFLOADS, priced
+from chipwise.api.media_ways import OFFLOADS, family_of, priced
 from chipwise.api.media_work import Place
 from chipwise.catalog.media_runtime import load_media_runtimes
+from chipwise.catalog.preferences import preferences
 from chipwise.errors import ChipwiseError
 from chipwise.predict.pipeline import ONE, Spread
 from chipwise.report.media import MediaChange, MediaPlan
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["changes", "quicker"]
 
-CLEARLY = 0.1  # more samples, from which on software is named beside a plan
 WORTH = 0.03  # of the time, of samples of a chip, or of the memory: a change that moves all of them less is not named
 LARGER = 4  # times the batch that is tried
 NARROW = ("fp8", "int8")  # formats of products that are tried, the first that the chip multiplies
@@ -44,8 +44,8 @@ def quicker(
     batch = None if one_size(model) else plan.batch
     same = replace(asked.unbound, batch=batch, spread=Spread.of(plan.spread), offload=way)
     now = priced(place.pipeline(model, terms, same), place, terms, same)
-    found = _changes(_software(place, terms, same), model, place, now)
-    return tuple(change for change in found if change.more_per_chip > 1.0 + CLEARLY)
+    found = _changes(_software(model, place, terms, same), model, place, now)
+    return tuple(change for change in found if change.more_per_chip > 1.0 + preferences().worth)
 
 
 def changes(
@@ -85,11 +85,11 @@ def _changes(
     return tuple(sorted(found, key=lambda change: -change.more_per_chip))
 
 
-def _software(place: Place, terms: Terms, asked: Sampling) -> Iterator[_Change]:
+def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Iterator[_Change]:
     """Other software, and formats of products."""
-    chip, paces = place.chip, {place.runtime.pace}
+    chip, paces, family = place.chip, {place.runtime.pace}, family_of(model)
     for runtime in load_media_runtimes().values():
-        if runtime.runs_on(chip) and runtime.pace not in paces:
+        if runtime.runs_on(chip) and runtime.runs(family) and runtime.pace not in paces:
             paces.add(runtime.pace)
             how = replace(terms, runtime=runtime.id)
             yield _Change(f"--runtime {runtime.id}", runtime.name, asked, how)
@@ -111,7 +111,7 @@ def _tried(
     model: str | Files, place: Place, terms: Terms, asked: Sampling, plan: MediaPlan
 ) -> Iterator[_Change]:
     """Software, and the request asked otherwise."""
-    yield from _software(place, terms, asked)
+    yield from _software(model, place, terms, asked)
     pipeline = place.pipeline(model, terms, asked)
     settings = pipeline.settings
     more = LARGER * plan.batch

@@ -1,309 +1,423 @@
-"""Which plan of a model that generates no tokens: the ways that are tried on a chip, which of them keep targets and
-limits, and in which order those of all chips come."""
+"""Which plan of a model that generates no tokens: of all ways that were tried on all chips, for rent or one's own,
+those that keep targets and limits, in the one order of `search.prefer`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from chipwise.api.media_asked import Files, Sampling, one_size
-from chipwise.api.media_record import Replicas, plan_of, within
-from chipwise.api.media_work import Place, Work
-from chipwise.api.tactics import Level
+from chipwise.api.media_asked import Files, Sampling
+from chipwise.api.media_record import within
+from chipwise.api.media_ways import MIDDLE, OFFLOADS, Space, Tried, Way
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.media_runtime import media_runtimes_tried
-from chipwise.catalog.offer import PRICE_NOISE
-from chipwise.predict.pipeline import ONE, Offload, Spread
-from chipwise.report.assemble import Contender, doubts_of, simplest_first, tie
+from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import Rent
+from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.predict.rounds import side_by_side
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure, RefusalRecord
+from chipwise.search import prefer
 from chipwise.search.space import Limits
-from chipwise.units import format_number
-from chipwise.workload.op import decodes
-from chipwise.workload.pipeline import Pipeline
+from chipwise.units import Array, format_number
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 __all__ = [
-    "HOSTED",
-    "OFFLOADS",
-    "SHORT",
-    "Found",
+    "By",
+    "Choice",
+    "Question",
     "answered_s",
-    "best_of",
-    "best_on",
-    "bill",
-    "fitting",
-    "numbered",
-    "priced",
-    "ranked",
-    "shared",
+    "cautious_usd",
+    "most_of",
+    "refusal_of",
     "taken",
-    "ways_of",
+    "together",
 ]
 
-OFFLOADS: tuple[Offload, ...] = (
-    "none",
-    "model",
-    "sequential",
-)  # each keeps more on the host than the one before
-COUNTS = (1, 2, 4, 8, 16, 32, 64)  # devices of a replica that plans try
-FEW_DEVICES = 8  # of them where no limit of chips was said
-BATCHES = (1, 4, 16, 64)  # samples at once that plans try, where none were said
-EVEN = 0.05  # of the cost, within which a simpler way on the same chip is taken
-HOSTED = 0.2  # of the time for which the host is waited for, from which on software that only starts kernels is tried
-ALIKE = 4  # times the chips of a plan, up to which another is as good
-SHORT = 0.25  # of the memory, beyond which a request is refused: nearer, the estimate itself may be wrong
+By = Literal["chip", "runtime", "format", "provider"]
+"""Of what each the best plan is listed."""
+SIZED = 1e-9  # of a cost: below it two are alike, whose last digits are those of sums in another order
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was found on a chip: the `pipeline` of a way that was tried, the `best` plan that keeps targets and limits,
-    the cheapest that keeps the targets alone (`beyond`), why there is none, and the way that answers soonest."""
+class Choice:
+    """All ways that were tried, as columns of what they are chosen by; `owned`: on chips that one has, of which the
+    most is wanted. Columns are in the order of `ways`."""
 
-    pipeline: Pipeline
-    best: MediaPlan | None = None
-    beyond: MediaPlan | None = None
-    surest: MediaPlan | None = None
-    refusal: RefusalRecord | None = None
+    tried: Sequence[Tried]
+    asked: Sampling
+    limits: Limits
+    owned: bool
+
+    @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """Of all chips."""
+        return tuple(way for one in self.tried for way in one.ways)
+
+    @cached_property
+    def paid(self) -> _Paid:
+        """What they cost an hour."""
+        parts = [_Paid.of(one.ways) for one in self.tried if one.ways]
+        return _Paid.join(parts)
+
+    @cached_property
+    def contenders(self) -> prefer.Contenders:
+        """What they are compared by."""
+        asked, ways, paid = self.asked, self.ways, self.paid
+        does = [way.doing for way in ways]
+        unpriced = np.isnan(paid.usd_per_h)
+        against = (
+            np.array([d.speed.latency.basis == "modelled" for d in does]),
+            paid.stale,
+            paid.market,
+            np.array([d.asked.offload != "none" for d in does]),
+            # another program is needed, where the usual software takes the network as it is
+            np.array([way.order > 0 and way.place.runtime.ported for way in ways]),
+        )
+        size = (
+            [d.hosts for d in does],
+            np.where(unpriced, [d.chips for d in does], paid.billed),
+            [-d.replicas.all for d in does],
+            [way.order for way in ways],
+            [OFFLOADS.index(d.asked.offload) for d in does],
+            [d.work.pipeline.batch for d in does],
+        )
+        times = [[d.answered_s if d.job_h is None else 3600.0 * d.job_h.mid for d in does]]
+        group = np.zeros(len(ways)) if asked.task == "local" else unpriced
+        return prefer.Contenders.of(
+            self.cost,
+            times=times,
+            chance=[d.chance for d in does],
+            doubts=np.sum(against, axis=0),
+            size=np.array(size, dtype=float).reshape(len(size), len(ways)),
+            group=group,
+        )
+
+    @cached_property
+    def cost(self) -> Array:
+        """What is paid, [ways]: seconds of a request by a lone user; dollars of a job, per hour of the rate asked, else
+        per sample. Where no price is known chips stand for dollars, and of chips that one has all are used."""
+        asked, found = self.asked, []
+        for way, usd, billed in zip(self.ways, self.paid.usd_per_h, self.paid.billed, strict=True):
+            d = way.doing
+            hour = float(d.chips) if np.isnan(usd) else float(usd)
+            if asked.task == "local":
+                found.append(d.speed.latency.mid)
+            elif asked.rate_per_s is not None:
+                found.append(hour)
+            elif self.owned:
+                found.append(1.0 / d.delivered.mid)
+            elif d.job_h is not None:
+                found.append(hour * d.job_h.mid)
+            else:
+                share = 1.0 if np.isnan(usd) else d.chips / float(billed)
+                found.append(hour * share / (3600.0 * d.delivered.mid))
+        # to nine digits
+        costs = np.array(found, dtype=float)
+        with np.errstate(divide="ignore"):
+            digits = 10.0 ** np.floor(np.log10(np.where(costs > 0.0, costs, 1.0)))
+        return np.asarray(np.round(costs / digits / SIZED) * SIZED * digits)
+
+    @cached_property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which keep the limits of chips, of dollars an hour and of the job, [ways]."""
+        usd, asked = self.limits.max_usd_per_h, self.asked
+        cheap = np.ones(len(self.ways), bool) if usd is None else self.paid.usd_per_h <= usd
+        few = np.array([w.doing.chips <= self.limits.chips(w.doing.work.chip.id) for w in self.ways], bool)
+        found = cheap & few
+        if asked.job is not None and asked.job.max_usd is not None:
+            dear = [
+                cautious_usd(w, float(usd)) for w, usd in zip(self.ways, self.paid.usd_per_h, strict=True)
+            ]
+            found &= np.array(dear) <= asked.job.max_usd
+        return np.asarray(found)
+
+    @cached_property
+    def sure(self) -> NDArray[np.bool_]:
+        """Which keep their targets as surely as asked, [ways]: chips of several kinds keep a deadline together."""
+        if self.owned and self.asked.job is not None and len(self.tried) > 1:
+            return np.ones(len(self.ways), dtype=bool)
+        return prefer.kept(self.contenders.chance, self.asked.confidence)
+
+    @cached_property
+    def eligible(self) -> NDArray[np.intp]:
+        """The ways that are chosen among: those that keep targets and limits; where no way keeps its targets as surely
+        as asked those within limits that do in the middle."""
+        if not self.ways:
+            return np.zeros(0, dtype=np.intp)
+        near = prefer.kept(self.contenders.chance, MIDDLE)
+        return np.flatnonzero(self.allowed & (self.sure if self.sure.any() else near))
 
     @property
-    def hosted(self) -> float:
-        """The share of its time for which it waits for the host; 0 where nothing fits."""
-        shown = self.best or self.beyond or self.surest
-        return 0.0 if shown is None else shown.shares.get("host", 0.0)
+    def kept(self) -> bool:
+        """Whether what is chosen among keeps its targets as surely as asked."""
+        return bool(self.sure[self.eligible].any())
+
+    def best_by(self, by: By = "chip") -> list[Way]:
+        """The best way of each chip, software, format or provider, the best of all first."""
+        if not len(self.eligible):
+            return []
+        confidence, every = self.asked.confidence, self.contenders
+        # whoever submits to a benchmark takes the last per cent
+        noise = 0.0 if self.asked.level == "tuned" else None
+        leader = int(self.eligible[prefer.first(every.take(self.eligible), confidence, noise)])
+        groups: dict[str, list[int]] = {}
+        for i in self.eligible:
+            groups.setdefault(self._label(int(i), by), []).append(int(i))
+        found = []
+        for members in groups.values():
+            some = np.array(members, dtype=np.intp)
+            best = int(some[prefer.first(every.take(some), confidence, noise)])
+            found.append(leader if leader in members else best)
+        listed = np.array(found, dtype=np.intp)
+        ordered = [int(i) for i in listed[prefer.order(every.take(listed), confidence)]]
+        return [self.ways[i] for i in (leader, *(i for i in ordered if i != leader))]
+
+    @property
+    def cheapest(self) -> Way:
+        """The cheapest of those that the first was chosen from."""
+        some = self.eligible
+        return self.ways[int(some[prefer.cheapest(self.contenders.take(some), self.asked.confidence)])]
+
+    def dearer(self, way: Way, than: Way) -> float:
+        """By what part of its cost a way is dearer than another."""
+        a, b = (float(self.cost[self._place(one)]) for one in (way, than))
+        return a / b - 1.0
+
+    def plans(self, by: By = "chip") -> list[MediaPlan]:
+        """The records of `best_by`, with their ranks and the ranks of those that cost about the same and take no more
+        than `most_chips` times as many chips."""
+        ways = self.best_by(by)
+        if not ways:
+            return []
+        made = [way.plan() for way in ways]
+        some = self.contenders.take(np.array([self._place(way) for way in ways], dtype=np.intp))
+        most = preferences().most_chips
+        return [
+            replace(
+                p,
+                rank=i + 1,
+                ties=tuple(
+                    j + 1
+                    for j in np.flatnonzero(prefer.tied(some, i, self.asked.confidence)).tolist()
+                    if made[j].chips <= most * p.chips
+                ),
+            )
+            for i, p in enumerate(made)
+        ]
+
+    def _place(self, way: Way) -> int:
+        return self._places[id(way)]
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        return {id(way): i for i, way in enumerate(self.ways)}
+
+    def _label(self, i: int, by: By) -> str:
+        work = self.ways[i].doing.work
+        labels: Mapping[By, Callable[[], str]] = {
+            "chip": lambda: work.chip.id,
+            "runtime": lambda: work.runtime.id,
+            "format": lambda: work.precision,
+            "provider": lambda: self.paid.provider[i],
+        }
+        return labels[by]()
+
+    def nearest(self) -> Way | None:
+        """Where nothing is chosen: of what keeps its targets the way that is least beyond the limits, by dollars, then
+        chips, then time; else None."""
+        near = np.flatnonzero(self.sure & ~self.allowed) if self.ways else ()
+
+        def beyond(i: int) -> tuple[float, float, float]:
+            usd = np.nan_to_num(self.paid.usd_per_h[i], nan=np.inf)
+            d = self.ways[i].doing
+            hours = 1.0 if d.job_h is None else d.job_h.mid
+            return float(usd * hours), float(d.chips), answered_s(self.ways[i])
+
+        best = min((int(i) for i in near), key=beyond, default=None)
+        return None if best is None else self.ways[best]
+
+    def soonest(self) -> Way | None:
+        """The way that answers soonest with the probability asked; None where nothing fits."""
+        return min(self.ways, key=lambda way: answered_s(way), default=None)
+
+    def refusals(self) -> list[RefusalRecord]:
+        """Why chips have no plan: memory, targets, or limits."""
+        found, at = [], 0
+        eligible = set(self.eligible.tolist())
+        for one in self.tried:
+            places = range(at, at + len(one.ways))
+            at += len(one.ways)
+            if eligible.intersection(places):
+                continue
+            name, sure = one.chip.id, [i for i in places if self.sure[i]]
+            if not one.ways and one.hosted is not None:
+                found.append(RefusalRecord(name, "HOST_MEMORY", "its host lacks memory"))
+            elif not one.ways:
+                found.append(RefusalRecord(name, "MEMORY", "lacks memory"))
+            elif not sure:
+                found.append(RefusalRecord(name, "SLO", "slower than asked"))
+            else:
+                alone = replace(self, tried=(one,))
+                near = alone.nearest()
+                what = (
+                    "more than there are" if self.limits.have else "beyond the limit of chips, power or price"
+                )
+                words = "" if near is None else f"{taken(near.plan(), self.asked)}: "
+                found.append(RefusalRecord(name, "BUDGET", f"{words}{what}"))
+        return found
 
 
-def ways_of(chip: Chip, terms: Terms, asked: Sampling) -> tuple[Terms, ...]:
-    """The terms under each runtime that a plan chooses among: the one asked, else the chip's default and what comes
-    with it; of tuned software the default, whose numbers its factors are of. Raises the errors of
-    `media_runtime_for`."""
-    if terms.runtime is not None or asked.level == "tuned":
-        return (terms,)
-    others = media_runtimes_tried(terms.shared(chip))[1:]
-    return (terms, *(replace(terms, runtime=other.id) for other in others))
+@dataclass(frozen=True)
+class Question:
+    """What is chosen for, so that it can be asked of any chips, and asked again with something changed. `every`: also
+    software that other software does as well as."""
+
+    model: str | Files
+    terms: Terms
+    asked: Sampling
+    limits: Limits
+    owned: bool
+    numbers: Parameters
+    every: bool = False
+
+    def choice(self, chips: Sequence[Chip]) -> tuple[Choice, list[RefusalRecord]]:
+        """The choice on some chips, and those that it cannot be asked of. Raises the errors of `Space.tried` where
+        there is one chip."""
+        tried, refused = [], []
+        for chip in chips:
+            try:
+                tried.append(self.space(chip).tried(self.asked, self.numbers))
+            except ChipwiseError as error:
+                if len(chips) == 1:
+                    raise
+                refused.append(refusal_of(chip.id, error))
+        return Choice(tried, self.asked, self.limits, self.owned), refused
+
+    def space(self, chip: Chip) -> Space:
+        """What can be tried on a chip. Raises the errors of `Space.of`."""
+        have = int(self.limits.have.get(chip.id, 0)) if self.owned else None
+        found = Space.of(
+            self.model,
+            chip,
+            self.terms,
+            self.numbers,
+            level=self.asked.level,
+            have=have,
+            most=self.limits.chips(chip.id),
+        )
+        return replace(found, every=self.every)
 
 
-def best_of(
-    model: str | Files, chip: Chip, terms: Terms, asked: Sampling, limits: Limits, numbers: Parameters
-) -> Found:
-    """The best plan on a chip, of all runtimes that are tried. The default is taken where it keeps targets and limits
-    at about the cost of the best. Raises the errors of `Place.of` and `Place.pipeline`."""
-    found: list[Found] = []
-    for way in ways_of(chip, terms, asked):
-        place = Place.of(chip, way, numbers)
-        if place.runtime.folds or not found or found[-1].hosted > HOSTED:
-            found.append(best_on(model, place, way, asked, limits))
-    return found[0] if len(found) == 1 else _better(found, asked)
+@dataclass(frozen=True)
+class _Paid:
+    """What ways cost, a column each: dollars per hour (NaN where no price is known), chips that are billed, who rents
+    them, whether that price is old, and whether a marketplace alone has them."""
+
+    usd_per_h: Array
+    billed: Array
+    provider: tuple[str, ...]
+    stale: NDArray[np.bool_]
+    market: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, ways: Sequence[Way]) -> _Paid:
+        """Of ways on one chip."""
+        chips = np.array([float(way.doing.chips) for way in ways])
+        basis = ways[0].terms.basis(ways[0].doing.work.chip.id)
+        none = np.zeros(len(ways), dtype=bool)
+        if basis is None:
+            return cls(np.full(len(ways), np.nan), chips, ("",) * len(ways), none, none)
+        hour = basis.hour(chips, np.array([float(way.doing.group) for way in ways]))
+        usd, billed = np.asarray(hour.mid, dtype=float), np.round(np.asarray(hour.billed, dtype=float))
+        if not isinstance(basis, Rent):
+            return cls(usd, billed, ("",) * len(ways), none, none)
+        quotes = np.broadcast_to(np.asarray(hour.offer), chips.shape)
+        provider = tuple(basis.quotes[int(i)].provider for i in quotes)
+        market = np.array([name in MARKETPLACES for name in provider])
+        return cls(usd, billed, provider, none | basis.stale, market)
+
+    @classmethod
+    def join(cls, parts: Sequence[_Paid]) -> _Paid:
+        """Those of several chips."""
+        if not parts:
+            empty = np.zeros(0)
+            return cls(empty, empty, (), empty.astype(bool), empty.astype(bool))
+        return cls(
+            np.concatenate([p.usd_per_h for p in parts]),
+            np.concatenate([p.billed for p in parts]),
+            tuple(name for p in parts for name in p.provider),
+            np.concatenate([p.stale for p in parts]),
+            np.concatenate([p.market for p in parts]),
+        )
 
 
-def _better(found: Sequence[Found], asked: Sampling) -> Found:
-    """Of what was found under several runtimes, the default's first, the best: a plan, else what comes nearest."""
-    best = [(one.best, one) for one in found if one.best is not None]
-    if best:
-        cheapest = ranked([p for p, _ in best], asked, 0.0)[0]
-        near = _about(best[0][0], cheapest, asked)
-        return best[0][1] if near else next(one for p, one in best if p is cheapest)
-    beyond = [(one.beyond, one) for one in found if one.beyond is not None]
-    if beyond:
-        least = min(beyond, key=lambda pair: bill(pair[0], asked))
-        return beyond[0][1] if _about(beyond[0][0], least[0], asked) else least[1]
-    fits = [(answered_s(one.surest, asked), one) for one in found if one.surest is not None]
-    return min(fits, key=lambda pair: pair[0], default=(0.0, found[0]))[1]
+def most_of(space: Space, asked: Sampling, numbers: Parameters) -> Way:
+    """How the chips of a space are used best: what `plan` of them shows first. Raises `InfeasibleError` where memory or
+    a limit stands in the way."""
+    tried = space.tried(asked, numbers)
+    found = Choice((tried,), asked, Limits(), owned=True).best_by()
+    best = found[0] if found else tried.short
+    if best is None or (tried.ways and not found):
+        why = "slower than asked" if tried.ways else "it lacks memory"
+        raise InfeasibleError(f"{space.chip.id}: {why}", reasons={"SLO" if tried.ways else "MEMORY": 1})
+    return best
 
 
-def _about(p: MediaPlan, cheapest: MediaPlan, asked: Sampling) -> bool:
-    """Whether a plan is paid about as dearly as the cheapest, within the noise of prices."""
-    mine, least = _goal(p, asked), _goal(cheapest, asked)
-    return mine is not None and least is not None and mine.mid <= least.mid * (1.0 + PRICE_NOISE)
+def together(ways: Sequence[Way], asked: Sampling) -> Figure:
+    """Samples a second of chips of several kinds side by side; of a job its samples over the time in which they are
+    done with it."""
+    job, first = asked.job, ways[0].doing.delivered
+
+    def rate(end: str) -> float:
+        if job is None:
+            return float(sum(getattr(way.doing.delivered, end) for way in ways))
+        kinds = []
+        for d in (way.doing for way in ways):
+            # the rate of a low end has times of a high one
+            slower = (
+                getattr(d.speed.latency, {"low": "high", "high": "low"}.get(end, end)) / d.speed.latency.mid
+            )
+            at_once = float((d.replicas.count or 1) * d.work.copies * d.work.pipeline.batch)
+            kinds.append((at_once, slower * d.speed.latency.mid, slower * d.speed.full.mid))
+        return job.tokens / side_by_side(job.tokens, kinds)
+
+    return Figure(rate("mid"), rate("low"), rate("high"), first.basis, first.provisional)
 
 
-def best_on(model: str | Files, place: Place, terms: Terms, asked: Sampling, limits: Limits) -> Found:
-    """The best plan on a chip under one runtime. Raises the errors of `Place.pipeline`."""
-    tried = list(_candidates(model, place, terms, asked, limits))
-    pipeline, chip = tried[0][0], place.chip.id
-    fits = [p for _, p in tried if p is not None and p.verdict != "no"]
-    if not fits:
-        if any(p is not None and p.short_on_host_bytes for _, p in tried):
-            return Found(pipeline, refusal=RefusalRecord(chip, "HOST_MEMORY", "its host lacks memory"))
-        return Found(pipeline, refusal=RefusalRecord(chip, "MEMORY", "lacks memory"))
-    surest = min(fits, key=partial(answered_s, asked=asked))
-    kept = [p for p in fits if p.chance is None or p.chance >= asked.confidence - 1e-9]
-    if not kept:
-        return Found(pipeline, surest=surest, refusal=RefusalRecord(chip, "SLO", "slower than asked"))
-    allowed = [p for p in kept if _allowed(p, limits) and _paid(p, asked)]
-    if not allowed:
-        near = min(kept, key=partial(bill, asked=asked))
-        what = "more than there are" if limits.have else "beyond the limit of chips, power or price"
-        why = RefusalRecord(chip, "BUDGET", f"{taken(near, asked)}: {what}")
-        return Found(pipeline, beyond=near, surest=surest, refusal=why)
-    return Found(pipeline, _simplest(ranked(allowed, asked, 0.0), asked), surest=surest)
+def refusal_of(chip: str, error: ChipwiseError) -> RefusalRecord:
+    """Why a chip cannot run it, without the chip's name before the reason."""
+    return RefusalRecord(chip, "NO_RUNTIME", str(error).removeprefix(f"{chip}: "))
 
 
-def _simplest(plans: Sequence[MediaPlan], asked: Sampling) -> MediaPlan:
-    """Of ways on one chip, cheapest first, the simplest of those that cost about the same: nothing kept on the host,
-    then the smallest batch, whose first sample is there soonest."""
-    first = _goal(plans[0], asked)
-    near = [p for p in plans if first and (g := _goal(p, asked)) and g.mid <= first.mid * (1.0 + EVEN)]
-    return min(near or plans[:1], key=lambda p: (OFFLOADS.index(p.offload), p.batch))
+def answered_s(way: Way) -> float:
+    """Seconds that a request and its wait, or a job, take with the probability asked."""
+    d = way.doing
+    if d.job_h is not None:
+        return 3600.0 * within(d.job_h, d.asked.confidence)
+    return d.answered_s * d.speed.within(d.asked.confidence)
 
 
-def _candidates(
-    model: str | Files, place: Place, terms: Terms, asked: Sampling, limits: Limits
-) -> Iterator[tuple[Pipeline, MediaPlan | None]]:
-    """Every way that is tried on a chip, with its pipeline; None for the plan where memory of a device lacks."""
-    batches = (asked.batch,) if asked.batch or one_size(model) else BATCHES
-    most = min(limits.chips(place.chip.id) * place.chip.devices_per_package, limits.max_chips or FEW_DEVICES)
-    for batch in batches:
-        sized = replace(asked, batch=batch)
-        pipeline = place.pipeline(model, terms, sized)
-        spreads = [asked.spread]
-        if asked.spread == ONE and (place.runtime.shares or asked.level == "tuned") and batch == batches[0]:
-            spreads += shared(pipeline, place, asked.level, most)
-        for spread in spreads:
-            work = _held(pipeline, place, terms, replace(sized, spread=spread))
-            fits = work.fits(place.numbers)
-            yield pipeline, plan_of(work, place.numbers, terms) if fits else None
-
-
-def shared(pipeline: Pipeline, place: Place, level: Level, most: float) -> list[Spread]:
-    """Ways in which up to so many devices that are joined share a stage that is called again and attends to a sequence,
-    fewest first: the sequence; the two guided passes too where software was `tuned` to it."""
-    stepped = any(
-        stage.calls > 1.0 and any(op.kind == "attention" and not decodes(op) for _, op in stage.ops)
-        for stage in pipeline.stages
-    )
-    if not stepped:
-        return []
-    domain = float(np.nan_to_num(float(np.asarray(place.device.domain)), nan=1.0))
-    found = [Spread(ulysses=n) for n in COUNTS[1:] if n <= min(domain, most)]
-    if level == "tuned" and pipeline.settings.get("passes", 1) > 1:
-        found += [Spread(cfg=2, ulysses=s.ulysses // 2) for s in found]
-    return sorted(found, key=lambda s: s.devices)
-
-
-def answered_s(p: MediaPlan, asked: Sampling) -> float:
-    """Seconds that a request and its wait take with the probability asked."""
-    waits = p.wait_s if asked.percentile is None else p.wait_p99_s
-    return within(p.latency_s, asked.confidence) * (1.0 + (waits or 0.0) / p.latency_s.mid)
-
-
-def _allowed(p: MediaPlan, limits: Limits) -> bool:
-    """Whether a plan keeps the limits of chips and of dollars per hour."""
-    usd = limits.max_usd_per_h
-    cheap = usd is None or (p.price is not None and p.price.mid <= usd)
-    return cheap and p.chips <= limits.chips(p.chip)
-
-
-def _paid(p: MediaPlan, asked: Sampling) -> bool:
-    """Whether a job at the middle price stays within its budget, with the probability asked."""
-    if asked.job is None or asked.job.max_usd is None:
-        return True
-    return _cautious_usd(p, asked) <= asked.job.max_usd
-
-
-def _cautious_usd(p: MediaPlan, asked: Sampling) -> float:
+def cautious_usd(way: Way, usd_per_h: float) -> float:
     """What a job costs at the middle price with the probability asked; infinite where no price is known."""
-    if p.job is None or p.price is None:
+    hours = way.doing.job_h
+    if hours is None or np.isnan(usd_per_h):
         return float("inf")
-    return p.price.mid * within(p.job.hours, asked.confidence)
-
-
-def bill(p: MediaPlan, asked: Sampling) -> tuple[float, float, float]:
-    """What makes one plan beyond the limits nearer than another: dollars of the job, else of an hour, where they are
-    known; then how few chips it takes, then how soon it answers."""
-    usd = p.price.mid if p.job is None and p.price else p.job.usd.mid if p.job and p.job.usd else float("inf")
-    return usd, float(p.chips), answered_s(p, asked)
+    return usd_per_h * within(hours, way.doing.asked.confidence)
 
 
 def taken(p: MediaPlan, asked: Sampling) -> str:
     """What a plan takes, in words."""
     cost = f"at ${p.price.mid:,.3g}/h" if p.price else "without a known price"
-    if p.job is not None and p.job.usd is not None:
-        cost += f", at most ${format_number(_cautious_usd(p, asked))} in total with {asked.confidence:.0%} probability"
+    if p.job is not None and p.job.usd is not None and p.price is not None:
+        usd = format_number(p.price.mid * within(p.job.hours, asked.confidence))
+        cost += f", at most ${usd} in total with {asked.confidence:.0%} probability"
     return f"takes {p.chips:,} chips {cost}"
-
-
-def ranked(plans: Sequence[MediaPlan], asked: Sampling, noise: float) -> list[MediaPlan]:
-    """Priced first; cheapest per hour of what carries the rate asked, else per sample; then soonest. Within the `noise`
-    of that what is surest (measured, freshly priced, without a host whose copies nobody timed) and simplest, but for
-    one user. Without prices the fewest chips that carry the rate, else the soonest."""
-
-    def contender(p: MediaPlan) -> Contender:
-        rate = p.samples_per_s
-        per = rate.mid if asked.rate_per_s is None else 1.0
-        # replicas that keep a limit at a rate are as many as that takes at the low end
-        slow = 1.0 if asked.rate_per_s is not None and p.chance is not None else rate.mid / rate.low
-        # to eight digits: beyond those ways that cost the same would differ
-        cost = float(f"{p.price.mid / per * slow:.8g}") if p.price else None
-        size = (p.hosts, p.price.billed if p.price else p.chips, p.replicas)
-        doubts = doubts_of(p.latency_s.basis, p.price) + (p.offload != "none")
-        return Contender((), cost, doubts, size)
-
-    def order(pair: tuple[Contender, MediaPlan]) -> tuple[bool, float, float]:
-        contender, p = pair
-        if contender.cost is None:
-            size = float(p.chips) if asked.rate_per_s is not None else p.latency_s.mid * p.chips
-            return True, size, p.latency_s.mid
-        return False, contender.cost, p.latency_s.mid
-
-    pairs = sorted(((contender(p), p) for p in plans), key=order)
-    return [p for _, p in pairs] if asked.task == "local" else simplest_first(pairs, noise)
-
-
-def numbered(plans: Sequence[MediaPlan], asked: Sampling) -> list[MediaPlan]:
-    """Plans in their order with their ranks, and the ranks of those that the prediction cannot tell apart and that take
-    no more than `ALIKE` times as many chips: who is glad of a few has no use for racks of them."""
-    goals = [_goal(p, asked) for p in plans]
-
-    def alike(i: int, j: int) -> bool:
-        return i != j and plans[j].chips <= ALIKE * plans[i].chips and tie(goals[i], goals[j])
-
-    return [
-        replace(p, rank=i + 1, ties=tuple(j + 1 for j in range(len(plans)) if alike(i, j)))
-        for i, p in enumerate(plans)
-    ]
-
-
-def _goal(p: MediaPlan, asked: Sampling) -> Figure | None:
-    """What a user pays with, price and speed together: dollars per hour of a given rate, else of a sample; seconds of a
-    lone user; where no price is known the chips that carry the rate, else their seconds of a sample."""
-    if asked.task == "local":
-        return p.latency_s
-    if p.price is None and asked.rate_per_s is not None:
-        count = float(p.chips)
-        return Figure(count, count, count, p.latency_s.basis, p.latency_s.provisional)
-    if p.price is None:
-        return p.latency_s
-    rate = p.samples_per_s
-    fast, mid, slow = (1.0, 1.0, 1.0) if asked.rate_per_s is not None else (rate.high, rate.mid, rate.low)
-    return Figure(p.price.mid / mid, p.price.low / fast, p.price.high / slow, rate.basis, rate.provisional)
-
-
-def priced(
-    pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
-) -> MediaPlan:
-    """The plan as asked."""
-    return plan_of(Work.of(pipeline, place, terms, asked), place.numbers, terms, Replicas(replicas))
-
-
-def fitting(
-    pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
-) -> MediaPlan:
-    """The plan as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
-    nothing fits, the first that lacks memory of the host alone, else as asked."""
-    return plan_of(_held(pipeline, place, terms, asked), place.numbers, terms, Replicas(replicas))
-
-
-def _held(pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
-    """The work of `fitting`."""
-    ways = OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
-    works = [Work.of(pipeline, place, terms, replace(asked, offload=way)) for way in ways]
-    fits = [work for work in works if work.fits(place.numbers)]
-    return next((work for work in fits if work.host_holds), (*fits, *works)[0])

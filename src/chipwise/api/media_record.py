@@ -4,6 +4,7 @@ carry what was asked, how long requests wait for them, what they hold, cost and 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from chipwise.api.media_work import Work
 from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.media_runtime import media_runtime_for
+from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
 from chipwise.evidence.judge import Estimate, Nearness, chance
 from chipwise.predict.fleet import Day, over_day, replicas_for
@@ -23,15 +26,13 @@ from chipwise.report.assemble import figure, job_record, price_record
 from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
-from chipwise.search.deployments import machine_for
 from chipwise.units import duration_above, duration_words
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Replicas", "load_kept", "plan_of", "too_late", "within"]
+__all__ = ["Doing", "Replicas", "Speed", "attention_seen", "load_kept", "plan_of", "too_late", "within"]
 
-COMFORTABLE = 0.9  # of the memory, up to which a plan is not tight
 ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
 LATE = 0.99  # of requests, whose wait is told beside the mean
 
@@ -52,116 +53,203 @@ class Replicas:
 
 
 @dataclass(frozen=True)
-class _Speed:
+class Speed:
     """How fast one copy is: seconds of a request by resource, what they are judged by, the interval of a request that
-    is alone, of one of its steps, and of what passes before the next is taken up at full load (`full`)."""
+    is alone, and of what passes before the next is taken up at full load (`full`)."""
 
     pace: Pace
     cost: Cost
     near: Nearness
     latency: Estimate
-    step: Estimate
     full: Estimate
 
     @classmethod
-    def of(cls, work: Work, numbers: Parameters) -> _Speed:
+    def of(cls, work: Work, numbers: Parameters) -> Speed:
         """Under fitted numbers."""
         pace = work.pace(numbers)
         cost = seconds(work.stages, pace)
         total_s = float(cost.total_s)
         near = _near(work, numbers, total_s)
-        trained = work.pipeline.trained
-        latency = judged(figured(work.asked.task, work.asked.level, trained=trained), total_s, near)
-        one = pace if trained else replace(pace, request_s=0.0)
-        step = latency.scaled(float(seconds(work.asking("step_s"), one).total_s) / total_s)
-        return cls(pace, cost, near, latency, step, latency.scaled(work.busy_s(pace) / total_s))
+        name = figured(work.asked.task, work.asked.level, trained=work.pipeline.trained)
+        latency = judged(name, total_s, near)
+        busy_s = total_s if work.asked.level == "stock" else work.busy_s(pace)
+        return cls(pace, cost, near, latency, latency.scaled(busy_s / total_s))
+
+    def within(self, confidence: float) -> float:
+        """How many times slower than predicted a request may be, with that probability."""
+        return within(self.latency, confidence) / self.latency.mid
+
+
+@dataclass(frozen=True)
+class Doing:
+    """Work on so many replicas: what they deliver, how long requests wait for them, how surely targets hold. It is as
+    light as a choice among many needs; `plan` makes the record of it."""
+
+    work: Work
+    numbers: Parameters
+    speed: Speed
+    replicas: Replicas
+    delivered: Estimate
+    queue: Queue | None
+
+    @classmethod
+    def of(cls, work: Work, numbers: Parameters, speed: Speed, replicas: Replicas) -> Doing:
+        """At a speed; replicas that nobody counted are as many as carry what was asked."""
+        asked, batch = work.asked, work.pipeline.batch
+        if replicas.count is None:
+            carrying = _carrying(asked, speed, batch, work.copies)
+            replicas = replace(replicas, count=carrying, spare=asked.spare)
+        count = replicas.count or 1
+        one = speed.full.scaled(1.0 / (work.copies * replicas.load)).inverse(float(batch))
+        delivered = one.scaled(float(count))
+        if asked.job is not None:
+            took = _job_s(speed, asked.job.tokens, batch * work.copies * count)
+            delivered = took.inverse(asked.job.tokens)
+        return cls(work, numbers, speed, replicas, delivered, _queue(work, speed, replicas, delivered))
+
+    @property
+    def asked(self) -> Sampling:
+        """The question."""
+        return self.work.asked
+
+    @property
+    def chips(self) -> int:
+        """Of all replicas."""
+        return self.work.packages * self.replicas.all
+
+    @property
+    def hosts(self) -> int:
+        """Machines that hold all chips."""
+        system = self.work.system
+        return -(-self.chips // (system.chips_per_host if system else 1))
+
+    @property
+    def group(self) -> int:
+        """Chips of a replica that share one machine."""
+        system = self.work.system
+        return min(self.work.packages, system.chips_per_host) if system else self.work.packages
+
+    @cached_property
+    def waiting_bytes(self) -> float:
+        """Bytes that wait on the fullest host."""
+        return self.work.waiting_bytes(self.numbers, self.replicas.all)
+
+    @property
+    def job_h(self) -> Estimate | None:
+        """Hours of the job; None without one."""
+        job = self.asked.job
+        return None if job is None else self.delivered.inverse(job.tokens / 3600.0)
+
+    @property
+    def answered_s(self) -> float:
+        """Seconds of a request with its wait: of the mean one, or where a share is asked about of 99 of 100."""
+        if self.queue is None:
+            return self.speed.latency.mid
+        waits = _waits(self.queue)
+        return self.queue.latency_s + waits["mean" if self.asked.percentile is None else "late"]
+
+    @cached_property
+    def chance(self) -> float | None:
+        """The probability that a job keeps its deadline, or a request its limit with what it waits; None without
+        such."""
+        asked, latency, hours = self.asked, self.speed.latency, self.job_h
+        if asked.job is not None and hours is not None:
+            due = asked.job.deadline_s
+            return None if due is None else chance(due / 3600.0, hours.mid, hours.low, hours.high)
+        limit = asked.latency_s
+        if limit is None:
+            return None
+        slower = limit / latency.mid if self.queue is None else self.queue.slowest(limit, asked.percentile)
+        return chance(slower * latency.mid, latency.mid, latency.low, latency.high)
+
+    def plan(self, terms: Terms) -> MediaPlan:
+        """The record of it, at prices."""
+        work, numbers, speed, replicas = self.work, self.numbers, self.speed, self.replicas
+        asked, latency, total_s = self.asked, speed.latency, speed.latency.mid
+        step = _step(work, speed)
+        price = price_record(terms.basis(work.chip.id), self.chips, self.group)
+        waits = _waits(self.queue)
+        words = float(work.pipeline.settings.get("tokens", 0.0))
+        held, capacity = work.held(numbers), work.capacity_bytes
+        waiting, host = self.waiting_bytes, work.host_capacity_bytes
+        queue, usual = self.queue, media_runtime_for(work.chip)
+        return MediaPlan(
+            chip=work.chip.id,
+            chips=self.chips,
+            runtime=work.runtime.id,
+            usual=usual.id,
+            ported=usual != work.runtime and work.runtime.ported,
+            precision=work.precision,
+            spread=asked.spread.label,
+            offload=asked.offload,
+            batch=work.pipeline.batch,
+            replicas=replicas.all,
+            latency_s=figure(latency),
+            step_s=figure(step),
+            it_per_s=figure(step.inverse(1.0)),
+            samples_per_s=figure(self.delivered),
+            tokens_per_s=figure(self.delivered.scaled(words)) if words else None,
+            bound=speed.cost.bound,
+            shares={name: float(s) / total_s for name, s in speed.cost.exposed.items() if float(s) > 0.0},
+            stages={s.name: _alone(s, speed.pace) for s in work.stages}
+            | {"request": float(speed.pace.request_s)},
+            memory_bytes=held.total,
+            memory_range=figure(judged(MEMORY, held.total, tier(work.chip, work.runtime, numbers))),
+            memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
+            capacity_bytes=capacity,
+            verdict=_fits(held, capacity) if waiting <= host else "no",
+            host_bytes=waiting,
+            host_capacity_bytes=host if waiting and host < float("inf") else None,
+            flops_per_s=work.pipeline.flops / total_s,
+            share_of_peak=work.pipeline.flops / total_s / _peak(work),
+            energy=_energy(work, speed, replicas, numbers),
+            price=price,
+            usd_per_1000=_per_1000(price, self.delivered, self.chips, asked),
+            chance=self.chance,
+            job=None if asked.job is None else job_record(asked.job.tokens, self.delivered, price),
+            load=None if queue is None else queue.load(),
+            wait_s=waits.get("mean"),
+            wait_p99_s=waits.get("late"),
+            answered_s=None if queue is None else queue.latency_s + waits["mean"],
+            answered_p99_s=None if queue is None else queue.latency_s + waits["late"],
+            hosts=self.hosts,
+            spare=replicas.spare,
+            day=_day(work, speed, replicas, price),
+        )
 
 
 def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = Replicas()) -> MediaPlan:
     """The record of work under fitted numbers and prices, on so many replicas."""
-    asked, batch = work.asked, work.pipeline.batch
-    speed = _Speed.of(work, numbers)
-    full = speed.full.scaled(1.0 / work.copies)
-    rate = full.scaled(1.0 / replicas.load).inverse(float(batch))  # of one replica
-    if replicas.count is None:
-        carrying = _carrying(asked, speed.latency, speed.full, batch, work.copies)
-        replicas = replace(replicas, count=carrying, spare=asked.spare)
-    delivered = rate.scaled(float(replicas.count or 1))
-    if asked.job is not None:
-        took = _job_s(speed, asked.job.tokens, batch * work.copies * (replicas.count or 1))
-        delivered = took.inverse(asked.job.tokens)
-    queue = _queue(work, speed, replicas, delivered)
-    price, waits = _price(work, replicas.all, terms), _waits(queue)
-    job = None if asked.job is None else job_record(asked.job.tokens, delivered, price)
-    words = float(work.pipeline.settings.get("tokens", 0.0))
-    held, capacity = work.held(numbers), work.capacity_bytes
-    waiting, host = work.waiting_bytes(replicas.all), work.host_capacity_bytes
-    total_s = speed.latency.mid
-    peak = float(work.device.matrix[DEFAULT]) * asked.spread.devices
-    return MediaPlan(
-        chip=work.chip.id,
-        chips=work.packages * replicas.all,
-        runtime=work.runtime.id,
-        precision=work.precision,
-        spread=asked.spread.label,
-        offload=asked.offload,
-        batch=batch,
-        replicas=replicas.all,
-        latency_s=figure(speed.latency),
-        step_s=figure(speed.step),
-        it_per_s=figure(speed.step.inverse(1.0)),
-        samples_per_s=figure(delivered),
-        tokens_per_s=figure(delivered.scaled(words)) if words else None,
-        bound=speed.cost.bound,
-        shares={name: float(s) / total_s for name, s in speed.cost.exposed.items() if float(s) > 0.0},
-        stages={s.name: _alone(s, speed.pace) for s in work.stages}
-        | {"request": float(speed.pace.request_s)},
-        memory_bytes=held.total,
-        memory_range=figure(judged(MEMORY, held.total, tier(work.chip, work.runtime, numbers))),
-        memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
-        capacity_bytes=capacity,
-        verdict=_fits(held, capacity) if waiting <= host else "no",
-        host_bytes=waiting,
-        host_capacity_bytes=host if waiting and host < float("inf") else None,
-        flops_per_s=work.pipeline.flops / total_s,
-        share_of_peak=work.pipeline.flops / total_s / peak,
-        energy=_energy(work, speed, replicas, numbers),
-        price=price,
-        usd_per_1000=_per_1000(price, delivered, work.packages * replicas.all, asked),
-        chance=_chance(asked, speed.latency, queue, None if job is None else job.hours),
-        job=job,
-        load=None if queue is None else queue.load(),
-        wait_s=waits.get("mean"),
-        wait_p99_s=waits.get("late"),
-        answered_s=None if queue is None else queue.latency_s + waits["mean"],
-        answered_p99_s=None if queue is None else queue.latency_s + waits["late"],
-        hosts=_hosts(work, replicas.all),
-        spare=replicas.spare,
-        day=_day(work, speed, replicas, price),
-    )
+    return Doing.of(work, numbers, Speed.of(work, numbers), replicas).plan(terms)
 
 
-def _job_s(speed: _Speed, samples: float, at_once: int) -> Estimate:
+def _step(work: Work, speed: Speed) -> Estimate:
+    """Seconds of one call of the part that is called most often."""
+    pace = speed.pace if work.pipeline.trained else replace(speed.pace, request_s=0.0)
+    return speed.latency.scaled(float(seconds(work.asking("step_s"), pace).total_s) / speed.latency.mid)
+
+
+def _peak(work: Work) -> float:
+    """Operations a second of all devices of a replica at the usual format."""
+    return float(work.device.matrix[DEFAULT]) * work.asked.spread.devices
+
+
+def _job_s(speed: Speed, samples: float, at_once: int) -> Estimate:
     """Seconds of a job: the first round takes as long as a request, each further one what passes at full load until the
     next is taken up."""
     further = float(rounds(samples, at_once)) - 1.0
     return speed.latency.scaled(1.0 + further * speed.full.mid / speed.latency.mid)
 
 
-def load_kept(work: Work, numbers: Parameters, copies: int) -> float:
-    """The part of full load at which so many copies keep the limit on a request, with the probability asked; 0 where
-    none does."""
-    return _kept(work, _Speed.of(work, numbers), copies)
-
-
-def _kept(work: Work, speed: _Speed, copies: int) -> float:
-    asked, batch = work.asked, work.pipeline.batch
-    slower = within(figure(speed.latency), asked.confidence) / speed.latency.mid
+def load_kept(asked: Sampling, speed: Speed, batch: int, copies: int, confidence: float) -> float:
+    """The part of full load at which so many copies keep the limit on a request, with a probability; 0 where none
+    does."""
+    slower = speed.within(confidence)
     limit = float("inf") if asked.latency_s is None else asked.latency_s
     return load_within(limit, speed.full.mid * slower, batch, copies, asked.percentile) / slower
 
 
-def within(latency: Figure, confidence: float) -> float:
+def within(latency: Figure | Estimate, confidence: float) -> float:
     """Seconds that a latency keeps with a probability: the inverse of `chance`."""
     z = NormalDist().inv_cdf(confidence) / Z80
     end = latency.high if z > 0.0 else latency.low
@@ -189,33 +277,41 @@ def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
     attended_s = sum(float(s.calls) * s.of("attention") for s in work.stages)
     if work.asked.level == "tuned" or attended_s < ATTENDED * total_s:
         return near
+    return near if attention_seen(work, numbers) else "kind"
+
+
+def attention_seen(work: Work, numbers: Parameters) -> bool:
+    """Whether rows of the fit had such attention: of that software on such units."""
     label = attended(*(work.labels[name] for name in ("runtime", "attends", "core")))
-    return near if f"attends={label}" in numbers.derived(media_seen) else "kind"
+    return f"attends={label}" in numbers.derived(media_seen)
 
 
-def _carrying(asked: Sampling, latency: Estimate, full: Estimate, batch: int, copies: int) -> int:
+def _carrying(asked: Sampling, speed: Speed, batch: int, copies: int) -> int:
     """Replicas that carry the rate at `utilisation` of what each can, and more where requests would be answered later
     than the limit; that are done with the job by its deadline in whole rounds (where that is sooner than one, as many
-    as have a sample to make); else one. All with the probability asked."""
-    wanted, job = asked.rate_per_s, asked.job
-    slower = within(figure(latency), asked.confidence) / latency.mid
-    each_per_s = batch * copies / full.mid
+    as have a sample to make); else one. All with the probability asked; where no number keeps a limit so, in the
+    middle."""
+    wanted, job, full = asked.rate_per_s, asked.job, speed.full
+    slower = speed.within(asked.confidence)
     if wanted is not None:
-        least = int(replicas_for(wanted, each_per_s, most_used=asked.utilisation))
+        least = int(replicas_for(wanted, batch * copies / full.mid, most_used=asked.utilisation))
         if asked.latency_s is None:
             return least
-        left_s = asked.latency_s - latency.mid * slower
-        enough = replicas_within(wanted, left_s, full.mid * slower, batch, asked.percentile)
-        return max(least, -(-(enough or 1) // copies))
+        for slow in (slower, 1.0):
+            left_s = asked.latency_s - speed.latency.mid * slow
+            enough = replicas_within(wanted, left_s, full.mid * slow, batch, asked.percentile)
+            if enough is not None:
+                return max(least, -(-enough // copies))
+        return least
     if job is None or job.deadline_s is None:
         return 1
     # a first round takes as long as a request, which may be more than what passes until the next is taken up
-    later_s = (latency.mid - full.mid) * slower
+    later_s = (speed.latency.mid - full.mid) * slower
     allowed = by_deadline(job.deadline_s - later_s, full.mid * slower)
     return int(workers_for(job.tokens, batch * copies, allowed))
 
 
-def _queue(work: Work, speed: _Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
+def _queue(work: Work, speed: Speed, replicas: Replicas, delivered: Estimate) -> Queue | None:
     """The queue before all copies, at the rate asked or the part of full load that they are given; None where full."""
     wanted = work.asked.rate_per_s
     if wanted is None and replicas.load >= 1.0:
@@ -234,19 +330,7 @@ def _waits(queue: Queue | None) -> dict[str, float]:
     return {"mean": mean, "late": max(queue.waits_s(LATE), mean)}
 
 
-def _chance(asked: Sampling, latency: Estimate, queue: Queue | None, hours: Figure | None) -> float | None:
-    """The probability that a job keeps its deadline, or a request its limit with what it waits; None without such."""
-    if asked.job is not None and hours is not None:
-        due = asked.job.deadline_s
-        return None if due is None else chance(due / 3600.0, hours.mid, hours.low, hours.high)
-    limit = asked.latency_s
-    if limit is None:
-        return None
-    slower = limit / latency.mid if queue is None else queue.slowest(limit, asked.percentile)
-    return chance(slower * latency.mid, latency.mid, latency.low, latency.high)
-
-
-def _day(work: Work, speed: _Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
+def _day(work: Work, speed: Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
     """A day's arrivals at all replicas, each of which takes what keeps the limit as surely as asked, without one the
     share of full load that was asked for; None where no curve was given."""
     asked, batch = work.asked, work.pipeline.batch
@@ -254,36 +338,24 @@ def _day(work: Work, speed: _Speed, replicas: Replicas, price: PriceRecord | Non
         return None
     most = asked.utilisation
     if asked.latency_s is not None:
-        most = min(most, _kept(work, speed, (replicas.count or 1) * work.copies))
+        copies = (replicas.count or 1) * work.copies
+        most = min(most, load_kept(asked, speed, batch, copies, asked.confidence))
     largest = batch * work.copies / speed.full.mid
     usd = float("nan") if price is None else price.mid / replicas.all
     return over_day(asked.curve, largest, replicas.all, usd, 1.0, replicas.spare, most)
 
 
-def _hosts(work: Work, replicas: int) -> int:
-    """Machines that hold all chips."""
-    system = machine_for(work.chip)
-    return -(-work.packages * replicas // (system.chips_per_host if system else 1))
-
-
 def _fits(held: Account, capacity: float) -> str:
     """How much room is left."""
-    if held.total <= COMFORTABLE * capacity:
+    if held.total <= preferences().comfortable * capacity:
         return "comfortable"
     return "tight" if held.total <= capacity else "no"
 
 
-def _price(work: Work, replicas: int, terms: Terms) -> PriceRecord | None:
-    """What all chips cost, each replica in one machine as far as that holds it."""
-    system = machine_for(work.chip)
-    group = min(work.packages, system.chips_per_host) if system else work.packages
-    return price_record(terms.basis(work.chip.id), work.packages * replicas, group)
-
-
-def _energy(work: Work, speed: _Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:
+def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:
     """What all chips draw at that load, and joules of a sample; None where their power limit is not published. Tuned
     software of one user is measured one request after the other."""
-    chips, system = work.packages * replicas.all, machine_for(work.chip)
+    chips, system = work.packages * replicas.all, work.system
     batch, count = float(work.pipeline.batch), float(replicas.count or 1)
     powered = Powered.of(work.chip, chips, system, numbers)
     if powered is None or work.pipeline.flops <= 0.0:
@@ -293,7 +365,7 @@ def _energy(work: Work, speed: _Speed, replicas: Replicas, numbers: Parameters) 
     use = work.use(speed.latency.mid if alone else busy.mid) * (count / replicas.all)
     rate = speed.latency.inverse(batch) if alone else busy.inverse(batch).scaled(count * work.copies)
     whole = batch if work.asked.task == "local" else 1.0
-    machines = _hosts(work, replicas.all)
+    machines = -(-chips // (system.chips_per_host if system else 1))
     return energy_record(replace(powered, kind=OF_SAMPLES), use, chips, machines, rate, speed.near, whole)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.system import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import UnknownNameError, UsageError
@@ -27,7 +29,6 @@ from chipwise.predict.pipeline import (
     Known,
     Offload,
     Pace,
-    Parts,
     Spread,
     StageTimes,
     account,
@@ -36,12 +37,12 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.search.deployments import HOST_SHARE, machine_for, reserved
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.pipeline import Pipeline, Stage
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Place", "Priced", "Timed", "Work", "computed_in", "packages"]
+__all__ = ["Attends", "Place", "Priced", "Timed", "Work", "computed_in", "looks_up", "packages", "tabled"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
@@ -50,8 +51,10 @@ LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 
 
-Priced = tuple[Hardware, dict[Known, Parts]]
+Priced = tuple[Hardware, dict[Known, StageTimes]]
 """Hardware, and the stages that were priced on it."""
+Attends = Literal["library", "registers", "overlapped"]
+"""Kernels of attention: the vendor's, FlashAttention through registers, or at the full rate of matrix instructions."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,18 @@ class Place:
     device: Device
     hardware: Hardware
     numbers: Parameters
-    attending: dict[tuple[bool, bool], Priced] = field(default_factory=dict, compare=False, repr=False)
+    attending: dict[tuple[object, ...], Priced] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, chip: Chip, terms: Terms, numbers: Parameters) -> Place:
         """What other work leaves of the chip. Raises `UsageError` where no software runs it, or the chip's figures are
         not published."""
         chip = terms.shared(chip)
-        runtime = media_runtime_for(chip, terms.runtime)
+        return cls.under(chip, media_runtime_for(chip, terms.runtime), numbers)
+
+    @classmethod
+    def under(cls, chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Place:
+        """A chip that runs that software. Raises `UsageError` where its figures are not published."""
         system = machine_for(chip)
         device = Device.of(chip, reserved(chip, system), system)
         if not np.isfinite(float(device.memory_bytes_per_s)) or not np.isfinite(float(device.matrix["bf16"])):
@@ -94,22 +101,38 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
-        tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-        turns = chip.software_vendor in runtime.turns
-        does = tf32, runtime.converts, runtime.widens, runtime.folds, turns
-        hardware = Hardware(device, costs, overheads, host, *does)
+        hardware = Hardware(device, costs, overheads, host, *_does(chip, runtime))
         return cls(chip, runtime, device, hardware, numbers)
 
-    def doing(self, asked: Sampling) -> Priced:
-        """The hardware as software of that age and layout drives it, with what was priced on it."""
-        turns = self.hardware.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
-        overlapped = self.runtime.overlaps(self.chip, asked.software)
-        if (turns, overlapped) not in self.attending:
-            costs = self.hardware.costs
-            if isinstance(costs, SimtParameters) and self.runtime.flash_attends(self.chip):
-                costs = flash_attention(costs, self.device, overlapped=overlapped)
-            self.attending[turns, overlapped] = replace(self.hardware, costs=costs, turns=turns), {}
-        return self.attending[turns, overlapped]
+    def beside(self, runtime: MediaRuntime) -> Place:
+        """The chip under other software; what both do alike is priced once."""
+        tf32, converts, widens, folds, turns = _does(self.chip, runtime)
+        hardware = replace(
+            self.hardware, tf32_conv=tf32, converts=converts, widens=widens, folds=folds, turns=turns
+        )
+        return replace(self, runtime=runtime, hardware=hardware)
+
+    def doing(self, asked: Sampling, pipeline: Pipeline) -> Priced:
+        """The hardware as software of that age and layout drives it, with what was priced on it; what makes no
+        difference to the operators of a pipeline is left out."""
+        h, kinds = self.hardware, pipeline.kinds
+        turns = h.turns and asked.settings.get(LAYOUT) != CHANNELS_LAST
+        turns = turns and any(kind == "conv" for kind, _ in kinds)
+        tf32 = h.tf32_conv and ("conv", "fp32") in kinds
+        attends = self.attends(asked) if pipeline.attends else "library"
+        key = attends, turns, tf32, h.converts, h.widens, h.folds
+        if key not in self.attending:
+            costs = h.costs
+            if isinstance(costs, SimtParameters) and attends != "library":
+                costs = flash_attention(costs, self.device, overlapped=attends == "overlapped")
+            self.attending[key] = replace(h, costs=costs, turns=turns, tf32_conv=tf32), {}
+        return self.attending[key]
+
+    def attends(self, asked: Sampling) -> Attends:
+        """Whose kernels of attention software of that age runs here."""
+        if not self.runtime.flash_attends(self.chip):
+            return "library"
+        return "overlapped" if self.runtime.overlaps(self.chip, asked.software) else "registers"
 
     def packages(self, spread: Spread) -> int:
         """Chips of a replica, whose devices share a request so."""
@@ -119,6 +142,13 @@ class Place:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
         return made(model, terms, asked, scores=scores, timed=timed)
+
+
+def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bool]:
+    """What software does with operators on a chip: `tf32_conv`, `converts`, `widens`, `folds` and `turns` of
+    `Hardware`."""
+    tf32 = runtime.tf32_conv and "tf32" in chip.matrix
+    return tf32, runtime.converts, runtime.widens, runtime.folds, chip.software_vendor in runtime.turns
 
 
 @dataclass(frozen=True)
@@ -190,7 +220,7 @@ class Work:
                 raise UnknownNameError("part", part, parts, hint)
         aside = [name for name in parts if name.startswith(asked.aside)]
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
-        timed = Timed(kept, place.doing(asked), spread, asked.offload)
+        timed = Timed(kept, place.doing(asked, pipeline), spread, asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
@@ -204,6 +234,11 @@ class Work:
     def stages(self) -> tuple[StageTimes, ...]:
         """Seconds by stage and part."""
         return self.timed.stages
+
+    @cached_property
+    def system(self) -> System | None:
+        """The machine that holds the chip."""
+        return machine_for(self.chip)
 
     @property
     def packages(self) -> int:
@@ -280,6 +315,15 @@ class Work:
             return pace_of(stock)
         return tuned_pace(stock, numbers.derived(_factors).of(self.submitted))
 
+    @property
+    def least_s(self) -> float:
+        """Seconds of a request in which devices at their peaks would only compute."""
+        rates = {name: float(x) for name, x in self.device.matrix.items() if np.isfinite(float(x))}
+        rates["fp32"] = max(rates.get(name, 0.0) for name in WIDE)  # which may run in TF32
+        peak = max(rates.values())
+        work = self.pipeline.work.items()
+        return sum(flops / (rates.get(name) or peak) for name, flops in work) / self.asked.spread.devices
+
     def request_s(self, pace: Pace) -> float:
         """Seconds of a request that is alone."""
         return float(seconds(self.stages, pace).total_s)
@@ -311,32 +355,39 @@ class Work:
         return self.held(numbers).total <= self.capacity_bytes
 
     def held(self, numbers: Parameters) -> Account:
-        """Bytes of one device."""
-        sizes = numbers.derived(_sizes).of(self.labels)
-        alive = sizes["activation"] * self.tensors.activations
-        return Account(
-            self.tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], self.tensors.host
-        )
+        """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of
+        them that `preferences` calls `short`."""
+        sizes, tensors = numbers.derived(_sizes).of(self.labels), self.tensors
+        alive = sizes["activation"] * tensors.activations
+        whole = Account(tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], tensors.host)
+        beyond = whole.total - self.capacity_bytes
+        if 0.0 < beyond <= preferences().short * self._tables_bytes:
+            beyond += 1.0  # a byte, for rounding
+            return replace(whole, weights=whole.weights - beyond, host=whole.host + beyond)
+        return whole
 
-    def waiting_bytes(self, replicas: int) -> float:
+    @property
+    def _tables_bytes(self) -> float:
+        """Bytes of tables that one device holds for a request."""
+        if self.asked.offload != "none" or self.pipeline.trained:
+            return 0.0
+        stored = sum(s.weight_bytes for s in self.timed.pipeline.stages if looks_up(s))
+        return stored / (self.asked.spread.devices if self.asked.spread.tables else 1)
+
+    def waiting_bytes(self, numbers: Parameters, replicas: int) -> float:
         """Bytes that wait in the memory of one host, each of its devices with its own: of the fullest host of so many
         replicas."""
         devices = self.asked.spread.devices * self.copies * replicas
-        system = machine_for(self.chip)
+        system = self.system
         most = system.chips_per_host * self.chip.devices_per_package if system else devices
-        return self.tensors.host * min(devices, most)
-
-    @property
-    def host_holds(self) -> bool:
-        """Whether a host holds what waits there of one replica."""
-        return self.waiting_bytes(1) <= self.host_capacity_bytes
+        return self.held(numbers).host * min(devices, most)
 
     @property
     def host_capacity_bytes(self) -> float:
         """Bytes of one host that are left for what waits there: of the memory that was asked about, else of the most
         that the machine is rented with; infinite where nobody says, as of a machine at a desk."""
         said = self.asked.host_memory
-        system = machine_for(self.chip) if said is None and self.asked.task != "local" else None
+        system = self.system if said is None and self.asked.task != "local" else None
         if system is not None and system.host.memory_bytes:
             said = system.host.memory_bytes[-1]
         return float("inf") if said is None else HOST_SHARE * said
@@ -352,6 +403,16 @@ class Work:
         return max(self.stages, key=lambda s: (s.calls, sum(s.of(part) for part in s.parts)))
 
 
+def tabled(pipeline: Pipeline) -> bool:
+    """Whether tables are looked up, which can be dealt out."""
+    return any(looks_up(stage) for stage in pipeline.stages)
+
+
+def looks_up(stage: Stage) -> bool:
+    """Whether a stage looks rows of tables up."""
+    return any(op.name == "embedding_bag" for _, op in stage.ops)
+
+
 def packages(chip: Chip, spread: Spread) -> int:
     """Chips that have the devices which share a request so."""
     return -(-spread.devices // chip.devices_per_package)
@@ -359,8 +420,5 @@ def packages(chip: Chip, spread: Spread) -> int:
 
 def computed_in(pipeline: Pipeline) -> str:
     """The number format of most of its operations; of weights alone the usual one."""
-    work: dict[str, float] = {}
-    for stage in pipeline.stages:
-        for n, op in stage.ops:
-            work[op.compute] = work.get(op.compute, 0.0) + stage.calls * n * float(op.flops)
+    work = pipeline.work
     return max(work, key=lambda name: work[name]) if any(work.values()) else DEFAULT

@@ -42,7 +42,7 @@ class MediaRuntime:
     `tf32_conv`: fp32 convolutions run in TF32 unasked.
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
-    `tried`: plans try it beside a chip's default, with which it comes.
+    `networks`: the families that it runs, none for any; `ported`: they have to be exported to it or written again.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -63,7 +63,8 @@ class MediaRuntime:
     turns: frozenset[str]
     shares: bool
     offloads: bool
-    tried: bool
+    networks: frozenset[str]
+    ported: bool
     releases: Mapping[str, str]
     source: str
     date: str
@@ -72,6 +73,10 @@ class MediaRuntime:
     def runs_on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""
         return chip.software_vendor in self.vendors and chip.family in self.families
+
+    def runs(self, family: str | None) -> bool:
+        """Whether it runs networks of a family; of one that is not known (None) where it runs any."""
+        return not self.networks or family in self.networks
 
     def flash_attends(self, chip: Chip) -> bool:
         """Whether its fused attention is FlashAttention on a chip."""
@@ -133,7 +138,8 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             frozenset(t.get("turns", ())),
             t.get("shares", False),
             t.get("offloads", False),
-            t.get("tried", False),
+            frozenset(t.get("networks", ())),
+            t.get("ported", False),
             releases.get(t.get("version_of", ""), {}),
             t["source"],
             t["date"],
@@ -214,11 +220,10 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
     raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
 
 
-def media_runtimes_tried(chip: Chip, name: str | None = None) -> tuple[MediaRuntime, ...]:
-    """The named runtime, or those that plans choose among: the chip's default first, then what comes with it. Raises
-    the errors of `media_runtime_for`."""
-    first = media_runtime_for(chip, name)
-    if name is not None:
-        return (first,)
-    others = (r for r in load_media_runtimes().values() if r.tried and r != first and r.runs_on(chip))
-    return (first, *others)
+def media_runtimes_tried(chip: Chip, family: str | None) -> tuple[MediaRuntime, ...]:
+    """All software that runs networks of a family on a chip, the usual one first. Raises `UsageError` where none
+    does."""
+    found = tuple(r for r in load_media_runtimes().values() if r.runs_on(chip) and r.runs(family))
+    if not found:
+        raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
+    return found

@@ -34,7 +34,7 @@ from chipwise.workload.pipeline import Pipeline, Stage
 __all__ = [
     "MEDIA_PARTS", "ONE", "Account", "Hardware", "Known", "MediaPart", "Offload", "Pace", "Parts", "Shown",
     "Spread", "StageTimes",
-    "account", "flash_attention", "seconds", "stage_times",
+    "account", "flash_attention", "price_ahead", "seconds", "stage_times",
 ]  # fmt: skip
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
@@ -251,7 +251,7 @@ def stage_times(
     spread: Spread = ONE,
     *,
     offload: Offload = "none",
-    known: dict[Known, Parts] | None = None,
+    known: dict[Known, StageTimes] | None = None,
 ) -> tuple[StageTimes, ...]:
     """Every stage of a pipeline on its devices.
 
@@ -259,26 +259,56 @@ def stage_times(
     of diffusion models do. Weights that are offloaded are copied once a request, or once a call. `known` keeps what was
     priced on this very hardware, so that ways to share a request price alike stages once.
     """
-    repeated = _repeated(pipeline)
     known = {} if known is None else known
-    does = _Does.of(hardware)
-    found = []
+    does, found = _Does.of(hardware), []
     for stage in pipeline.stages:
-        own = spread if stage.calls >= repeated else Spread(dp=spread.dp)
-        ops, groups = _grouped(_Same(stage), does, own)
-        key = (_Same(stage), own)
+        key = _Same(stage), _own(pipeline, stage, spread)
         if key not in known:
-            known[key] = _parts(groups, hardware, own)
-        parts = known[key]
-        exposed = _exchanged(pipeline, stage, parts, hardware, own)
-        copied = _copied(stage, hardware, offload)
-        times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
-        times |= {"exchange": Cost({"network": exposed})} if exposed else {}
-        times |= {"offload": Cost({"host": copied})} if copied else {}
-        launches = sum(n * op.launches / (own.dp if "apart" in op.dims else 1) for n, op in ops)
-        limited = _limited(parts, hardware, own)
-        found.append(StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own), limited))
+            groups = _grouped(key[0], does, key[1])[1]
+            costs = [price(group.stacked, hardware.device, hardware.costs).exposed for group in groups]
+            known[key] = _timed(pipeline, stage, hardware, key[1], costs)
+        times, copied = known[key], _copied(stage, hardware, offload)
+        if copied:
+            times = replace(times, parts={**times.parts, "offload": Cost({"host": copied})})
+        found.append(times)
     return tuple(found)
+
+
+def _own(pipeline: Pipeline, stage: Stage, spread: Spread) -> Spread:
+    """How devices share a stage: one that is called again all of it, others their samples."""
+    return spread if stage.calls >= _repeated(pipeline) else Spread(dp=spread.dp)
+
+
+def _timed(
+    pipeline: Pipeline, stage: Stage, hardware: Hardware, own: Spread, costs: Sequence[Mapping[str, Real]]
+) -> StageTimes:
+    """A stage without what waits on the host; `costs` are exposed seconds of each group's operators by resource."""
+    ops, groups = _grouped(_Same(stage), _Does.of(hardware), own)
+    parts = _parts(groups, costs, own)
+    exposed = _exchanged(pipeline, stage, parts, hardware, own)
+    times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
+    times |= {"exchange": Cost({"network": exposed})} if exposed else {}
+    launches = sum(n * op.launches / (own.dp if "apart" in op.dims else 1) for n, op in ops)
+    limited = _limited(parts, hardware, own)
+    return StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own), limited)
+
+
+def price_ahead(
+    pipelines: Sequence[Pipeline], hardware: Hardware, spread: Spread, known: dict[Known, StageTimes]
+) -> None:
+    """Prices a pipeline at several sizes as one, into `known`; `stage_times` of each is what it is without."""
+    does = _Does.of(hardware)
+    for stages in zip(*(pipeline.stages for pipeline in pipelines), strict=False):
+        own = _own(pipelines[0], stages[0], spread)
+        left = [(p, s) for p, s in zip(pipelines, stages, strict=True) if (_Same(s), own) not in known]
+        joined = _joined(tuple(_Same(s) for _, s in left), does, own) if len(left) > 1 else ()
+        exposed = [price(whole, hardware.device, hardware.costs).exposed for whole, _ in joined]
+        for i, (pipeline, stage) in enumerate(left if joined else ()):
+            costs = [
+                {name: np.broadcast_to(v, (ends[-1],))[ends[i] : ends[i + 1]] for name, v in each.items()}
+                for each, (_, ends) in zip(exposed, joined, strict=True)
+            ]
+            known[_Same(stage), own] = _timed(pipeline, stage, hardware, own, costs)
 
 
 Counted = tuple[float, Op]
@@ -340,6 +370,38 @@ def _grouped(same: _Same, does: _Does, spread: Spread) -> tuple[tuple[Counted, .
         shared = _stacked([_shared(op, spread) for _, op in group]) if spread != ONE else whole
         groups.append(_Group(tuple(group), np.array([n for n, _ in group]), whole, shared))
     return ops, tuple(groups)
+
+
+@lru_cache(maxsize=1024)
+def _joined(stages: tuple[_Same, ...], does: _Does, spread: Spread) -> tuple[tuple[Op, tuple[int, ...]], ...]:
+    """The groups of stages as one operator each, with the places at which those of each stage begin and the last ends;
+    none where their groups differ in more than numbers."""
+    each = [_grouped(same, does, spread)[1] for same in stages]
+    alike = {
+        tuple((g.stacked.kind, g.stacked.compute, g.stacked.weight, *g.stacked.dims) for g in one)
+        for one in each
+    }
+    if len(alike) != 1:
+        return ()
+    found = []
+    for groups in zip(*each, strict=True):
+        ops = [group.stacked for group in groups]
+
+        def column(values: Iterable[Real]) -> Real:
+            return np.concatenate([np.atleast_1d(value) for value in values])
+
+        whole = replace(
+            ops[0],
+            flops=column(op.flops for op in ops),
+            weight_bytes=column(op.weight_bytes for op in ops),
+            activation_bytes=column(op.activation_bytes for op in ops),
+            kv_bytes=column(op.kv_bytes for op in ops),
+            launches=column(op.launches for op in ops),
+            dims={name: column(op.dims[name] for op in ops) for name in ops[0].dims},
+        )
+        ends = np.cumsum([0, *(len(group.counts) for group in groups)])
+        found.append((whole, tuple(ends.tolist())))
+    return tuple(found)
 
 
 def _limited(parts: Parts, hardware: Hardware, s: Spread) -> dict[MediaPart, Real]:
@@ -442,14 +504,14 @@ def _part(op: Op) -> MediaPart:
     return op.kind if op.kind in ("gemm", "conv", "attention", "pointwise") else "other"
 
 
-def _parts(groups: Iterable[_Group], hardware: Hardware, spread: Spread) -> Parts:
-    """Seconds of the operators of one device by part, with the groups that it is of."""
+def _parts(groups: Sequence[_Group], exposed: Sequence[Mapping[str, Real]], spread: Spread) -> Parts:
+    """Seconds of the operators of one device by part, with the groups that it is of; `exposed` seconds of each group's
+    operators by resource."""
     found: Parts = {}
-    for group in groups:
-        each = price(group.stacked, hardware.device, hardware.costs)
+    for group, each in zip(groups, exposed, strict=True):
         # layers that are dealt out follow each other: a device runs its part of them
         dealt = group.counts / spread.pipefusion
-        summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.exposed.items()})
+        summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.items()})
         part = _part(group.stacked)
         cost, others = found.get(part, (Cost(), []))
         found[part] = (cost + summed, [*others, group])
@@ -560,21 +622,24 @@ def _exchanged(
         return 0.0
     work_s = float(sum(cost.total_s for cost, _ in parts.values()))
     attention_s, groups = parts.get("attention", (Cost(), []))
-    attentions = [one for group in groups for one in group.members]
     exposed, ring_s, last = 0.0, 0.0, 0.0
-    for n, op in attentions:
+    for group in groups:
+        op, counts = group.whole, group.counts
         d = op.dims
         rows = d["batch"] * d["q"] * d["heads"] * d["head_dim"] / (s.dp * s.cfg * s.sequence)
         size = op.activation_bytes / np.maximum(
             d["batch"] * d["q"] * d["heads"] * (d["head_dim"] + d["value_dim"]), 1.0
         )
-        last = float(rows * size)
+        each = np.atleast_1d(rows * size)
+        last = float(each[-1])
         if s.ulysses > 1:
-            exposed += n * 4.0 * float(hardware.exchange_s("all_to_all", last / s.tp, s.ulysses))
+            sent_s = hardware.exchange_s("all_to_all", each / s.tp, s.ulysses)
+            exposed += float(np.sum(counts * 4.0 * sent_s))
         if s.tp > 1:
-            exposed += n * 2.0 * float(hardware.exchange_s("all_reduce", last, s.tp))
+            exposed += float(np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp)))
         if s.ring > 1:
-            ring_s += n * (s.ring - 1) * float(hardware.exchange_s("p2p", 2.0 * last / s.tp, 2))
+            passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
+            ring_s += float(np.sum(counts * (s.ring - 1) * passed_s))
     exposed = exposed / s.pipefusion + max(0.0, ring_s - float(attention_s.total_s))
     if s.cfg > 1:
         exposed += float(hardware.exchange_s("all_gather", s.cfg * last, s.cfg))

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
+import numpy as np
+
 from chipwise.catalog.chips import recalled_words
-from chipwise.catalog.offer import PRICE_NOISE
+from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import load_systems
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
@@ -23,7 +26,6 @@ from chipwise.report.plans import (
     gain,
     in_hours,
     legend,
-    tied_words,
 )
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -35,7 +37,8 @@ from chipwise.report.records import (
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.units import amount, format_bytes, format_count, format_number, format_seconds
+from chipwise.search import prefer
+from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
 from chipwise.workload.workload import CONFIDENCE, Job
 
 __all__ = [
@@ -51,6 +54,8 @@ __all__ = [
 ]
 
 SHOWN = 12
+NAMED = 3  # plans that are named of those that cost about the same
+TOLD = 0.005  # of a cost: a plan that is dearer by less is not told to be
 CHANGED = 3  # changes that are named below plans
 UNNOTICED = 1e-3  # of a request: a wait that is shorter is not told
 FIRST = 6  # chips that are named of those refused for one reason
@@ -74,8 +79,10 @@ class MediaPlan(Quantified):
     the answer, 0 where chips were compared and not chosen; `ties` are the ranks of plans that the prediction cannot
     tell from it. `hosts` that all replicas take together.
     `day` where a curve of rates was given: its tokens are samples. `note`: of a plan that does not fit, what would.
-    `host_bytes` wait in the memory of one host (parts that are offloaded or that the host computes, of all its
-    devices), which has `host_capacity_bytes` for them; None where nothing waits or its memory is not known.
+    `host_bytes` wait in the memory of one host (parts that are offloaded or that the host computes, rows of tables that
+    are hardly ever looked up, of all its devices), which has `host_capacity_bytes` for them; None where nothing waits
+    or its memory is not known. `usual`: the software that runs on the chip where nobody says which; `ported`: a
+    network has to be exported to that of the plan, or written again, and not to the usual one.
     """
 
     chip: str
@@ -119,6 +126,8 @@ class MediaPlan(Quantified):
     note: str = ""
     host_bytes: float = 0.0
     host_capacity_bytes: float | None = None
+    usual: str = ""
+    ported: bool = False
 
     @property
     def short_bytes(self) -> float:
@@ -157,7 +166,9 @@ class MediaReport(Answer):
     of its plans, limits with a probability of `confidence`; None where nothing was. `owned`: the user has the chips,
     `together` is what those of several kinds make a second. `changes`: what else could be asked, most samples a chip
     first, and what the first plan would do then: software and formats that clearly help, of `explain` all of it.
-    `nearest`: the published result nearest to the first plan, and what it is good for.
+    `nearest`: the published result nearest to the first plan, and what it is good for. `cheapest`: of all plans that
+    keep what was asked the one that costs least (of one's own chips makes most), None where it is the first; `extra`:
+    the part of its cost that the first plan costs more.
     """
 
     model: str
@@ -178,7 +189,24 @@ class MediaReport(Answer):
     together: Figure | None = None
     changes: tuple[MediaChange, ...] = ()
     nearest: str = ""
+    cheapest: MediaPlan | None = None
+    extra: float = 0.0
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether the first plan has no price."""
+        return not self.plans or self.plans[0].price is None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the first of plans that were chosen fits, and keeps its targets as surely as asked."""
+        if not self.plans or not self.plans[0].rank:
+            return True
+        first = self.plans[0]
+        sure = first.chance is None or bool(prefer.kept(np.asarray(first.chance), self.confidence))
+        together = self.owned and self.job is not None and len(self.plans) > 1
+        return first.verdict != "no" and (sure or together)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -368,25 +396,97 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
 
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
-    surely, what bounds it, and what is as good."""
+    surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
     verb = "Use" if report.owned or p.price is None or p.price.basis.startswith("owned") else "Rent"
+    start = f"{verb} " if report.kept else f"No plan keeps {_target(report)}; nearest: "
     where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
-    how = [] if _empty("layout", p) else [_layout(p)]
-    how += [f"{p.spare} spare"] if p.spare else []
-    how += [p.precision]
-    how += [f"batches of {p.batch}"] if p.batch > 1 else []
-    how += _waits(p)
+    instead = f" in place of {p.usual}" if p.usual not in ("", p.runtime) else ""
     cost = "" if report.owned else f": {cost_words(p.price, p.chips)}"
     recalled = ", on recalled chip figures" if recalled_words((p.chip,)) else ""
     by_rank = {other.rank: _machines(other) for other in report.plans}
+    alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     return (
-        f"{verb} {_machines(p)}{where} with {p.runtime} ({', '.join(how)}){cost}.",
+        f"{start}{_machines(p)}{where} with {p.runtime}{instead} ({', '.join(_how(p))}){cost}.",
         _does(report, p),
         f"Bottleneck: {_bottleneck(p)} of the time. Evidence: {p.latency_s.basis}{recalled}.",
         *_together(report),
+        *_dearer(report, p),
         *_measured(report, p),
-        *tied_words([by_rank[rank] for rank in p.ties if rank in by_rank]),
+        *_alike(alike, "speed" if report.owned or report.unpriced else "cost"),
     )
+
+
+def _how(p: MediaPlan) -> list[str]:
+    """Layout, format, batches and what waits on the host, as words of a sentence."""
+    how = [] if _empty("layout", p) else [_layout(p)]
+    how += [f"{p.spare} spare"] if p.spare else []
+    how += [p.precision]
+    how += [f"batches of {p.batch:,}"] if p.batch > 1 else []
+    return [*how, *_waits(p)]
+
+
+def _target(report: MediaReport) -> str:
+    """The target that no plan keeps, and how surely it was asked for."""
+    job = report.job
+    due_s = None if job is None else job.deadline_s
+    what = f"the deadline of {duration_words(due_s)}" if due_s else format_seconds(report.limit_s or 0.0)
+    some = "" if report.percentile is None else f" for {100.0 * report.percentile:g} of 100 requests"
+    return f"{what}{some} with {report.confidence:.0%} probability"
+
+
+def _dearer(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
+    """What the first plan costs more than the cheapest that keeps the same, and why it comes first all the same."""
+    c = report.cheapest
+    if c is None or report.extra < TOLD or not report.kept:
+        return ()
+    which = f"{_machines(c)} with {c.runtime} ({', '.join(_how(c))})"
+    if report.owned and report.rate_per_s is None:
+        less = f"{1.0 - 1.0 / (1.0 + report.extra):.1%} fewer {report.unit}s/s" if p.batch else ""
+        return (f"That is {less} than the most, {which}, because {_because(p, c)}.",)
+    if report.rate_per_s is not None and p.price is not None and c.price is not None:
+        more = f"${p.price.mid - c.price.mid:,.3g}/h"
+    else:
+        more = f"{report.extra:.1%}"
+    return (f"It costs {more} more than the cheapest, {which}, because {_because(p, c)}.",)
+
+
+def _because(p: MediaPlan, c: MediaPlan) -> str:
+    """Why a plan comes before the cheapest, in the order of `search.prefer`."""
+
+    def rented(plan: MediaPlan) -> bool:
+        return plan.price is not None and plan.price.provider in MARKETPLACES
+
+    reasons = (
+        (c.latency_s.basis == "modelled" != p.latency_s.basis, "nothing like that was measured"),
+        (_stale(c) and not _stale(p), "that price is old"),
+        (rented(c) and not rented(p), "only a marketplace rents that out"),
+        (c.host_bytes > 0.0 and not p.host_bytes, "that keeps parts on the host"),
+        (c.ported and not p.ported, f"a network has to be ported to {c.runtime}"),
+        (c.hosts > p.hosts, "it takes fewer hosts"),
+        (_billed(c) > _billed(p), "it takes fewer chips"),
+        (c.replicas < p.replicas, "of as many chips it has more replicas"),
+        (c.runtime != p.runtime, f"{p.runtime} is the more usual software"),
+        (c.offload != p.offload, "it keeps less on the host"),
+        (c.batch > p.batch, "its batches are smaller"),
+    )
+    words = [words for holds, words in reasons if holds]
+    return words[0] if words else "it answers sooner"
+
+
+def _stale(p: MediaPlan) -> bool:
+    return p.price is not None and p.price.stale
+
+
+def _billed(p: MediaPlan) -> int:
+    return p.chips if p.price is None else p.price.billed
+
+
+def _alike(names: Sequence[str], what: str) -> tuple[str, ...]:
+    """Plans that cost about the same as the first, in a sentence; none where there are none."""
+    if not names:
+        return ()
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (f"About the same {what}: {', '.join(names[:NAMED])}{more}.",)
 
 
 def _waits(p: MediaPlan) -> list[str]:
@@ -576,9 +676,11 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
         due = report.job is not None and report.job.deadline_s is not None
         what = "the target" if report.limit_s is not None else "the deadline" if due else ""
         limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
+        near = preferences()
         said.append(
-            f"ranked: {limit}the cheapest ({by}, at the low end of its speed); within {PRICE_NOISE:.0%} of it what is "
-            "measured and freshly priced, then fewer hosts, paid chips and replicas; unpriced last"
+            f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} where "
+            "it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
+            "hosts and paid chips, more replicas, the usual software; unpriced last"
         )
     batches = sorted({p.batch for p in plans})
     if len(batches) > 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from chipwise.workload.op import Op
 
@@ -56,6 +57,25 @@ class Pipeline:
     trained: bool = False
     settings: Mapping[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+
+    @cached_property
+    def kinds(self) -> frozenset[tuple[str, str]]:
+        """Kinds of operators with the formats that they compute in."""
+        return frozenset((op.kind, op.compute) for stage in self.stages for _, op in stage.ops)
+
+    @cached_property
+    def work(self) -> Mapping[str, float]:
+        """Operations of one request by the format that they compute in."""
+        found: dict[str, float] = {}
+        for stage in self.stages:
+            for n, op in stage.ops:
+                found[op.compute] = found.get(op.compute, 0.0) + stage.calls * n * float(op.flops)
+        return found
+
+    @property
+    def attends(self) -> bool:
+        """Whether attention is among its operators."""
+        return any(kind == "attention" for kind, _ in self.kinds)
 
     @property
     def parameters(self) -> int:

@@ -248,13 +248,9 @@ class PlanRequest(PlanOptions):
         self._check_host()
         have, asked = self.owned(), self.generating()
         terms = replace(Software.terms(self, numbers), pricing=None if have else self.pricing())
-        if have and asked.rate_per_s is None:
-            from chipwise.api.media_owned import most
-
-            return most(self.model, terms, asked, have)
         chips, at_most = capped(self.values["chips"] or ())
         limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most)
-        return media.plan(self.model, terms, asked, tuple(have or chips), limits)
+        return media.plan(self.model, terms, asked, tuple(chips), limits)
 
     def generating(self) -> Sampling:
         """What this asks of a model that generates no tokens, with its targets. Raises `UsageError` for what says how

@@ -14,9 +14,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from chipwise.api.loaded import load
+from chipwise.api.loaded import find_chip, load
+from chipwise.api.media_asked import own_model
+from chipwise.api.media_choice import most_of
 from chipwise.api.media_judged import figured
-from chipwise.api.media_owned import Best, Owned
+from chipwise.api.media_ways import Space, Way
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import Software
 from chipwise.api.requests.planning import PlanRequest
@@ -168,7 +170,7 @@ def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
 def _sampled(run: Run, numbers: Parameters) -> Answer:
     """The answer to a run of a network of samples."""
     question = sample_question(run)
-    plan = best_of(question, numbers).plan(numbers, Software.terms(question, numbers))
+    plan = best_of(question, numbers).plan()
     t = plan.latency_s
     if TASKS[run.scenario][0] == "local":
         return Answer(run, (1.0 / t.mid, 1.0 / t.high, 1.0 / t.low), t.basis, plan, question)
@@ -176,13 +178,13 @@ def _sampled(run: Run, numbers: Parameters) -> Answer:
     return Answer(run, (r.mid, r.low, r.high), r.basis, plan, question)
 
 
-def best_of(question: PlanRequest, numbers: Parameters) -> Best:
+def best_of(question: PlanRequest, numbers: Parameters) -> Way:
     """How the chips of a question about samples are used best: what `plan` shows first, priced once however often
     fitted numbers change. Raises the errors of `plan`."""
     asked = question.generating()
     plain = replace(question, task="serve", e2e=None, percentile=None, confidence=None, level="stock")
     physics = _Physics(numbers.derived(_key), numbers)
-    return _owned(plain, physics).best(asked, numbers)
+    return most_of(_owned(plain, physics), asked, numbers)
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,11 @@ def _key(numbers: Parameters) -> int:
 
 
 @lru_cache(maxsize=2048)
-def _owned(question: PlanRequest, physics: _Physics) -> Owned:
+def _owned(question: PlanRequest, physics: _Physics) -> Space:
     ((name, count),) = parse_have(question.have or "")
-    return Owned.of(question.model, name, count, Software.terms(question, physics.numbers))
+    terms = replace(Software.terms(question, physics.numbers), pricing=None)
+    chip = find_chip(name, terms.changes)
+    return Space.of(own_model(question.model), chip, terms, physics.numbers, have=count)
 
 
 def sample_question(run: Run) -> PlanRequest:

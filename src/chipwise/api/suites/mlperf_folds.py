@@ -12,7 +12,7 @@ import numpy as np
 
 from chipwise.api.loaded import load
 from chipwise.api.media_judged import tier as media_tier
-from chipwise.api.media_owned import Best
+from chipwise.api.media_record import Doing
 from chipwise.api.suites.mlperf import (
     ASKING,
     TASKS,
@@ -206,11 +206,11 @@ class Samples:
 
 def samples(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> tuple[Samples, list[Run]]:
     """Runs of networks of samples, each at the batch and load that is best under `numbers`; and those refused."""
-    kept: list[tuple[Run, float, Best]] = []
+    kept: list[tuple[Run, float, Doing]] = []
     refused = []
     for run, log in measured:
         try:
-            kept.append((run, log, best_of(sample_question(run), numbers)))
+            kept.append((run, log, best_of(sample_question(run), numbers).doing))
         except ChipwiseError:
             refused.append(run)
     tuned = np.array([i for i, (run, _, _) in enumerate(kept) if not run.untuned], dtype=np.intp)
@@ -220,7 +220,8 @@ def samples(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> tuple
         lone = TASKS[run.scenario][0] == "local"
         words = float(best.work.pipeline.settings.get("tokens", 1.0)) if run.unit == "Tokens/s" else 1.0
         # a latency is that of a query; a rate that of all replicas at their load
-        at_once = 1.0 if lone else best.replicas * best.load * best.work.pipeline.batch * words
+        all_of = (best.replicas.count or 1) * best.replicas.load
+        at_once = 1.0 if lone else all_of * best.work.pipeline.batch * words
         alone.append(float(lone))
         seconds.append(at_once / math.exp(log))
     names = ("compute", "vendor", "generation", "unit")

@@ -1,0 +1,275 @@
+"""What is answered of a model that generates no tokens where no plan keeps what was asked: what comes nearest, and the
+smallest changes that work, found by asking again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from chipwise.api.media_asked import Sampling
+from chipwise.api.media_choice import Choice, Question, cautious_usd, taken
+from chipwise.api.media_record import too_late
+from chipwise.api.media_ways import Way
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chips import load_chips
+from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.report import figures
+from chipwise.report.media import MediaPlan, noticed
+from chipwise.search.deployments import HOST_SHARE
+from chipwise.search.space import Limits
+from chipwise.units import duration_above, format_bytes, format_number, format_seconds
+from chipwise.workload.pipeline import Pipeline
+
+__all__ = ["host_too_small", "no_plan", "short_plans"]
+
+ASKS = 5  # questions by which a number is narrowed down
+HALVINGS = 12  # of a rate, after which none lower is looked for
+LATER = 1.1  # times a limit that does not work yet, that is asked next
+NARROW = ("fp8", "int8")  # formats that are tried, the first that the chip multiplies
+FEWEST = 8  # part of the steps, below which nobody generates
+QUALITY = "quality not assessed"
+
+
+def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
+    """The refusal where `waiting` bytes are more than the `room` that a host has for them."""
+    what = f"{format_bytes(waiting)} wait on the host, which has {format_bytes(room)} to spare"
+    needed = math.ceil(waiting / HOST_SHARE / 1e9)
+    hint = f"--host-memory {needed}GB or more, --offload none on a larger chip, or a narrower --precision"
+    return InfeasibleError(f"{name}: {what}", hint, reasons={"HOST_MEMORY": 1})
+
+
+def short_plans(choice: Choice) -> list[MediaPlan]:
+    """Where devices lack memory in every way, by less than the estimate of it may be wrong: what would run there if it
+    fitted, the least short first; else none."""
+    if choice.ways:
+        return []
+    short = [(one.short, p) for one in choice.tried if one.short and (p := one.short.plan())]
+    found = sorted((p for _, p in short), key=lambda p: p.short_bytes / p.capacity_bytes)
+    return [replace(p, rank=i + 1) for i, p in enumerate(found)]
+
+
+def no_plan(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleError:
+    """Why no chip has a plan (its limits, the targets, or memory), and what works."""
+    asked, limits = question.asked, question.limits
+    near, surest = choice.nearest(), choice.soonest()
+    if near is not None and limits.have:
+        return _too_few(question, shown, near)
+    if near is not None:
+        p = near.plan()
+        what = f"no plan within the limits, the nearest is {p.chip}, which {taken(p, asked)}"
+        ways = [*_limits(asked, limits, near), *_less(question, near)]
+        return InfeasibleError(f"{shown.name}: {what}", _either([*ways, *_targets(asked)]))
+    if surest is None:
+        return _no_room(question, choice, shown)
+    p = surest.plan()
+    if asked.job is not None:
+        what, hint = too_late(shown.name, p, asked)
+        return InfeasibleError(what, hint, reasons={"SLO": 1})
+    if asked.latency_s is None:
+        return InfeasibleError(f"{shown.name}: no chip keeps the target", _either(_targets(asked)))
+    waits = "" if not noticed(p) else f" after waiting {format_seconds(p.wait_s or 0.0)}"
+    within = f"within {format_seconds(asked.latency_s)} with {p.chance or 0.0:.0%} probability"
+    return InfeasibleError(
+        f"{shown.name}: no chip keeps the target, the nearest is {p.chips:,}x {p.chip} with "
+        f"{p.runtime}, where a request takes {figures.seconds(p.latency_s)}{waits}: {within}, "
+        f"{asked.confidence:.0%} asked",
+        _either([*_sooner(question, surest), "a lower --confidence"]),
+        reasons={"SLO": 1},
+    )
+
+
+def _no_room(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleError:
+    """The refusal where neither devices nor hosts have the memory."""
+    asked = question.asked
+    if not choice.tried:
+        return InfeasibleError(
+            f"{shown.name}: none of these chips has known software for it", "chipwise chips list"
+        )
+    hosted = [one.hosted for one in choice.tried if one.hosted is not None]
+    if hosted and len(choice.tried) == 1:
+        d = hosted[0].doing
+        return host_too_small(choice.tried[0].chip.id, d.waiting_bytes, d.work.host_capacity_bytes)
+    sizes = [f"a smaller --{name}" for name in ("batch", "resolution", "frames") if getattr(asked, name)]
+    said = [*_smaller(question, choice), *sizes, "other chips", "a narrower --precision"]
+    return InfeasibleError(f"{shown.name}: no chip has the memory", _either(said), reasons={"MEMORY": 1})
+
+
+def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
+    """Chips that one has are too few: what they carry, how many it takes, and what else they could be asked."""
+    asked, p = question.asked, near.plan()
+    takes = f"{p.chips:,}x {p.chip} with {p.runtime}"
+    chips = [question.terms.chip(name) for name in question.limits.have]
+    free = replace(asked, rate_per_s=None, curve=None, spare=0)
+    choice, _ = replace(question, asked=free, owned=True).choice(chips)
+    ways = choice.best_by()
+    if asked.rate_per_s is None or not ways:
+        return InfeasibleError(
+            f"{shown.name}: it takes {takes}, more than there are", _either(_targets(asked))
+        )
+    plans = [way.plan() for way in ways]
+    kinds = ", ".join(f"{p.chips:,}x {p.chip} with {p.runtime}" for p in plans)
+    every = sum(p.samples_per_s.mid for p in plans)
+    verb = "carries" if sum(p.chips for p in plans) == 1 else "carry"
+    by, time = figures.per(min(every, asked.rate_per_s))
+    carried, wanted = (f"{format_number(r * by)} {shown.unit}s/{time}" for r in (every, asked.rate_per_s))
+    hint = _either([*_less(question, near), *_targets(asked), "more chips"])
+    return InfeasibleError(f"{shown.name}: {kinds} {verb} {carried}, {wanted} take {takes}", hint)
+
+
+def _works(question: Question, way: Way) -> bool:
+    """Whether a question has a plan on the chip of a way that keeps what it asks."""
+    with suppress(ChipwiseError):
+        return question.choice([way.place.chip])[0].kept
+    return False
+
+
+def _sooner(question: Question, near: Way) -> Iterator[str]:
+    """Changes of a question whose limit is missed, that were tried on the chip which comes nearest."""
+    asked = question.asked
+
+    def kept(**changes: object) -> bool:
+        return _works(replace(question, asked=replace(asked, **changes)), near)  # type: ignore[arg-type]
+
+    later_s = near.doing.speed.latency.mid * near.doing.speed.within(asked.confidence)
+    for _ in range(ASKS):
+        if kept(latency_s=_typed_s(later_s)):
+            yield f"--e2e {duration_above(later_s)}"
+            break
+        later_s *= LATER
+    steps = int(near.doing.work.pipeline.settings.get("steps", 0.0))
+    fewer = _most(max(steps // FEWEST, 1), steps, lambda n: kept(steps=n)) if steps > 1 else None
+    if fewer is not None:
+        yield f"--steps {fewer} ({QUALITY})"
+    yield from _narrower(question, near)
+
+
+def _narrower(question: Question, near: Way) -> Iterator[str]:
+    """A narrower format with which a question has a plan, where none was asked for."""
+    narrow = next((name for name in NARROW if name in near.place.chip.matrix), None)
+    if question.terms.precision is not None or narrow is None:
+        return
+    if _works(replace(question, terms=replace(question.terms, precision=narrow)), near):
+        yield f"--precision {narrow} ({QUALITY})"
+
+
+def _less(question: Question, near: Way) -> Iterator[str]:
+    """Less of what was asked, that was tried on the chip which comes nearest: a lower rate, a narrower format."""
+    asked, rate = question.asked, question.asked.rate_per_s
+    if rate is not None and asked.curve is None:
+
+        def kept(per_s: float) -> bool:
+            return _works(replace(question, asked=replace(asked, rate_per_s=per_s)), near)
+
+        low, high = next(((r, 2.0 * r) for i in range(1, HALVINGS) if kept(r := rate / 2.0**i)), (0.0, 0.0))
+        for _ in range(ASKS if low else 0):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if kept(middle) else (low, middle)
+        by, time = figures.per(rate)
+        if low:
+            yield f"--rate {_down(low * by)}/{time}"
+    yield from _narrower(question, near)
+
+
+def _smaller(question: Question, choice: Choice) -> Iterator[str]:
+    """What has room: a smaller batch, the smallest chip for rent that holds it."""
+    asked, first = question.asked, choice.tried[0]
+
+    def fits(asked: Sampling, chip: str) -> bool:
+        with suppress(ChipwiseError):
+            return bool(
+                replace(question, asked=asked).space(load_chips()[chip]).tried(asked, question.numbers).ways
+            )
+        return False
+
+    if asked.batch is not None and asked.batch > 1:
+        smaller = _most(1, asked.batch, lambda n: fits(replace(asked, batch=n), first.chip.id))
+        if smaller is not None:
+            yield f"--batch {smaller} on {first.chip.id}"
+    if question.limits.have:
+        return
+    room = max(_bytes(one.chip) for one in choice.tried)
+    priced = (chip for chip in load_chips().values() if _bytes(chip) > room and question.terms.basis(chip.id))
+    for chip in sorted(priced, key=_bytes)[:ASKS]:
+        if fits(asked, chip.id):
+            yield f"--chips {chip.id}"
+            return
+
+
+def _bytes(chip: Chip) -> float:
+    return chip.memory.label_bytes or 0.0
+
+
+def _most(low: int, high: int, works: Callable[[int], bool]) -> int | None:
+    """The largest number below `high` that works, as far as a few questions tell; None where `low` does not."""
+    if low >= high or not works(low):
+        return None
+    for _ in range(ASKS):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        low, high = (middle, high) if works(middle) else (low, middle)
+    return low
+
+
+def _typed_s(seconds: float) -> float:
+    """Seconds as they are typed."""
+    words = duration_above(seconds)
+    by = {"min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
+    return by * float(words.rstrip("mins"))
+
+
+def _down(value: float) -> str:
+    """A number with two digits, rounded down."""
+    digit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.floor(value / digit * (1.0 + 1e-9)) * digit:.6g}"
+
+
+def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
+    """The limits that the nearest plan breaks, as it would keep them together."""
+    p, chip = near.plan(), near.place.chip.id
+    usd = None if p.price is None else p.price.mid
+    total = None if asked.job is None or usd is None else cautious_usd(near, usd)
+    broken = {
+        f"--max-chips {p.chips}": limits.max_chips is not None and p.chips > limits.max_chips,
+        f"--max-usd-per-h {_up(usd)}": limits.max_usd_per_h is not None
+        and (usd is None or usd > limits.max_usd_per_h),
+        "a higher --max-watts": bool(limits.fed) and p.chips > limits.fed.get(chip, 0),
+        f"more of them in --chips, as in {p.chips}x{chip}": p.chips > limits.at_most.get(chip, math.inf),
+        f"chips named by --chips, as in {chip}": chip in limits.few
+        and p.chips > Limits(few=limits.few).chips(chip),
+        f"--max-usd {_up(total)}": asked.job is not None
+        and asked.job.max_usd is not None
+        and (total is None or total > asked.job.max_usd),
+    }
+    words = [words for words, holds in broken.items() if holds]
+    return [" with ".join(words)] if words else []
+
+
+def _up(usd: float | None) -> str:
+    """Dollars with three digits, rounded up."""
+    if usd is None or not math.isfinite(usd):
+        return "(no price is known)"
+    digit = 10.0 ** (math.floor(math.log10(usd)) - 2)
+    return f"{math.ceil(usd / digit * (1.0 - 1e-9)) * digit:.6g}"
+
+
+def _targets(asked: Sampling) -> list[str]:
+    """The targets that were said, as what else could be."""
+    sure = asked.latency_s is not None or (
+        asked.job is not None and (asked.job.deadline_s or asked.job.max_usd)
+    )
+    said = {
+        "lower rates in --day": asked.curve,
+        "a later --e2e": asked.latency_s,
+        "a later --deadline": asked.job and asked.job.deadline_s,
+        "a lower --confidence": sure,
+        "fewer --spare": asked.spare,
+    }
+    return [words for words, given in said.items() if given]
+
+
+def _either(ways: Sequence[str]) -> str:
+    """Ways out as one sentence."""
+    return ", or ".join(filter(None, (", ".join(ways[:-1]), *ways[-1:])))

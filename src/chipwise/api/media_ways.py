@@ -1,0 +1,383 @@
+"""The candidates of a network without tokens on one chip, for rent or one's own: software, how devices share a request,
+what waits on the host, and batches by doubling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipwise.api.media_asked import Files, Sampling, one_size
+from chipwise.api.media_judged import tier
+from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
+from chipwise.api.media_work import Place, Work, tabled
+from chipwise.api.tactics import Level
+from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.media_runtime import MediaRuntime, media_runtimes_tried
+from chipwise.catalog.networks import BY_COUNTS, is_built_in
+from chipwise.catalog.preferences import preferences
+from chipwise.errors import UsageError
+from chipwise.evidence.judge import Nearness
+from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
+from chipwise.predict.rounds import rounds
+from chipwise.report.media import MediaPlan
+from chipwise.workload.op import decodes
+from chipwise.workload.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from chipwise.api.placing import Terms
+
+__all__ = ["OFFLOADS", "Space", "Tried", "Way", "family_of", "held", "priced", "runs"]
+
+OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
+"""What waits on the host: each keeps more there than the one before, and is slower."""
+COUNTS = (2, 4, 8, 16, 32, 64)  # devices that share a request
+SATURATED = 1.01  # of samples a second, below which a batch twice as large is no better
+AHEAD = 4  # batches that are priced as one
+PATIENCE = 2  # batches in a row that are no better, after which none larger is tried
+NEAREST: tuple[Nearness, ...] = ("own", "chip", "vendor", "generation", "kind")
+FAR = NEAREST.index("kind")  # from where on figures are modelled
+MIDDLE = 0.5  # probability with which a target holds in the middle
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run a network on a chip: what it does, where, the terms with its software, and how far that is down
+    the list of what usually runs there."""
+
+    doing: Doing
+    place: Place
+    terms: Terms
+    order: int
+
+    def plan(self) -> MediaPlan:
+        """The record of it."""
+        return self.doing.plan(self.terms)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What was tried on a chip. Of `ways` devices and hosts hold everything. Where there is none: what comes nearest,
+    on devices that are `short` of less than the estimate of activations may be wrong by; or on hosts that lack memory
+    for what waits there (`hosted`)."""
+
+    chip: Chip
+    pipeline: Pipeline
+    ways: tuple[Way, ...]
+    short: Way | None = None
+    hosted: Way | None = None
+
+
+@dataclass(frozen=True)
+class Space:
+    """A network at some sizes on one chip, under each software in `places`. `have` chips are all used (None: as many as
+    it takes, up to `most`). Every way is priced once; questions may differ in targets, task and level."""
+
+    model: str | Files
+    places: tuple[Place, ...]
+    terms: Terms
+    have: int | None = None
+    most: float = inf
+    every: bool = False
+    made: dict[tuple[object, ...], Work] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        model: str | Files,
+        chip: Chip,
+        terms: Terms,
+        numbers: Parameters,
+        *,
+        level: Level = "stock",
+        have: int | None = None,
+        most: float = inf,
+    ) -> Space:
+        """Under the software asked for, else under all that runs it there; tuned, under the usual one, whose numbers
+        its factors are of. Raises `UsageError` and `UnknownNameError` for software that does not run it."""
+        if terms.runtime is not None or level == "tuned":
+            place = Place.of(chip, terms, numbers)
+            runs(place.runtime, model)
+            return cls(model, (place,), terms, have, most)
+        shared = terms.shared(chip)
+        able = media_runtimes_tried(shared, family_of(model))
+        usual = Place.under(shared, able[0], numbers)
+        return cls(model, (usual, *(usual.beside(other) for other in able[1:])), terms, have, most)
+
+    @property
+    def chip(self) -> Chip:
+        """The chip."""
+        return self.places[0].chip
+
+    def work(self, place: Place, asked: Sampling) -> Work:
+        """One replica."""
+        key = (place.runtime.id, asked.batch, asked.spread, asked.offload)
+        if key not in self.made:
+            pipeline = place.pipeline(self.model, self.terms, asked)
+            self.made[key] = Work.of(pipeline, place, self.terms, asked)
+        found = self.made[key]
+        return found if found.asked is asked else replace(found, asked=asked)
+
+    def tried(self, asked: Sampling, numbers: Parameters) -> Tried:
+        """Every way; where devices lack memory in all of them, also those that are short of a little. Raises the errors
+        of `Place.pipeline`."""
+        ways: list[Way] = []
+        lacking: list[Way] = []
+        for order, place in self._worth(asked, numbers):
+            terms = replace(self.terms, runtime=place.runtime.id)
+            for spread in self._spreads(place, asked):
+                for doing, fits in self._doubled(place, asked, spread, numbers):
+                    (ways if fits else lacking).append(Way(doing, place, terms, order))
+        pipeline = self._plain(self.places[0], asked)
+        if ways:
+            return Tried(self.chip, pipeline, tuple(ways))
+        on_device = [w for w in lacking if w.doing.work.fits(numbers)]
+        off_device = [w for w in lacking if not w.doing.work.fits(numbers)]
+        return Tried(
+            self.chip,
+            pipeline,
+            (),
+            min(off_device, key=lambda w: w.doing.work.held(numbers).total, default=None),
+            min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
+        )
+
+    def _doubled(
+        self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters
+    ) -> Iterator[tuple[Doing, bool]]:
+        """Batches of one way to share, as long as larger ones give more samples a second, fit and may keep the limit.
+        Devices that share a sequence take one sample at a time: two batches of half the size, each on half of them,
+        give no less and no later. Of the smallest batch also what lacks memory, by less than may be wrong of it on
+        devices. Each with whether it fits."""
+        alone = asked.task == "local" or spread.cfg * spread.sequence > 1
+        single = asked.batch is not None or alone or one_size(self.model)
+        batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
+        limit_s = _limit_s(asked)
+        while worse < PATIENCE:
+            sized = replace(asked, batch=batch, spread=spread)
+            if best and self.work(place, sized).least_s > limit_s:
+                return
+            if batch > ahead and not single:
+                ahead = self._ahead(place, sized, numbers)
+            # what waits on the host makes larger batches slower, so they have to be worth something without
+            doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
+            if doing is None:
+                if not best:
+                    yield from ((one, False) for one in lacking)
+                return
+            yield doing, True
+            rate = doing.replicas.load * doing.work.pipeline.batch / doing.speed.full.mid
+            worse = 0 if rate > best * SATURATED else worse + 1
+            best = max(best, rate)
+            done = asked.job is not None and batch >= asked.job.tokens
+            # of a batch that gave no more the next takes twice as long
+            next_s = doing.speed.latency.mid * (2.0 / SATURATED if worse else 1.0)
+            if single or done or next_s > limit_s:
+                return
+            batch *= 2
+
+    def _ahead(self, place: Place, asked: Sampling, numbers: Parameters) -> int:
+        """Prices a batch together with the next larger ones that fit; the largest of them."""
+        batches, limit_s = [(asked.batch or 1) << i for i in range(AHEAD)], _limit_s(asked)
+        works = [self.work(place, replace(asked, batch=n)) for n in batches]
+        fits = [work for work in works if work.fits(numbers) and work.least_s <= limit_s]
+        if len(fits) > 1:
+            hardware, known = fits[0].timed.priced
+            price_ahead([work.timed.pipeline for work in fits], hardware, asked.spread, known)
+        return batches[-1]
+
+    def _held(
+        self, place: Place, asked: Sampling, numbers: Parameters, *, alone: bool
+    ) -> tuple[Doing | None, list[Doing]]:
+        """The first way to keep parts on the host that devices and hosts hold, which is the fastest (`alone`: as asked
+        only); else None, and those that come near."""
+        lacking = []
+        more = asked.offload == "none" and place.runtime.offloads and not alone
+        for way in OFFLOADS if more else (asked.offload,):
+            work = self.work(place, asked if way == asked.offload else replace(asked, offload=way))
+            beyond = work.held(numbers).total / work.capacity_bytes - 1.0
+            if beyond > preferences().short:
+                continue
+            doing = self._doing(work, numbers)
+            if doing is None:
+                continue
+            if beyond <= 0.0 and doing.waiting_bytes <= work.host_capacity_bytes:
+                return doing, []
+            lacking.append(doing)
+        return None, lacking
+
+    def _doing(self, work: Work, numbers: Parameters) -> Doing | None:
+        """Work on as many replicas as it takes, or on all chips one has: one request at a time for a lone user, all
+        samples of a batch, and for users the part of full load that keeps the limit as surely as asked, where none does
+        in the middle. None where they are too few for one."""
+        asked, speed, batch = work.asked, Speed.of(work, numbers), work.pipeline.batch
+        if asked.rate_per_s is not None or (asked.job is not None and self.have is None):
+            return Doing.of(work, numbers, speed, Replicas())
+        count = 1 if self.have is None or asked.task == "local" else self.have // work.packages
+        if count < 1:
+            return None
+        if asked.job is not None:  # those that find a sample of it to make
+            count = min(count, int(rounds(asked.job.tokens, batch * work.copies)))
+        load = 1.0
+        if asked.task == "serve":
+            load = asked.utilisation
+            if asked.latency_s is not None:
+                kept = (
+                    load_kept(asked, speed, batch, count * work.copies, p) for p in (asked.confidence, MIDDLE)
+                )
+                most = next((one for one in kept if one > 0.0), 0.0)
+                # what a benchmark submission is driven to, nobody drives a server to that has days of more requests;
+                # what is too slow alone is shown alone
+                load = 1.0 if not most else most if asked.level == "tuned" else min(most, load)
+        return Doing.of(work, numbers, speed, Replicas(count, load))
+
+    def _plain(self, place: Place, asked: Sampling) -> Pipeline:
+        """The pipeline of the smallest batch."""
+        return self.work(place, replace(asked, batch=asked.batch or 1)).pipeline
+
+    def _spreads(self, place: Place, asked: Sampling) -> Iterator[Spread]:
+        """Ways to share, fewest devices first: as asked, or one device, tables dealt out, a sequence."""
+        if asked.spread != ONE:
+            yield asked.spread
+            return
+        yield ONE
+        plain = self._plain(place, asked)
+        domain = float(np.nan_to_num(float(np.asarray(place.device.domain)), nan=1.0))
+        chips = self.most if self.have is None else min(self.most, self.have)
+        joined = int(max(min(domain, chips * place.chip.devices_per_package, COUNTS[-1]), 1.0))
+        if tabled(plain):
+            counts = {n for n in COUNTS if n < joined} | {joined}
+            yield from (Spread(dp=n, tables=1) for n in sorted(counts) if n > 1)
+        if place.runtime.shares or asked.level == "tuned":
+            yield from _shared(plain, joined)
+
+    def _worth(self, asked: Sampling, numbers: Parameters) -> list[tuple[int, Place]]:
+        """Software with its place in the list, without what other software does at least as well in every way. Raises
+        `UsageError` where none keeps parts on the host, which was asked."""
+        able = [
+            (i, place)
+            for i, place in enumerate(self.places)
+            if asked.offload == "none" or place.runtime.offloads
+        ]
+        if not able:
+            what = f"{self.chip.id}: {self.places[0].runtime.name} keeps no parts on the host"
+            raise UsageError(what, "leave --offload out", field="offload")
+        if len(able) == 1 or self.every:
+            return able
+        one = replace(asked, batch=asked.batch or 1)
+        found = [_Software(i, place, self.work(place, one), numbers) for i, place in able]
+        return [(s.order, s.place) for s in found if not any(o.covers(s) for o in found if o is not s)]
+
+
+@dataclass(frozen=True)
+class _Software:
+    """Software on a chip, to be compared with other software there before anything is priced."""
+
+    order: int
+    place: Place
+    work: Work
+    numbers: Parameters
+
+    @property
+    def near(self) -> tuple[int, int]:
+        """How far what was measured is, 0 the nearest: where attention takes little of the time, and where much."""
+        one = NEAREST.index(tier(self.place.chip, self.place.runtime, self.numbers))
+        known = attention_seen(self.work, self.numbers) or not self.work.pipeline.attends
+        return one, one if known else FAR
+
+    def covers(self, other: _Software) -> bool:
+        """Whether the other could come first in no question: this is no slower in any part, holds no more, shares and
+        offloads whatever the other does, is known as well, and is preferred where both cost the same."""
+        mine, its, near, far = self.place.runtime, other.place.runtime, self.near, other.near
+        if mine.shares < its.shares or mine.offloads < its.offloads or mine.ported > its.ported:
+            return False
+        if any(a > b for a, b in zip(near, far, strict=True)):
+            return False
+        preferred = self.order < other.order or max(near) < FAR <= min(far)
+        return preferred and self._no_slower(other) and self._no_larger(other)
+
+    def _no_slower(self, other: _Software) -> bool:
+        a, b = self.place.hardware, other.place.hardware
+        does = (
+            a.tf32_conv >= b.tf32_conv
+            and a.folds >= b.folds
+            and a.converts <= b.converts
+            and a.widens <= b.widens
+            and a.turns <= b.turns
+        )
+        asked, pipeline = self.work.asked, other.work.pipeline
+        attends = self.place.attends(asked) == other.place.attends(asked) or not pipeline.attends
+        written = self.work.pipeline is not pipeline and pipeline.attends  # scores, by one of them
+        if written or not (does and attends):
+            return False
+        mine, theirs = self.work.stock(self.numbers), other.work.stock(self.numbers)
+        return all(value <= theirs[name] * (1.0 + 1e-12) for name, value in mine.items())
+
+    def _no_larger(self, other: _Software) -> bool:
+        mine, its = self.work.held(self.numbers), other.work.held(self.numbers)
+        return mine.total <= its.total * (1.0 + 1e-12) and mine.weights <= its.weights * (1.0 + 1e-12)
+
+
+def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
+    """Ways in which up to so many devices that are joined share a stage that is called again and attends to a sequence,
+    fewest first: the sequence, and the two guided passes."""
+    stepped = any(
+        stage.calls > 1.0 and any(op.kind == "attention" and not decodes(op) for _, op in stage.ops)
+        for stage in pipeline.stages
+    )
+    if not stepped:
+        return []
+    found = [Spread(ulysses=n) for n in COUNTS if n <= joined]
+    if pipeline.settings.get("passes", 1) > 1:
+        found += [Spread(cfg=2, ulysses=s.ulysses // 2) for s in found]
+    return sorted(found, key=lambda s: s.devices)
+
+
+def _limit_s(asked: Sampling) -> float:
+    """Seconds after which no request may end: a larger batch takes longer."""
+    due = None if asked.job is None else asked.job.deadline_s
+    return min(x for x in (asked.latency_s, due, inf) if x is not None)
+
+
+def family_of(model: str | Files) -> str | None:
+    """The family of a network, as runtimes name it: the task of its table, a generator of a folder; None of what is
+    not known."""
+    from chipwise.workload import media
+
+    if isinstance(model, Files):
+        return "diffusion" if model.source.sized else None
+    if model.startswith(BY_COUNTS) or not is_built_in(model):
+        return None
+    return media.entry(model).task
+
+
+def runs(runtime: MediaRuntime, model: str | Files) -> None:
+    """Raises `UsageError` where software is known not to run a network."""
+    family = family_of(model)
+    if family is not None and not runtime.runs(family):
+        what = f"{runtime.name} runs networks of {' and '.join(sorted(runtime.networks))}, not {model}"
+        raise UsageError(what, "leave --runtime out, or chipwise runtimes list", field="runtime")
+
+
+def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Work:
+    """The work as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
+    nothing fits, the first that lacks memory of the host alone, else as asked."""
+    ways: Sequence[Offload] = (
+        OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
+    )
+    pipeline = place.pipeline(model, terms, asked, timed=False)
+    works = [Work.of(pipeline, place, terms, replace(asked, offload=way)) for way in ways]
+    fits = [work for work in works if work.fits(place.numbers)]
+    numbers = place.numbers
+    room = (w for w in fits if w.waiting_bytes(numbers, 1) <= w.host_capacity_bytes)
+    return next(room, (*fits, *works)[0])
+
+
+def priced(
+    pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling, replicas: int | None = None
+) -> MediaPlan:
+    """The plan as asked."""
+    return plan_of(Work.of(pipeline, place, terms, asked), place.numbers, terms, Replicas(replicas))
