@@ -19,6 +19,7 @@ from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import DESKS, Candidate, Machine, candidates, parse_machine, quantized_words
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import load_runtimes, runtimes_for
 from chipwise.catalog.snapshot import per_snapshot
@@ -28,7 +29,8 @@ from chipwise.report.desk import LocalRecord, LocalReport
 from chipwise.report.launch.desk import desk_commands
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
-from chipwise.search.choose import EQUAL
+from chipwise.search.prefer import Contenders
+from chipwise.search.prefer import order as in_order
 from chipwise.units import format_bytes, format_number
 from chipwise.workload.axes import Sizes
 from chipwise.workload.formats import FORMATS, GGML_BITS
@@ -171,7 +173,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
 
 def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool = False) -> LocalReport:
     """Machines and cards that a budget buys, each with the most able model that it runs as fast as is wished; the most
-    able first, of equal ones the fastest, of those that are about as fast (`EQUAL`) the cheapest. `sparing`, as where
+    able first, of equal ones the fastest, of those that are about as fast the cheapest. `sparing`, as where
     a speed or a context was asked for, which is then enough: of equal ones the cheapest. Raises `InfeasibleError`
     where nothing does."""
     terms = terms or Terms()
@@ -193,10 +195,8 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool
             f"nothing for ${max_usd:,.0f}{where} runs these models at {wish.min_tps:g} tokens/s",
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
-    cheapest = sorted(found, key=lambda pair: (pair[0], pair[1].usd or 0.0))
-    fastest = _fastest(cheapest)
-    ordered, other = (cheapest, fastest[0][1]) if sparing else (fastest, cheapest[0][1])
-    records = [record for _, record in ordered]
+    cheapest, fastest = (_bought(found, sparing=way) for way in (True, False))
+    records, other = (cheapest, fastest[0]) if sparing else (fastest, cheapest[0])
     return LocalReport(
         machine="",
         context=wish.contexts[0],
@@ -219,18 +219,14 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool
     )
 
 
-def _fastest(cheapest: Sequence[tuple[int, LocalRecord]]) -> list[tuple[int, LocalRecord]]:
-    """Machines with the place of their model, those of the same place fastest first; runs of those that are no more
-    than `EQUAL` slower than the first of the run cheapest first."""
-    runs: list[list[tuple[int, LocalRecord]]] = []
-    for place, r in sorted(cheapest, key=lambda pair: (pair[0], -pair[1].tokens_per_s.mid)):
-        leader = runs[-1][0] if runs else None
-        near = leader is not None and leader[1].tokens_per_s.mid <= r.tokens_per_s.mid * (1.0 + EQUAL)
-        if leader is not None and leader[0] == place and near:
-            runs[-1].append((place, r))
-        else:
-            runs.append([(place, r)])
-    return [pair for run in runs for pair in sorted(run, key=lambda pair: pair[1].usd or 0.0)]
+def _bought(found: Sequence[tuple[int, LocalRecord]], *, sparing: bool) -> list[LocalRecord]:
+    """Machines with the place of their model, those of the most able model first; of these by `search.prefer` the
+    cheapest where one is `sparing`, else the fastest."""
+    usd = [record.usd or 0.0 for _, record in found]
+    seconds = [1.0 / record.tokens_per_s.mid for _, record in found]
+    cost, other = (usd, seconds) if sparing else (seconds, usd)
+    c = Contenders.of(cost, times=[other], size=[other], group=[float(place) for place, _ in found])
+    return [found[i][1] for i in in_order(c, preferences().confidence)]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 List prices are no guarantee. One and the same chip differed 4.6 times between providers in 2026, prices rose
 during that year, and some offers come from secondary pages; so a price is shown with its range and its date,
-and never ranked on a difference below `PRICE_NOISE`. A few chips are sold only through reservations and have
+and never ranked on a difference below `equal` (`preferences`). A few chips are sold only through reservations and have
 no price at all.
 
 What is counted: `chips` are chips of the catalogue, packages. A TPU slice name counts TensorCores for v2 to
@@ -31,7 +31,6 @@ from chipwise.errors import UsageError, shorten
 __all__ = [
     "COLUMNS",
     "MARKETPLACES",
-    "PRICE_NOISE",
     "Offer",
     "counted",
     "in_force",
@@ -42,9 +41,6 @@ __all__ = [
     "read_offers",
     "write_offers",
 ]
-
-PRICE_NOISE = 0.25
-"""Relative difference below which two prices count as the same."""
 
 MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
 """Providers of single machines of others: nobody can order many alike of them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -432,7 +431,8 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
     cost = [float(p.chips) if g is None else float(f"{g.mid:.8g}") for p, g in zip(plans, goals, strict=True)]
     times = [] if workload.task == "batch" else [[p.ttft_s.mid for p in plans], [p.pace.mid for p in plans]]
     if local:
-        size = [[p.price.mid if p.price else math.inf for p in plans], [float(p.chips) for p in plans]]
+        usd = [p.price.mid if p.price else math.inf for p in plans]
+        times, size = [*times, usd], [usd, [float(p.chips) for p in plans]]
     else:
         each = [
             (p.hosts, p.price.billed if p.price else p.chips, p.spare - p.replicas, p.layout.pp, p.layout.dp)
@@ -531,65 +531,3 @@ def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:
         )
     )
     return Figure(mid, low, high, tokens.basis, tokens.provisional)
-
-
-# TEMPORARY until networks choose by prefer
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """What a plan is compared by. Only plans of one `kind` are; `cost` is what is paid at the low end of its speed,
-    None where no price is known; `doubts` speak against it (`doubts_of`); `size` holds its machines, the chips that are
-    paid for and its replicas."""
-
-    kind: tuple[float, ...]
-    cost: float | None
-    doubts: int
-    size: tuple[int, int, int]
-
-    def near(self, leader: Contender, noise: float) -> bool:
-        """Whether it costs what the `leader` does within the `noise`; without prices all do."""
-        if self.kind != leader.kind or (self.cost is None) != (leader.cost is None):
-            return False
-        return self.cost is None or leader.cost is None or self.cost < leader.cost * (1.0 + noise)
-
-
-def doubts_of(basis: str, price: PriceRecord | None) -> int:
-    """What speaks against a plan: that nobody measured such, that its price is old; half as much that it is rented from
-    whoever offers a machine."""
-    return (
-        2 * (basis == "modelled")
-        + 2 * bool(price and price.stale)
-        + bool(price and price.provider in MARKETPLACES)
-    )
-
-
-def simplest_first(pairs: Sequence[tuple[Contender, T]], noise: float = 0.25) -> list[T]:
-    """Plans that come cheapest first, put in order: runs of those within the `noise` of the cheapest of the run by
-    doubts, size and cost; the first of all is none of doubt where a surer one is within that noise of it."""
-    runs: list[list[tuple[Contender, T]]] = []
-    for pair in pairs:
-        if runs and pair[0].near(runs[-1][0][0], noise):
-            runs[-1].append(pair)
-        else:
-            runs.append([pair])
-
-    def order(pair: tuple[Contender, T]) -> tuple[int, tuple[int, int, int], float]:
-        return pair[0].doubts, pair[0].size, pair[0].cost or 0.0
-
-    ordered = [pair for run in runs for pair in sorted(run, key=order)]
-    first = ordered[0][0]
-    if first.doubts and first.cost is not None:
-        # nobody measured it, or its price is old: what is surer and costs as much within the noise comes before it
-        surer = (p for p in ordered if p[0].doubts < first.doubts and p[0].near(first, noise))
-        better = next(surer, None)
-        if better is not None:
-            ordered.remove(better)
-            ordered.insert(0, better)
-    return [plan for _, plan in ordered]
-
-
-def tie(a: Figure | None, b: Figure | None) -> bool:
-    """Whether each lies inside the other's interval."""
-    return a is not None and b is not None and a.low <= b.mid <= a.high and b.low <= a.mid <= b.high

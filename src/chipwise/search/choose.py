@@ -14,18 +14,17 @@ from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.search.evaluate import REASONS, Evaluated
-from chipwise.search.prefer import Contenders, cheapest, first, kept, pareto
+from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
 from chipwise.search.targets import Caution, chances, job_chances, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["EQUAL", "Choice", "Chosen", "Refusal", "choose", "pareto"]
+__all__ = ["Choice", "Chosen", "Refusal", "choose"]
 
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
-EQUAL = 0.15  # TEMPORARY
 LAYOUTS = 6  # of chips that one has that are shown beside each other
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
