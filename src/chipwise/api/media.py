@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_changes import changes, quicker
-from chipwise.api.media_choice import By, Question, refusal_of, together
+from chipwise.api.media_choice import Question, refusal_of, together
 from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
 from chipwise.api.media_record import Replicas, plan_of
 from chipwise.api.media_ways import OFFLOADS, held, priced, runs
@@ -147,11 +147,9 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     return report_of(pipeline, plans, refused, terms)
 
 
-def plan(
-    model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits, by: By = "chip"
-) -> MediaReport:
-    """The best plan of each chip (`by`: of each software, format or provider) that keeps the targets and `limits`, in
-    the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in the middle, the
+def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
+    """The best plan of each chip (`limits.by`: of each software, format or provider) that keeps the targets and
+    `limits`, in the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in the middle, the
     likeliest first. Of chips that nobody named no more than a few of cards made for desks, as for language models.
 
     Tries all software that runs the network, batches by doubling, devices that share a request or tables, and keeping
@@ -160,7 +158,7 @@ def plan(
     samples come first; one user is answered soonest. Without a price, chips stand for dollars.
     Raises `InfeasibleError` where nothing keeps the targets even in the middle, or the limits.
     """
-    numbers = terms.parameters or shipped_parameters()
+    numbers, by = terms.parameters or shipped_parameters(), limits.by
     owned = bool(limits.have) and asked.rate_per_s is None
     if limits.have:
         terms = replace(terms, pricing=None)
@@ -185,6 +183,7 @@ def plan(
     report = replace(
         report,
         changes=quicker(opened, ways[0].place, ways[0].terms, asked, plans[0]),
+        by=by,
         cheapest=None if cheap is ways[0] else cheap.plan(),
         extra=choice.dearer(ways[0], cheap),
         together=together(ways, asked) if side_by_side else None,

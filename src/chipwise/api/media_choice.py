@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,13 @@ from chipwise.predict.rounds import side_by_side
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure, RefusalRecord
 from chipwise.search import prefer
-from chipwise.search.space import Limits
+from chipwise.search.space import By, Limits
 from chipwise.units import Array, format_number
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 __all__ = [
-    "By",
     "Choice",
     "Question",
     "answered_s",
@@ -42,8 +41,6 @@ __all__ = [
     "together",
 ]
 
-By = Literal["chip", "runtime", "format", "provider"]
-"""Of what each the best plan is listed."""
 SIZED = 1e-9  # of a cost: below it two are alike, whose last digits are those of sums in another order
 
 

@@ -19,7 +19,7 @@ from chipwise.cli.options import Answer, refuse, taking
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.fit import fit_verdict, fit_view
 from chipwise.report.media import MediaReport, media_view
-from chipwise.report.plans import breakdown_view, chance_percent, plan_view
+from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.table import Table
 
 __all__ = ["compare", "estimate", "explain", "fit", "plan"]
@@ -130,20 +130,8 @@ def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: 
     command = command_line("explain", request.explained(report.plans[0]))
     if isinstance(report, MediaReport):
         output.show(media_view(report, command, everything=everything), report)
-        first = report.plans[0]
-        if report.job is not None and first.chance is not None and first.chance < report.confidence:
-            hint = "more chips, fewer samples or a later --deadline"
-            what = f"the deadline is not kept with {report.confidence:.0%} probability"
-            raise InfeasibleError(what, hint, answered=True)
         return
-    tables = (plan_view(report, command, everything=everything),)
-    output.show(tables, report)
-    if not report.kept:
-        first = report.plans[0]
-        what = f"no plan keeps what was asked with {report.workload.confidence:.0%} probability"
-        likely = f"{chance_percent(first.chance or 0.0)}%"
-        hint = f"nearest: {first.chips}x {first.chip}, {likely}; --confidence asks for less"
-        raise InfeasibleError(what, hint, answered=True)
+    output.show((plan_view(report, command, everything=everything),), report)
 
 
 def _no_training(task: str, where: str) -> None:

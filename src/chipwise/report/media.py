@@ -38,6 +38,7 @@ from chipwise.report.records import (
 )
 from chipwise.report.table import Column, Table
 from chipwise.search import prefer
+from chipwise.search.space import By
 from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
 from chipwise.workload.workload import CONFIDENCE, Job
 
@@ -191,6 +192,7 @@ class MediaReport(Answer):
     nearest: str = ""
     cheapest: MediaPlan | None = None
     extra: float = 0.0
+    by: By = "chip"
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -632,6 +634,8 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     if not chosen:
         return [c for c in MEDIA if c.head not in left_out]
     found = {c.head: c for c in MEDIA if c.head and c.head not in left_out}
+    if report.by in found:
+        found[report.by] = replace(found[report.by], spare=0)
     if report.rate_per_s is None and report.job is None:
         by, unit = figures.per(plans[0].samples_per_s.mid)
         found["samples/s"] = replace(

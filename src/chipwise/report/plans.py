@@ -362,7 +362,7 @@ def _alternatives(report: PlanReport) -> list[str]:
     tied = [_machines(by_rank[rank]) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
     alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
-    return lines + tied_words(list(dict.fromkeys(tied)), alike)
+    return lines + tied_words(tied, alike)
 
 
 def _dearer(least: PlanRecord, first: PlanRecord, saves: float, report: PlanReport) -> str:
@@ -387,6 +387,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, saves: float, report: PlanRepo
 
 def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:
     """Plans that are `alike` the first, in a sentence; none where there are none."""
+    names = list(dict.fromkeys(names))
     if not names:
         return []
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

@@ -33,8 +33,9 @@ class Contenders:
     """What plans are compared by, a column for each of N plans.
 
     `cost` [N] in the unit of the task, NaN where it is unknown; `times` [T, N] that are waited for, in seconds, or what
-    else a plan is not to take more of, dollars where `cost` is none of them; `chance` [N] that the targets hold, 1 where there are none; `doubts` [N], how many things speak against a plan;
-    `size` [S, N], the first row before the second; `group` [N].
+    else a plan is not to take more of, dollars where `cost` is none of them; `chance` [N] that the targets hold, 1
+    where there are none; `doubts` [N], how many things speak against a plan; `size` [S, N], the first row before the
+    second; `group` [N].
     """
 
     cost: Array

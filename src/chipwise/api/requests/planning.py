@@ -249,7 +249,7 @@ class PlanRequest(PlanOptions):
         have, asked = self.owned(), self.generating()
         terms = replace(Software.terms(self, numbers), pricing=None if have else self.pricing())
         chips, at_most = capped(self.values["chips"] or ())
-        limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most)
+        limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by)
         return media.plan(self.model, terms, asked, tuple(chips), limits)
 
     def generating(self) -> Sampling:
