@@ -149,8 +149,9 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
 
 def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
     """The best plan of each chip (`limits.by`: of each software, format or provider) that keeps the targets and
-    `limits`, in the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in the middle, the
-    likeliest first. Of chips that nobody named no more than a few of cards made for desks, as for language models.
+    `limits`, in the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in the
+    middle, the likeliest first. Of chips that nobody named no more than a few of cards made for desks, as for language
+    models.
 
     Tries all software that runs the network, batches by doubling, devices that share a request or tables, and keeping
     parts on the host. Of many users a plan is given no more than `utilisation` of what it carries. Without a rate it is

@@ -634,8 +634,6 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     if not chosen:
         return [c for c in MEDIA if c.head not in left_out]
     found = {c.head: c for c in MEDIA if c.head and c.head not in left_out}
-    if report.by in found:
-        found[report.by] = replace(found[report.by], spare=0)
     if report.rate_per_s is None and report.job is None:
         by, unit = figures.per(plans[0].samples_per_s.mid)
         found["samples/s"] = replace(
@@ -645,7 +643,7 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
         del found["samples/s"]
     if report.job is not None:
         found.pop("per 1,000", None)
-    left = [name for name, wanted in DISPENSABLE.items() if wanted(report)]
+    left = [name for name, wanted in DISPENSABLE.items() if wanted(report) and name != report.by]
     said = "batch takes" if any(p.batch > 1 for p in plans) else "time"
     found["time"] = replace(found["time"], head=f"{said}, no wait" if report.rate_per_s is not None else said)
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
