@@ -66,7 +66,14 @@ def test_the_script_makes_the_request_and_checks_it(tmp_path: Path) -> None:
 
 
 def test_a_ranked_plan_shares_a_request_among_its_devices(tmp_path: Path) -> None:
-    plan = saved(tmp_path, "wan2.2", chips="h100-sxm5-80gb", rate="10/h", e2e="2min", resolution="832x480")
+    asked = {
+        "rate": "10/h",
+        "e2e": "2min",
+        "resolution": "832x480",
+        "runtime": "eager",
+        "spread": "ulysses=8",
+    }
+    plan = saved(tmp_path, "wan2.2", chips="h100-sxm5-80gb", **asked)
     (file,) = launch_saved(plan, "diffusers")
     assert "torchrun --nproc-per-node 8 run_diffusers.py" in file.text
     assert "'ulysses': 8," in file.text
