@@ -256,9 +256,8 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
     if not report.kept:
-        lines[0] = (
-            f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability; nearest: {lines[0]}"
-        )
+        missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
+        lines[0] = f"{missed}. Nearest: {lines[0].removeprefix(verb)}"
     bottleneck = (
         f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
     )
@@ -379,8 +378,10 @@ def _dearer(least: PlanRecord, first: PlanRecord, saves: float, report: PlanRepo
     )
     why = [words for its, mine, words in pairs if its and not mine]
     billed = [p.price.billed if p.price else p.chips for p in (least, first)]
-    if not why and (least.hosts, billed[0]) > (first.hosts, billed[1]):
-        why = [f"takes {least.hosts} hosts and {billed[0]} chips"]
+    if not why and least.hosts > first.hosts:
+        why = [f"takes {least.hosts} hosts in place of {first.hosts}"]
+    elif not why and billed[0] > billed[1]:
+        why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
     return f"Cheapest: {_machines(least)}{_cost(report, least, ', ')}, {saves:.0%} less{reason}."
 
