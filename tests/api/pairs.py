@@ -51,6 +51,8 @@ MODELS = (
     "mistralai/Mixtral-8x7B-v0.1",
     "deepseek-ai/DeepSeek-V3",
 )
+PACKED = ("openai/gpt-oss-20b", "openai/gpt-oss-120b", "deepseek-ai/DeepSeek-V3")
+"""Checkpoints of 4 or 8 bits: no wider format is tried unless it is asked for."""
 CHIPS = (
     "h100-sxm5-80gb",
     "h200-sxm-141gb",
@@ -152,7 +154,7 @@ def _planned(asked: PlanRequest, report: PlanReport) -> Answer:
         f"{p.chips}x {p.chip} {p.spread} {p.precision} {p.runtime} {'-' if p.chance is None else f'{p.chance:.3f}'}"
         for p in ((first,) if rank == 1 else (first, least))
     )
-    unit = "unpriced" if c.group[0] else ""
+    unit = "chips" if first.price is None else "$"
     formats = _one(first) | _one(least)
     return Answer(cost * (1.0 - saves), cost, report.kept, chance, formats, unit, figures, words)
 
@@ -173,7 +175,9 @@ def worse(pair: Pair, tight: Answer | ChipwiseError, loose: Answer | ChipwiseErr
             if other is not None and not np.isclose(other, value, rtol=pair.slack):
                 return f"{name} {value:.6g}, then {other:.6g} ({tight.plans} | {loose.plans})"
         return ""
-    if tight.unit != loose.unit or tight.formats & LAST != loose.formats & LAST:
+    if tight.unit != loose.unit or (tight.unit == "chips" and pair.slack == SEARCHED):
+        return ""  # of chips without a price a batch counts tokens alone
+    if tight.formats & LAST != loose.formats & LAST:
         return ""
     most, evidence = 1.0 + pair.slack, 1.0 + preferences().evidence
     said = f"{tight.plans} | {loose.plans}"
@@ -218,7 +222,9 @@ MANY = 4
 """Pairs of one question."""
 
 
-def _loosened(draw: random.Random, verb: str, q: Question, changes: Mapping[str, Question | None]) -> Iterator[Pair]:
+def _loosened(
+    draw: random.Random, verb: str, q: Question, changes: Mapping[str, Question | None]
+) -> Iterator[Pair]:
     """Some of the changes that make a question looser: values in place of its own, None for options left out."""
     for kind in draw.sample(sorted(changes), min(MANY, len(changes))):
         changed = {**q, **(changes[kind] or {})}
@@ -282,7 +288,8 @@ def _serve(draw: random.Random) -> Iterator[Pair]:
         q["spare"] = 1
     by = draw.choice((1.02, 1.1, 1.3, 2.0))
     changes: dict[str, Any] = {f"looser {n}": {n: _ms(by * seconds[n])} for n in TIMES if n in q}
-    changes |= {f"without {n}": {n: None} for n in TIMES if n in q and n != "ttft" and n != "tpot"}
+    if {"tpot", "ttft", "e2e"} <= q.keys():  # else a default takes its place
+        changes["without e2e"] = {"e2e": None}
     changes |= {
         "lower rate": {"rate": f"{rate / by:.3f}/s"},
         "lower confidence": {"confidence": draw.choice(("50%", "76%", "79%"))},
@@ -293,6 +300,8 @@ def _serve(draw: random.Random) -> Iterator[Pair]:
         changes["mean"] = {"percentile": None}
         if q["percentile"] == "p99":
             changes["p95"] = {"percentile": "p95"}
+    if q["model"] in PACKED:
+        q.pop("precision", None)
     for name in ("runtime", "precision", "max_chips", "max_usd_per_h", "spare"):
         if name in q:
             changes[f"without {name}"] = {name: None}
@@ -313,7 +322,12 @@ def _scarce(chips: list[str]) -> bool:
 def _batch(draw: random.Random) -> Iterator[Pair]:
     """A batch, or users at full load."""
     chips = draw.sample(CHIPS, draw.choice((1, 2)))
-    q: dict[str, Any] = {"model": draw.choice(MODELS), "chips": ",".join(chips), **_lengths(draw), "task": "batch"}
+    q: dict[str, Any] = {
+        "model": draw.choice(MODELS),
+        "chips": ",".join(chips),
+        **_lengths(draw),
+        "task": "batch",
+    }
     if draw.random() < 0.5:
         q |= {"tokens": draw.choice(("10M", "300M")), "deadline": draw.choice(("6h", "2d"))}
     if draw.random() < 0.4:
@@ -327,6 +341,8 @@ def _batch(draw: random.Random) -> Iterator[Pair]:
     if "tokens" in q:
         changes["later deadline"] = {"deadline": draw.choice(("3d", "10d"))}
         changes["lower confidence"] = {"confidence": "60%"}
+    if q["model"] in PACKED:
+        q.pop("precision", None)
     for name in ("runtime", "max_chips", "precision"):
         if name in q:
             changes[f"without {name}"] = {name: None}
@@ -341,10 +357,17 @@ def _owned(draw: random.Random) -> Iterator[Pair]:
     q: dict[str, Any] = {"model": draw.choice(MODELS), **_lengths(draw)}
     one = {**q, "task": "batch"}
     yield Pair(
-        "owned", ("plan", {**one, "chips": chip, "max_chips": 1}), ("plan", {**one, "have": f"1x{chip}"}), True
+        "owned",
+        ("plan", {**one, "chips": chip, "max_chips": 1}),
+        ("plan", {**one, "have": f"1x{chip}"}),
+        True,
     )
     count = draw.choice((2, 4, 8))
-    served = {**q, "rate": f"{10 ** draw.uniform(-0.7, 0.7):.3f}/s", "tpot": _ms(10 ** draw.uniform(-2.0, -1.0))}
+    served = {
+        **q,
+        "rate": f"{10 ** draw.uniform(-0.7, 0.7):.3f}/s",
+        "tpot": _ms(10 ** draw.uniform(-2.0, -1.0)),
+    }
     have = {**served, "have": f"{count}x{chip}"}
     yield Pair("more of the chip", ("plan", have), ("plan", {**have, "have": f"{2 * count}x{chip}"}))
     yield from _loosened(
@@ -365,15 +388,13 @@ def _desk(draw: random.Random) -> Iterator[Pair]:
     lengths = {"in": 1000, "out": 200}
     yield Pair(
         "desk",
-        ("local", {"models": model, "have": chip, "context": "8192"}),
+        ("local", {"models": model, "have": chip, "context": "1200"}),
         ("plan", {"model": model, "task": "local", "have": chip, **lengths}),
         True,
     )
     card = chip
     q = {"model": model, "task": "local", **lengths}
-    yield Pair(
-        "owned", ("plan", {**q, "chips": card, "max_chips": 1}), ("plan", {**q, "have": card}), True
-    )
+    yield Pair("owned", ("plan", {**q, "chips": card, "max_chips": 1}), ("plan", {**q, "have": card}), True)
 
 
 def _networks(draw: random.Random) -> Iterator[Pair]:

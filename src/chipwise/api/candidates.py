@@ -24,7 +24,7 @@ from chipwise.report.assemble import contenders
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
-from chipwise.search.prefer import first
+from chipwise.search.prefer import cheapest, first
 from chipwise.search.space import Limits
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
@@ -195,8 +195,8 @@ class Space:
         )
 
     def plans(self, *, stored: bool = False) -> list[PlanRecord]:
-        """The best plan of each chip, or of what else they are listed by; of chips that one has of each layout and
-        format. `stored`: of weights as the checkpoint has them alone."""
+        """The best plan of each chip, or of what else they are listed by, of chips that one has of each layout and
+        format; and the cheapest of all that may come first. `stored`: of weights as the checkpoint has them alone."""
         found = [(one, p) for one, p in self.found if one.stored or not stored]
         found = [(one, p) for one, p in found if p.price or self.market.limits.by != "provider"]
         if not found:
@@ -212,8 +212,12 @@ class Space:
         best = []
         for key in dict.fromkeys(keys):
             rows = np.flatnonzero([k == key for k in keys])
-            best.append(plans[rows[first(c.take(rows), w.confidence)]])
-        return best
+            best.append(int(rows[first(c.take(rows), w.confidence)]))
+        # where the best of its chip is better founded, what that costs is still to be seen
+        least = cheapest(c, w.confidence)
+        if c.cost[least] < c.cost[best[cheapest(c.take(np.array(best)), w.confidence)]]:
+            best.append(least)
+        return [plans[i] for i in best]
 
     def _key(self, p: PlanRecord) -> tuple[object, ...]:
         """What a plan is the best of in a list."""

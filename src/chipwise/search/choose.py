@@ -21,11 +21,13 @@ from chipwise.search.targets import Caution, chances, job_chances, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["EQUAL", "Choice", "Chosen", "Refusal", "choose", "pareto"]
+__all__ = ["BETWEEN", "EQUAL", "Choice", "Chosen", "Refusal", "choose", "pareto"]
 
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
 EQUAL = 0.15  # TEMPORARY
+BETWEEN = 0.03
+"""Of a probability: about how far it may be off that was worked out between two points of the grid of loads."""
 LAYOUTS = 6  # of chips that one has that are shown beside each other
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
@@ -167,6 +169,9 @@ def _shortlist(c: Contenders, rows: NDArray[np.intp], confidence: float, *, ever
     found = [first(c, confidence), cheapest(c, confidence)]
     if not kept(c.chance, confidence).any():
         found.append(int(np.argmin(c.cost)))
+    hoped = np.flatnonzero(kept(c.chance, confidence - BETWEEN))
+    if len(hoped):
+        found.append(int(hoped[np.argmin(c.cost[hoped])]))
     if every:
         found += np.argsort(c.cost, kind="stable")[:LAYOUTS].tolist()
     return [int(rows[i]) for i in dict.fromkeys(found)]
@@ -378,20 +383,20 @@ def _contenders(
     rows = np.arange(len(sized.point))
     p, each, layouts = e.prediction, sized.each, e.group.layouts()
     at = sized.point
+    seen = np.stack([p.ttft_s, p.tpot_s, *e.held])
     if w.driven and w.rate_per_s is not None:
-        # the smallest batch that carries the load of a replica: larger ones are not reached
-        carries = p.requests_per_s >= (w.rate_per_s / np.maximum(sized.replicas, 1.0))[:, None]
-        at = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), at), at)
-    times = np.stack([p.ttft_s[rows, at], p.tpot_s[rows, at]])
+        carried = _between(p.requests_per_s, at, w.rate_per_s / np.maximum(sized.replicas, 1.0), seen)
+    else:
+        carried = seen[:, rows, at]
+    times, limited = carried[:2], carried[2:, :, None]
     answer = times[0] + w.output_tokens * times[1]
     hosts, stages = _hosts(e, sized), np.asarray(layouts.pp)
     size = np.stack([hosts, sized.chips, -sized.replicas, stages, np.asarray(layouts.dp)])
-    first_s, further_s = (held[rows, at][:, None] for held in e.held)
     wary = caution.take(e.group.which)
     if w.due_per_s is not None:
         chance = job_chances(sized.replicas * sized.rate, w.due_per_s, wary)
     else:
-        chance = chances(first_s, further_s, w, wary)[:, 0]
+        chance = chances(limited[0], limited[1], w, wary)[:, 0]
     with np.errstate(invalid="ignore", divide="ignore"):
         if w.task == "local":
             cost = answer if owned else each
@@ -403,6 +408,19 @@ def _contenders(
             cost = -sized.replicas * tokens if owned else each / tokens
     times = times[:0] if w.task == "batch" else times  # nobody waits for one request of a batch
     return Contenders(cost, times, chance, (stages > 1).astype(float), size, np.zeros(len(rows)))
+
+
+def _between(rates: Array, most: NDArray[np.int64], rate: Array, figures: Array) -> Array:
+    """Figures [F, N, K] of the grid at a rate [N] of each candidate [F, N]: between the lightest load whose rate is as
+    high, or `most`, and the one before."""
+    rows, carries = np.arange(len(rate)), rates >= rate[:, None]
+    high = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), most), most)
+    low = np.maximum(high - 1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (rate - rates[rows, low]) / (rates[rows, high] - rates[rows, low])
+        share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 1.0)
+        below, above = figures[:, rows, low], figures[:, rows, high]
+        return np.asarray(np.where(np.isfinite(below), below + share * (above - below), above))
 
 
 def _hosts(e: Evaluated, sized: _Sized) -> Array:
