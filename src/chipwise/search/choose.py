@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
@@ -128,7 +129,7 @@ def choose(
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
-    return Chosen(choices, refusals, counts, _hopeless(e, workload, live, columns.cost))
+    return Chosen(choices, refusals, counts, _hopeless(e, workload, prices, limits, sized, live, columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,24 +144,41 @@ class Chosen:
 
 
 APART = 3.0
-"""How many times as fast as another a software may be on one layout relative to the best one: those of one chip differ
-by up to 2 in published serving."""
+"""How many times as fast as another a software may be on one layout: those of one chip differ by up to 2 in published
+serving."""
 
 
 def _hopeless(
-    e: Evaluated, w: Workload, live: NDArray[np.bool_], cost: Array
+    e: Evaluated,
+    w: Workload,
+    prices: Mapping[str, Rent | Own | None],
+    limits: Limits,
+    sized: _Sized,
+    live: NDArray[np.bool_],
+    c: Contenders,
 ) -> dict[str, frozenset[tuple[int, ...]]]:
-    """Layouts by chip that are `APART` times as dear as its cheapest, or miss a target where they were as many times
-    as fast."""
-    slow = (e.reason == 0) & ~(e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)).any(axis=1)
+    """Layouts by chip that miss a target where they were `APART` times as fast, or are then still dearer than its
+    cheapest plan that is kept by more than better evidence may cost."""
+    good = e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)
+    slow = (e.reason == 0) & ~good.any(axis=1)
+    least = c.cost / APART
+    if w.driven and w.rate_per_s is not None:
+        most = np.max(np.where(good, np.nan_to_num(e.prediction.requests_per_s), 0.0), axis=1)
+        with np.errstate(divide="ignore"):
+            replicas = np.ceil(w.rate_per_s / (APART * w.utilisation * most) * (1 - 1e-9)) + limits.spare
+        alone = sized.chips / np.maximum(sized.replicas + limits.spare, 1.0)
+        chips = np.where(live & (most > 0.0), alone * replicas, np.inf)
+        usd = _usd_per_h(e, prices, chips, sized.together)
+        least = np.where(np.isfinite(usd), usd, chips)
     columns = [np.asarray(e.group.layout.part(x)).astype(int) for x in ("tp", "pp", "dp", "ep")]
     found = {}
     for i, deployment in enumerate(e.group.deployments):
         mine = e.group.which == i
-        least = np.min(cost[mine & live], initial=np.inf)
-        lost = mine & (slow | (live & (cost - least > (APART - 1.0) * abs(least))))
+        known = c.cost[mine & live & kept(c.chance, w.confidence)]
+        enough = np.min(known, initial=np.inf)
+        lost = mine & (slow | (live & (least > enough + preferences().evidence * abs(enough))))
         rows = np.flatnonzero(lost)
-        found[deployment.chip.id] = frozenset(zip(*(c[rows].tolist() for c in columns), strict=True))
+        found[deployment.chip.id] = frozenset(zip(*(part[rows].tolist() for part in columns), strict=True))
     return found
 
 
