@@ -13,8 +13,7 @@ from tests.predict.arrivals import Engine, waits
 from tests.predict.tabulated import BASE_S, SEQUENCE_S, TOKEN_S, engines, requests, table, toy
 
 from chipwise.cost.cost import Cost
-from chipwise.predict.passes import BATCHES
-from chipwise.predict.service import Engines, Loads, Prediction, Service, shared_wait_s, transfer_s
+from chipwise.predict.service import LOADS, Engines, Loads, Prediction, Service, shared_wait_s, transfer_s
 from chipwise.units import Array, Real
 from chipwise.workload.step import Step
 
@@ -253,7 +252,7 @@ def test_a_rate_that_is_not_carried_is_said() -> None:
 def test_the_grid_of_batches() -> None:
     p = under(stages=2.0).over_batches()
     known = np.isfinite(p.batch[0])
-    assert p.batch[0][known] == pytest.approx(2 * BATCHES[known])
+    assert p.batch[0][known] == pytest.approx(2 * LOADS[known])
     assert known[:20].all()
     long = under(requests(prompt=40_000.0, output=10.0)).over_batches()
     assert np.isnan(long.tpot_s[0, -1]), "4,096 sequences would bring more prompts than passes take"

@@ -20,7 +20,9 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
-from chipwise.predict.passes import BATCHES, Requests
+from chipwise.predict.passes import Requests
+from chipwise.predict.service import LOADS as GRID
+from chipwise.predict.service import ONE
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.choose import choose as chosen_of
 from chipwise.search.evaluate import ENDLESS, Evaluated, evaluate
@@ -119,11 +121,11 @@ def by_trying_all(
         engines = loads(graph, group, w)
         p = engines.closed(np.ones((1, 1))) if w.task == "local" else engines.over_batches()
         room = min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences)
-        if not p.resident[0, 0] <= room:
+        if not p.resident[0, ONE if w.task != "local" else 0] <= room:
             # one request at a time leaves no room for those that wait beside it: shares of the load that has room
             if w.task == "serve":
                 most = engines.open(np.full((1, 1), ENDLESS)).requests_per_s
-                p, room = engines.open(most * np.arange(1, len(BATCHES) + 1) / len(BATCHES)), math.inf
+                p, room = engines.open(most * np.arange(1, len(GRID) + 1) / len(GRID)), math.inf
             else:
                 p = engines.full()
         best: dict[bool, int] = {}
@@ -140,15 +142,15 @@ def by_trying_all(
         if False not in best:
             continue
         each, replicas, point = float(layout.devices), 1, best.get(True, best[False])
-        at = point
+        times = float(p.ttft_s[0, point]), float(p.tpot_s[0, point])
         if w.task == "serve" and w.rate_per_s is not None:
             rate = w.utilisation * float(p.requests_per_s[0, best[False]])
             rate = min(rate, float(p.requests_per_s[0, best[True]])) if True in best else rate
             replicas, point = math.ceil(w.rate_per_s / rate * (1 - 1e-9)), best[False]
-            reached = [j for j in range(point + 1) if p.requests_per_s[0, j] >= w.rate_per_s / replicas]
-            at = min(reached, default=point)
+            upto = slice(point + 1)
+            each_s, rates = w.rate_per_s / replicas, np.maximum.accumulate(p.requests_per_s[0, upto])
+            times = tuple(float(np.interp(each_s, rates, x[0, upto])) for x in (p.ttft_s, p.tpot_s))  # type: ignore[assignment]
         tokens = float(p.tokens_per_s[0, point])
-        times = float(p.ttft_s[0, at]), float(p.tpot_s[0, at])
         answer = times[0] + w.output_tokens * times[1]
         chips = replicas * each
         if chips > limits.chips(d.chip.id) or chips * PRICES[d.chip.id] > (limits.max_usd_per_h or math.inf):

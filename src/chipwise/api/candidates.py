@@ -24,7 +24,7 @@ from chipwise.report.assemble import contenders
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
-from chipwise.search.prefer import Contenders, first
+from chipwise.search.prefer import Contenders, cheapest, first
 from chipwise.search.space import Limits
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
@@ -197,8 +197,8 @@ class Space:
         )
 
     def plans(self, *, stored: bool = False) -> list[PlanRecord]:
-        """The best plan of each chip, or of what else they are listed by; of chips that one has of each layout and
-        format. `stored`: of weights as the checkpoint has them alone."""
+        """The best plan of each chip, or of what else they are listed by, of chips that one has of each layout and
+        format; and the cheapest of all that may come first. `stored`: of weights as the checkpoint has them alone."""
         found = [(one, p) for one, p in self.found if one.stored or not stored]
         found = [(one, p) for one, p in found if p.price or self.market.limits.by != "provider"]
         if not found:
@@ -214,8 +214,12 @@ class Space:
         best = []
         for key in dict.fromkeys(keys):
             rows = np.flatnonzero([k == key for k in keys])
-            best.append(plans[rows[first(c.take(rows), w.confidence)]])
-        return best
+            best.append(int(rows[first(c.take(rows), w.confidence)]))
+        # where the best of its chip is better founded, what that costs is still to be seen
+        least = cheapest(c, w.confidence)
+        if c.cost[least] < c.cost[best[cheapest(c.take(np.array(best)), w.confidence)]]:
+            best.append(least)
+        return [plans[i] for i in best]
 
     def software(self, plan: PlanRecord) -> list[PlanRecord]:
         """The best plan on the chip of a plan, in its format, under each other software that was tried."""

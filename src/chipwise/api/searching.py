@@ -12,7 +12,7 @@ from chipwise.api.context import Context
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
-from chipwise.search.choose import Choice, Refusal, choose
+from chipwise.search.choose import BETWEEN, Choice, Refusal, choose
 from chipwise.search.evaluate import evaluate
 from chipwise.search.prefer import Contenders, first, kept
 from chipwise.search.space import Deployment, Group, Limits, candidates
@@ -83,13 +83,14 @@ def _added(
 def shortlist(choices: Sequence[Choice], confidence: float) -> list[Choice]:
     """The choices of a chip, under several runtimes and formats, of which the best is still to be found: what was
     priced at a batch of the grid moves a little at the load that is carried. Costs no more than `evidence` above the
-    cheapest that keeps the targets; where none does, the likeliest."""
+    cheapest that keeps the targets, or nearly does; where none does, the likeliest."""
     c = Contenders.join([choice.as_one for choice in choices])
     best = first(c, confidence)
     sure = kept(c.chance, confidence)
     if not sure.any():
         sure = c.chance >= c.chance[best]
     least = float(c.cost[sure].min())
-    near = sure & (c.cost <= least + preferences().evidence * abs(least))
+    hoped = sure | kept(c.chance, confidence - BETWEEN)
+    near = hoped & (c.cost <= least + preferences().evidence * abs(least))
     near[[best, int(np.argmin(c.cost))] if not kept(c.chance, confidence).any() else [best]] = True
     return [choice for choice, stays in zip(choices, near, strict=True) if stays]

@@ -19,7 +19,13 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.passes import BATCHES, Passes, PassTable
 from chipwise.units import Array, Real
 
-__all__ = ["Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transfer_s"]
+__all__ = ["LOADS", "ONE", "Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transfer_s"]
+
+LOADS = np.concatenate([[1 / 16, 1 / 4], BATCHES])
+"""Decoding sequences of a slot on average, at which loads are priced; below one it idles in between, and times are up to
+twice as short as at one."""
+ONE = int(np.searchsorted(LOADS, 1.0))
+"""The place of one sequence among them."""
 
 FULL = 0.999  # of a budget or of a pool: the load that is still answered
 LEAST = 1e-9  # requests per pass: a load next to nothing
@@ -265,10 +271,10 @@ class Loads:
         return self.closed(found.concurrency - found.requests_per_s * found.outside_s)
 
     def over_batches(self) -> Prediction:
-        """Poisson arrivals at every batch of the grid, in memory or not; of single tokens at as many prompts a
+        """Poisson arrivals at every one of `LOADS`, in memory or not; of single tokens at as many prompts a
         pass, without their cost. Rates are NaN where prompts or tokens overflow a pass."""
         slots = self._slots()
-        m = BATCHES[None, :] / np.maximum(slots.decodes, 1.0)
+        m = LOADS[None, :] / np.maximum(slots.decodes, 1.0)
         found = self._seen(slots, np.minimum(m, slots.most), by_resource=False)
         return found.each(lambda values: np.where(m <= slots.most, values, np.nan))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
@@ -21,10 +22,12 @@ from chipwise.search.targets import Caution, chances, job_chances, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["Choice", "Chosen", "Refusal", "choose"]
+__all__ = ["BETWEEN", "Choice", "Chosen", "Refusal", "choose"]
 
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
+BETWEEN = 0.03
+"""Of a probability: about how far it may be off that was worked out between two points of the grid of loads."""
 LAYOUTS = 6  # of chips that one has that are shown beside each other
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
@@ -125,7 +128,7 @@ def choose(
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
-    return Chosen(choices, refusals, counts, _hopeless(e, workload, live, columns.cost))
+    return Chosen(choices, refusals, counts, _hopeless(e, workload, prices, limits, sized, live, columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,24 +143,41 @@ class Chosen:
 
 
 APART = 3.0
-"""How many times as fast as another a software may be on one layout relative to the best one: those of one chip differ
-by up to 2 in published serving."""
+"""How many times as fast as another a software may be on one layout: those of one chip differ by up to 2 in published
+serving."""
 
 
 def _hopeless(
-    e: Evaluated, w: Workload, live: NDArray[np.bool_], cost: Array
+    e: Evaluated,
+    w: Workload,
+    prices: Mapping[str, Rent | Own | None],
+    limits: Limits,
+    sized: _Sized,
+    live: NDArray[np.bool_],
+    c: Contenders,
 ) -> dict[str, frozenset[tuple[int, ...]]]:
-    """Layouts by chip that are `APART` times as dear as its cheapest, or miss a target where they were as many times
-    as fast."""
-    slow = (e.reason == 0) & ~(e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)).any(axis=1)
+    """Layouts by chip that miss a target where they were `APART` times as fast, or are then still dearer than its
+    cheapest plan that is kept by more than better evidence may cost."""
+    good = e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)
+    slow = (e.reason == 0) & ~good.any(axis=1)
+    least = c.cost / APART
+    if w.driven and w.rate_per_s is not None:
+        most = np.max(np.where(good, np.nan_to_num(e.prediction.requests_per_s), 0.0), axis=1)
+        with np.errstate(divide="ignore"):
+            replicas = np.ceil(w.rate_per_s / (APART * w.utilisation * most) * (1 - 1e-9)) + limits.spare
+        alone = sized.chips / np.maximum(sized.replicas + limits.spare, 1.0)
+        chips = np.where(live & (most > 0.0), alone * replicas, np.inf)
+        usd = _usd_per_h(e, prices, chips, sized.together)
+        least = np.where(np.isfinite(usd), usd, chips)
     columns = [np.asarray(e.group.layout.part(x)).astype(int) for x in ("tp", "pp", "dp", "ep")]
     found = {}
     for i, deployment in enumerate(e.group.deployments):
         mine = e.group.which == i
-        least = np.min(cost[mine & live], initial=np.inf)
-        lost = mine & (slow | (live & (cost - least > (APART - 1.0) * abs(least))))
+        known = c.cost[mine & live & kept(c.chance, w.confidence)]
+        enough = np.min(known, initial=np.inf)
+        lost = mine & (slow | (live & (least > enough + preferences().evidence * abs(enough))))
         rows = np.flatnonzero(lost)
-        found[deployment.chip.id] = frozenset(zip(*(c[rows].tolist() for c in columns), strict=True))
+        found[deployment.chip.id] = frozenset(zip(*(part[rows].tolist() for part in columns), strict=True))
     return found
 
 
@@ -166,6 +186,9 @@ def _shortlist(c: Contenders, rows: NDArray[np.intp], confidence: float, *, ever
     found = [first(c, confidence), cheapest(c, confidence)]
     if not kept(c.chance, confidence).any():
         found.append(int(np.argmin(c.cost)))
+    hoped = np.flatnonzero(kept(c.chance, confidence - BETWEEN))
+    if len(hoped):
+        found.append(int(hoped[np.argmin(c.cost[hoped])]))
     if every:
         found += np.argsort(c.cost, kind="stable")[:LAYOUTS].tolist()
     return [int(rows[i]) for i in dict.fromkeys(found)]
@@ -377,20 +400,20 @@ def _contenders(
     rows = np.arange(len(sized.point))
     p, each, layouts = e.prediction, sized.each, e.group.layouts()
     at = sized.point
+    seen = np.stack([p.ttft_s, p.tpot_s, *e.held])
     if w.driven and w.rate_per_s is not None:
-        # the smallest batch that carries the load of a replica: larger ones are not reached
-        carries = p.requests_per_s >= (w.rate_per_s / np.maximum(sized.replicas, 1.0))[:, None]
-        at = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), at), at)
-    times = np.stack([p.ttft_s[rows, at], p.tpot_s[rows, at]])
+        carried = _between(p.requests_per_s, at, w.rate_per_s / np.maximum(sized.replicas, 1.0), seen)
+    else:
+        carried = seen[:, rows, at]
+    times, limited = carried[:2], carried[2:, :, None]
     answer = times[0] + w.output_tokens * times[1]
     hosts, stages = _hosts(e, sized), np.asarray(layouts.pp)
     size = np.stack([hosts, sized.chips, -sized.replicas, stages, np.asarray(layouts.dp)])
-    first_s, further_s = (held[rows, at][:, None] for held in e.held)
     wary = caution.take(e.group.which)
     if w.due_per_s is not None:
         chance = job_chances(sized.replicas * sized.rate, w.due_per_s, wary)
     else:
-        chance = chances(first_s, further_s, w, wary)[:, 0]
+        chance = chances(limited[0], limited[1], w, wary)[:, 0]
     with np.errstate(invalid="ignore", divide="ignore"):
         if w.task == "local":
             cost = answer if owned else each
@@ -402,6 +425,19 @@ def _contenders(
             cost = -sized.replicas * tokens if owned else each / tokens
     times = times[:0] if w.task == "batch" else times  # nobody waits for one request of a batch
     return Contenders(cost, times, chance, (stages > 1).astype(float), size, np.zeros(len(rows)))
+
+
+def _between(rates: Array, most: NDArray[np.int64], rate: Array, figures: Array) -> Array:
+    """Figures [F, N, K] of the grid at a rate [N] of each candidate [F, N]: between the lightest load whose rate is as
+    high, or `most`, and the one before."""
+    rows, carries = np.arange(len(rate)), rates >= rate[:, None]
+    high = np.minimum(np.where(carries.any(axis=1), np.argmax(carries, axis=1), most), most)
+    low = np.maximum(high - 1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = (rate - rates[rows, low]) / (rates[rows, high] - rates[rows, low])
+        share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 1.0)
+        below, above = figures[:, rows, low], figures[:, rows, high]
+        return np.asarray(np.where(np.isfinite(below), below + share * (above - below), above))
 
 
 def _hosts(e: Evaluated, sized: _Sized) -> Array:

@@ -18,8 +18,8 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.passes import BATCHES, PartsOf, PassTable, Requests, tabulate
-from chipwise.predict.service import Engines, Loads, Prediction, transfer_s
+from chipwise.predict.passes import PartsOf, PassTable, Requests, tabulate
+from chipwise.predict.service import LOADS, ONE, Engines, Loads, Prediction, transfer_s
 from chipwise.predict.speculative import decoding, draft_graph
 from chipwise.predict.step import Alike, step_parts
 from chipwise.search.memory import memory_of
@@ -130,7 +130,7 @@ def evaluate(
     live = reason == 0
     row = np.where(live, np.cumsum(live) - 1, -1)
     rates = (efficiency, overheads)
-    nothing = np.full((len(live), len(BATCHES)), np.nan)
+    nothing = np.full((len(live), len(LOADS)), np.nan)
     if not live.any():
         none = Prediction(
             **{f.name: nothing for f in fields(Prediction) if f.name != "cost"},
@@ -169,12 +169,12 @@ def evaluate(
     # where not even the smallest batch has room for all that are in flight with it, or nothing decodes: shares of
     # what has
     single = workload.task == "serve" and workload.output_tokens <= 1.0
-    short = np.flatnonzero((~within[:, 0] | single) & (not lone))
+    short = np.flatnonzero((~within[:, ONE] | single) & (not lone))
     if len(short):
         few = engines.take(short).under(overheads.service.take(rows.which[short]))
         if workload.task == "serve":
             most = few.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
-            lighter = few.open(most * np.linspace(0.0, 1.0, len(BATCHES) + 1)[1:], by_resource=False)
+            lighter = few.open(most * np.linspace(0.0, 1.0, len(LOADS) + 1)[1:], by_resource=False)
         else:
             lighter = few.full()
         prediction = _replaced(prediction, lighter, short)
@@ -335,7 +335,7 @@ def _lone(loads: Loads) -> Prediction:
     """One user, who asks again when the answer has ended, in every column of the grid: as plans of a lone user are
     loaded, without their cost."""
     found = loads.closed(np.ones((len(loads.engines), 1)), by_resource=False)
-    return found.each(lambda values: np.array(np.broadcast_to(values, (len(loads.engines), len(BATCHES)))))
+    return found.each(lambda values: np.array(np.broadcast_to(values, (len(loads.engines), len(LOADS)))))
 
 
 def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: Overheads) -> PartsOf:
