@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtraError",
     "UnknownNameError",
     "UsageError",
+    "is_name",
     "nearest",
     "shorten",
 ]
@@ -30,6 +31,10 @@ __all__ = [
 ALIKE = 0.6
 """Likeness from which on a name may be the one that was meant: that of `difflib`."""
 
+
+LONGEST_NAME = 200
+"""Characters of a name: four times the longest of a published checkpoint. Longer texts are not compared with names,
+which takes a time that grows with their square."""
 
 FEW = 40
 """Names that are listed where none resembles the one that was given."""
@@ -62,19 +67,44 @@ class UsageError(ChipwiseError):
 
 
 class UnknownNameError(ChipwiseError):
-    """A name that does not exist in its table."""
+    """A name that does not exist in its table. What is near is looked for when somebody asks: most who try a name only
+    want to know whether it is one."""
 
     exit_code = 3
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.name = name
-        names = tuple(known)
-        self.nearest = nearest(name, names)
-        if self.nearest:
-            hint = f"did you mean {', '.join(self.nearest)}?" + (f" {hint}" if hint else "")
-        elif not hint and len(names) <= FEW:
-            hint = f"one of {', '.join(sorted(filter(str.isprintable, names)))}"
+        self._known = tuple(known)
+        self._nearest: tuple[str, ...] | None = None
         super().__init__(f"unknown {kind} '{shorten(name)}'", hint)
+        self._whole = False
+
+    @property
+    def nearest(self) -> tuple[str, ...]:
+        """The known names that resemble it, best first."""
+        if self._nearest is None:
+            self._nearest = nearest(self.name, self._known)
+        return self._nearest
+
+    @nearest.setter
+    def nearest(self, names: Iterable[str]) -> None:
+        self._nearest = tuple(names)
+
+    @property
+    def hint(self) -> str:
+        """The next step: the nearest names, and what was said beside them."""
+        if not self._whole:
+            near, names, said = nearest(self.name, self._known), self._known, self._hint
+            if near:
+                said = f"did you mean {', '.join(near)}?" + (f" {said}" if said else "")
+            elif not said and len(names) <= FEW:
+                said = f"one of {', '.join(sorted(filter(str.isprintable, names)))}"
+            self.hint = said
+        return self._hint
+
+    @hint.setter
+    def hint(self, said: str) -> None:
+        self._hint, self._whole = said, True
 
 
 class InfeasibleError(ChipwiseError):
@@ -120,10 +150,15 @@ def shorten(text: str, width: int = 80) -> str:
     return line if len(line) <= width else line[: width - 3] + "..."
 
 
+def is_name(text: str) -> bool:
+    """Whether a text may be the name of anything: it is not longer than `LONGEST_NAME`, and no JSON."""
+    return len(text) <= LONGEST_NAME and not text.lstrip().startswith(("{", "["))
+
+
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Up to `count` known names that resemble `name`, best first; case and separators are ignored. Names that cannot be
     printed, which a file of others may hold, are none to be offered."""
-    wanted = _plain(name[:200])
+    wanted = _plain(name) if is_name(name) else ""
     if not wanted:
         return ()
     letters = Counter(wanted)

@@ -15,7 +15,7 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES, rented
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, is_name
 
 __all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "recalled_words", "words_of"]
 
@@ -163,6 +163,8 @@ def get_chip(name: str) -> Chip:
 
     Raises `UnknownNameError`: with the chips that have all the words where there are several, else the nearest names.
     """
+    if not is_name(name):
+        raise UnknownNameError("chip", name, (), "list them: chipwise chips list")
     chips = load_chips()
     key = re.sub(r"[\s_]+", "-", name.strip().lower())
     found = key if key in chips else _names().get(key) or _spoken().get(words_of(name)) or _sized(key)

@@ -15,6 +15,7 @@ from typing import Any
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import is_name
 
 __all__ = [
     "Meant",
@@ -107,6 +108,8 @@ class _Words:
 
 @lru_cache(maxsize=8192)
 def _words(name: str) -> _Words:
+    if not is_name(name):
+        return _Words("", (), ())
     text = ADDRESS.sub("", name.strip().lower())
     organisation, _, rest = text.rpartition("/")
     rest = rest.removesuffix(".gguf")
@@ -144,8 +147,8 @@ def _table() -> Mapping[str, Any]:
 def nickname(name: str) -> str | None:
     """The published name behind a tag of a catalogue of models (Ollama, LM Studio), format and tuning left out."""
     tags: Mapping[str, str] = _table()["tags"]
-    text = ADDRESS.sub("", name.strip())
-    if text != text.lower():
+    text = ADDRESS.sub("", name.strip()) if is_name(name) else ""
+    if not text or text != text.lower():
         return None
     for start in ("library/", "ollama/", "lmstudio/"):
         text = text.removeprefix(start)
@@ -182,7 +185,7 @@ def meant(typed: str, known: Iterable[str], alike: Callable[[str, str], bool]) -
     between them.
     """
     asked = _words(typed)
-    if not asked.words or len(typed) > 200:
+    if not asked.words:
         return None
     scored = _scored(typed, asked, known)
     if not scored:
@@ -212,7 +215,7 @@ def several(typed: str, known: Iterable[str], alike: Callable[[str, str], bool])
     """The known names that all fit what was asked for where none is chosen (`meant`), the nearest and newest first; of
     those with the dimensions of another the first alone."""
     asked = _words(typed)
-    if not asked.words or len(typed) > 200:
+    if not asked.words:
         return ()
     found: list[str] = []
     for _, _, name in _scored(typed, asked, known):
@@ -254,7 +257,7 @@ def fitting(typed: str, known: Iterable[str]) -> list[str]:
     chooses the model, so that a size which was not asked for is never taken for granted (`meant` does, where a name
     says how a model was tuned)."""
     asked = _words(typed)
-    if not asked.words or asked.organisation or len(typed) > 200:
+    if not asked.words or asked.organisation:
         return []
     whole, wider = [], []
     for name in known:

@@ -16,7 +16,7 @@ from typing import Any
 from chipwise.catalog.names import fitting, formats, near
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.errors import UnknownNameError, UsageError, is_name, shorten
 
 __all__ = ["BY_COUNTS", "TABLE", "Entry", "Found", "close", "entries", "find", "is_built_in", "table"]
 
@@ -149,6 +149,8 @@ def is_built_in(name: str) -> bool:
 
 
 def _found(name: str) -> Found | None:
+    if not is_name(name):
+        return None
     known = _by_name()
     for key in (_plain(name), _plain(name.rsplit("/", 1)[-1])):
         if key in known:
@@ -169,6 +171,8 @@ def _found(name: str) -> Found | None:
 def close(name: str) -> tuple[str, ...]:
     """The models among which a name does not choose: those that have all of its words, else those whose names begin
     with it, else those that share words with it."""
+    if not is_name(name):
+        return ()
     start = _plain(name.rsplit("/", 1)[-1])
     begun = (entry for key, entry in _by_name().items() if len(start) > 2 and key.startswith(start))
     fit = _fitting(name) or list(begun)
@@ -204,5 +208,6 @@ def _spelled(name: str) -> str:
     for pattern, said in SAID:
         text = re.sub(pattern, said, text)
     words = re.split(r"[\s_/()+,:-]+", text)
-    plain = [LETTERS.get(word, word) if "vit" in words else word for word in words]
-    return " ".join(word for word in plain if word and word not in MAKERS)
+    if "vit" in words:
+        words = [LETTERS.get(word, word) for word in words]
+    return " ".join(word for word in words if word and word not in MAKERS)

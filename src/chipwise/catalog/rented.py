@@ -11,7 +11,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, is_name
 
 __all__ = ["NAMES", "Rented", "counted_chip", "rented"]
 
@@ -40,7 +40,7 @@ class Rented:
 def rented(typed: str) -> tuple[Rented, ...]:
     """The machines that a name means: the one that is called so, else all of a series (`ND96isr`, `p5`), in the order
     of the table. Case and what stands between words do not matter."""
-    asked = _words(typed)
+    asked = _words(typed) if is_name(typed) else ()
     if not asked:
         return ()
     every = _machines()

@@ -240,7 +240,13 @@ def split(text: str | None) -> tuple[str, ...]:
     parts = tuple(part.strip() for part in text.split(",") if part.strip())
     if not parts:
         raise UsageError(f"'{shorten(text)}' is an empty list of names", "separate names by commas")
+    if len(parts) > MOST_NAMES:
+        raise UsageError(f"{len(parts):,} names in one list", f"at most {MOST_NAMES:,}")
     return parts
+
+
+MOST_NAMES = 1000
+"""In a list: twice the chips of the catalogue."""
 
 
 def pairs(text: str | None, option: str) -> dict[str, str]:
