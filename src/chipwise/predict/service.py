@@ -22,8 +22,8 @@ from chipwise.units import Array, Real
 __all__ = ["LOADS", "ONE", "Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transfer_s"]
 
 LOADS = np.concatenate([[1 / 16, 1 / 4], BATCHES])
-"""Decoding sequences of a slot on average, at which loads are priced; below one it idles in between, and times are up to
-twice as short as at one."""
+"""Decoding sequences of a slot on average, at which loads are priced; below one it idles in between, and times are up
+to twice as short as at one."""
 ONE = int(np.searchsorted(LOADS, 1.0))
 """The place of one sequence among them."""
 
