@@ -1,4 +1,7 @@
-"""All benchmarks as one table: the figure, what was aimed at, and their ratio."""
+"""All benchmarks as one table: the figure, what was aimed at, and their ratio.
+
+`python -m bench pairs [COUNT] [SEED]` asks pairs of questions instead (`bench/pairs.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import platform
 import sys
 from collections.abc import Iterator
 
+from bench import pairs
 from bench.cold import cold_seconds
 from bench.kernels import gemms_per_s
 from bench.page import answer_seconds
@@ -61,6 +65,8 @@ def _load_chips() -> None:
 
 def main() -> None:
     one_core()
+    if sys.argv[1:2] == ["pairs"]:
+        sys.exit(1 if pairs.main(*map(int, sys.argv[2:4])) else 0)
     print(f"{platform.machine()}, Python {platform.python_version()}, one core, medians", file=sys.stderr)
     print(f"{'what':<48}{'figure':>16}{'aim':>14}{'ratio':>9}")
     for r in results():

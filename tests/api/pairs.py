@@ -1,5 +1,6 @@
-"""Pairs of questions of which the second asks for less, or leaves an option out: its plan is never worse. For tests,
-and for thousands in `bench`.
+"""Pairs of questions of which the second asks for less, or leaves an option out: its plan is never worse.
+
+For tests, and for thousands in `bench`.
 
 A pair is drawn from one number, so that it can be asked again alone. `worse` says what does not hold of one; a question
 that has no plan, or none that keeps its targets, promises nothing.

@@ -160,7 +160,7 @@ def _hopeless(
     cheapest plan that is kept by more than better evidence may cost."""
     good = e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)
     slow = (e.reason == 0) & ~good.any(axis=1)
-    least = c.cost / APART
+    least = np.where(c.cost > 0.0, c.cost / APART, c.cost * APART)  # below 0 it counts what is done
     if w.driven and w.rate_per_s is not None:
         most = np.max(np.where(good, np.nan_to_num(e.prediction.requests_per_s), 0.0), axis=1)
         with np.errstate(divide="ignore"):
