@@ -26,6 +26,12 @@ __all__ = ["Sharded", "shard"]
 ACTIVATION_BYTES = 2.0  # collectives move 16-bit activations
 
 
+FEW_TOKENS = 1024.0
+"""Tokens of a rank below which exchanges of experts have kernels of low latency: github deepseek-ai/DeepEP,
+csrc/kernels/configs.cuh (FINISHED_SUM_TAG) and deep_ep/buffer.py, num_max_dispatch_tokens_per_rank; engines reserve 128
+to 256 by default."""
+
+
 @dataclass(frozen=True)
 class Sharded:
     """A graph under a layout. Repeats count a whole forward pass: all stages, one after the other.
@@ -116,7 +122,8 @@ class Sharded:
         # They leave as the experts read them, narrowed where they multiply in few bits, and come back in 16 bit.
         copies = np.minimum(node.top_k, self.layout.ep) * self.layout.moe_tp
         values = step.tokens / self.layout.tp * sizes.whole(node.width)
-        each = step.decodes
+        # kernels made for few tokens send every copy by itself; more than they have room for go as prompts do
+        each = np.asarray(step.decodes) & np.asarray(step.tokens / self.layout.tp < FEW_TOKENS)
         sent = min(node.activation.bits / 8.0, ACTIVATION_BYTES)
         yield Comm("all_to_all", copies * values * sent, group, "ep", copies, each)
         yield Comm("all_to_all", copies * values * ACTIVATION_BYTES, group, "ep", copies, each)

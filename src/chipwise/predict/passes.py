@@ -153,7 +153,9 @@ class Passes:
 class PassTable:
     """Passes by name: `decode` [N, G, P], `added` [N, A, 2, P], `prompt` [N, 3, P]; see `Passes` and `tabulate`.
 
-    `alone`: the runtime gives prompts passes of their own, so that they add just those to decode passes.
+    `alone`: the runtime gives prompts passes of their own, so that they add just those to decode passes. Where tokens
+    are guessed a pass stands for one token that comes out: `yields` of them share a forward pass, in which a sequence
+    has `guesses` tokens, the one before them included; 1 and 1 without.
     """
 
     names: tuple[str, ...]
@@ -162,6 +164,8 @@ class PassTable:
     prompt: Array
     alone: NDArray[np.bool_]
     requests: Requests
+    yields: float = 1.0
+    guesses: float = 1.0
 
     def __len__(self) -> int:
         return len(self.prompt)
@@ -226,11 +230,13 @@ class PassTable:
             self.prompt[index],
             self.alone[index],
             Requests(*columns),
+            self.yields,
+            self.guesses,
         )
 
     @classmethod
     def join(cls, tables: Iterable[PassTable]) -> PassTable:
-        """Engines of several tables, one after the other."""
+        """Engines of several tables, one after the other, all with as many guesses."""
         found = list(tables)
 
         def column(name: str) -> Array:
@@ -248,6 +254,8 @@ class PassTable:
             prompt=np.concatenate([t.prompt for t in found]),
             alone=np.concatenate([t.alone for t in found]),
             requests=Requests(*(column(f.name) for f in fields(Requests))),
+            yields=found[0].yields,
+            guesses=found[0].guesses,
         )
 
 
@@ -327,8 +335,11 @@ def tabulate(
             decoded(np.tile(_COARSE, kinds)[None, :]) + prompts(np.repeat(tokens, len(_COARSE), axis=1))
         )
     last = kinds + (0 if alone else kinds * len(_COARSE))
-    table, apart = fold(parts_of(abreast([*steps, decoded(b)])), last + len(BATCHES))
-    own, plain = table[:, :kinds], table[:, last:]
+    if several and not alone:  # next to no prompt
+        steps.append(decoded(_COARSE[None, :]) + prompts(_STEEPEST * tokens[:, :1]))
+    after = last + (len(_COARSE) if several and not alone else 0)
+    table, apart = fold(parts_of(abreast([*steps, decoded(b)])), after + len(BATCHES))
+    own, plain = table[:, :kinds], table[:, after:]
     lone = own[:, :1]
     if (
         several
@@ -338,7 +349,14 @@ def tabulate(
         added = np.broadcast_to(own[:, :, None], (size, kinds, len(_COARSE), len(names)))
     else:
         mixed = table[:, kinds:last].reshape(size, kinds, len(_COARSE), len(names))
-        added = mixed - plain[:, None, np.searchsorted(BATCHES, _COARSE)]
+        without = plain[:, np.searchsorted(BATCHES, _COARSE)]
+        if several:
+            # decoding alone exchanges tokens of experts by kernels of its own, which are slower for many: a prompt
+            # adds what it takes itself, not what the other kernels save
+            beside = table[:, last:after]
+            cheaper = beside.sum(axis=-1) < without.sum(axis=-1)
+            without = np.where(cheaper[..., None], beside, without)
+        added = mixed - without[:, None]
     if speculation:
         if draft_of is not None:
             plain = plain + speculation.draft_tokens * fold(draft_of(decode(b, context)), len(BATCHES))[0]
@@ -350,6 +368,8 @@ def tabulate(
         np.concatenate([own[:, :1], own[:, -1:], lone], axis=1),
         np.full(size, alone),
         requests,
+        speculation.tokens_per_pass if speculation else 1.0,
+        speculation.draft_tokens + 1.0 if speculation else 1.0,
     )
 
 

@@ -312,7 +312,8 @@ class Loads:
             decodes=asked("decodes"),
             new=asked("new"),
             chunk=asked("chunk"),
-            budget=asked("budget"),
+            budget=asked("budget") / e.table.yields,
+            taken=e.table.guesses / e.table.yields,
             spread=asked("spread"),
             look=asked("look"),
             gather=asked("gather"),
@@ -444,6 +445,7 @@ class _Slots:
     new: Array
     chunk: Array
     budget: Array
+    taken: float
     spread: Array
     look: Array
     gather: Array
@@ -469,7 +471,8 @@ class _Slots:
 
     def each(self, pick: Callable[[Array], Array]) -> _Slots:
         """Other columns, by one function on every one."""
-        names = [f.name for f in fields(self) if f.name != "passes" and getattr(self, f.name) is not None]
+        shared = ("passes", "taken")
+        names = [f.name for f in fields(self) if f.name not in shared and getattr(self, f.name) is not None]
         picked: dict[str, Any] = {name: pick(getattr(self, name)) for name in names}
         return replace(self, **picked)
 
@@ -478,7 +481,8 @@ class _Slots:
         """Requests per pass of a slot that the grid, the budget, and workers for prompts bear."""
         most = np.where(self.decodes > 0, BATCHES[-1] / np.maximum(self.decodes, 1e-9), MOST)
         if self.servers is None:
-            full = FULL * self.budget / (self.new + np.where(self.riding, self.decodes, 0.0))
+            decoding = np.where(self.riding, self.taken * self.decodes, 0.0)
+            full = FULL * self.budget / (self.new + decoding)
             most = np.minimum(most, np.where(self.riding | (self.decodes == 0), full, MOST))
         return most
 
@@ -607,7 +611,7 @@ class _Slots:
 
         # prompts that come in a pass to those that gather them; how many end the wait, and how long it is
         arrive = m * others * self.coupled
-        fill = np.where(self.coupled > 1.0, self.coupled, FILLED * (budget - b) / new)
+        fill = np.where(self.coupled > 1.0, self.coupled, FILLED * (budget - self.taken * b) / new)
         gathered = np.minimum(self.gather, np.maximum(fill - 1.0, 0.0) / np.maximum(arrive, 1e-12))
         apart = np.where(decoding > 0, self.look + gathered, 1.0)
 
@@ -652,7 +656,9 @@ class _Slots:
         first_of = gathered * (1.0 + 0.5 * arrive * gathered) / (1.0 + arrive * gathered)
         passes = (1.0 - rho) * 0.5 * (self.look - 1.0) + first_of
         wait = wait + running * decoding * (passes * t + (apart - 1.0) * stall * inside_one)
-        used = np.where(riding, (m * new + b) / budget, np.where(decodes > 0, b / budget, m * new / budget))
+        tokens = self.taken * b
+        alone = np.where(decodes > 0, tokens, m * new)
+        used = np.where(riding, m * new + tokens, alone) / budget
         held = pass_s * np.maximum(1.0 / at_once, 1.0)
         queue = shared_wait_s(
             held, np.maximum(at_once, 1.0), np.minimum(m * new / budget * others, FULL), spread
