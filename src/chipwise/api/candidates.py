@@ -50,13 +50,14 @@ before. Most runtimes make fp8 while they load; at a desk the widest file that i
 class Format:
     """The model in one number format: its `context`; `at_last`: only where there is no plan before; `stored`: as the
     checkpoint has it; `place` among the formats that are preferred. Runtimes with files of their own of it (`but`) read
-    those."""
+    those, which no other does (`only`)."""
 
     context: Context
     at_last: bool = False
     stored: bool = True
     place: int = 0
     but: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -92,7 +93,11 @@ def _kept(model: str, one: Format, terms: Terms, runtimes: Sequence[Runtime]) ->
     yield replace(one, but=frozenset(own))
     for name in dict.fromkeys(own.values()):
         found = replace(load_generating(model, name, terms.kv), notes=one.context.found.notes)
-        yield replace(one, context=replace(one.context, found=found))
+        yield replace(
+            one,
+            context=replace(one.context, found=found),
+            only=frozenset(runtime for runtime, kept in own.items() if kept == name),
+        )
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,9 @@ class Market:
             policy=self.policy,
             every=True,
         )
-        offered = tuple(d for d in offered if d.runtime.id not in one.but)
+        offered = tuple(
+            d for d in offered if d.runtime.id not in one.but and d.runtime.id in (one.only or {d.runtime.id})
+        )
         able, unable = context.tactics.on(offered, context.found.graph)
         prices = {d.chip.id: context.basis(d.chip.id) for d in able}
         never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]

@@ -68,6 +68,9 @@ def deployments(
             refused.append((chip, Reason.NO_COST_MODEL, Reason.NO_COST_MODEL.value))
             continue
         able, why = runtimes_that(model, chip, wanted)
+        if local and model.precision.name in GGUF:
+            # at a desk a file is run by what it was made for; others call their reading of it experimental (vLLM)
+            able = [(r, remark) for r, remark in able if "gguf" in r.made_for] or able
         launched = bool(able)
         if not able and not timed:
             able = [(r, "") for r in runtimes_for(chip)[:1]]
