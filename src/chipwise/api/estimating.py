@@ -26,7 +26,7 @@ from chipwise.report.records import PlanReport
 from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
-from chipwise.search.space import Deployment, Group
+from chipwise.search.space import Deployment, Group, filled
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
@@ -95,9 +95,7 @@ def asked(
     if float(layout.dp) > 1 and not graph.routed:
         # without experts to share, attention replicas are replicas of the whole
         replicas, layout = int(replicas * float(layout.dp)), replace(layout, dp=1.0)
-    features = deployment.runtime.features
-    filled = {"padded": "padded_heads" in features, "spare": "spare_experts" in features}
-    reason = check_layout(graph, layout, **filled)
+    reason = check_layout(graph, layout, **filled(deployment.runtime))
     if reason is not Reason.OK:
         hint = f"{reason.value}{_nearby(graph, layout, reason)}"
         raise UsageError(f"{layout.words()} is not legal for {name}", hint)

@@ -17,7 +17,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
 from chipwise.report.records import FitRecord, FitReport, LayoutRecord, MemoryRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
-from chipwise.search.deployments import deployments, runtime_for
+from chipwise.search.deployments import deployments, rented, runtime_for
 from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips
 from chipwise.search.space import Deployment, Limits
 from chipwise.workload.build import build
@@ -148,27 +148,39 @@ def _holds(placed: Callable[[int], Assembly], tokens: int) -> bool:
 def _sharded(
     found: Loaded, d: Deployment, context: int, sequences: int, count: int | None, limits: Limits
 ) -> FitRecord | None:
+    """A chip that software cuts a model over: where one with a display holds it not, or fewer chips than are asked
+    about, the machine that plans rent. More chips than a layout can take hold replicas of it."""
     devices = count * d.chip.devices_per_package if count else None
-    best = fit_on(found.graph, d, context, sequences, devices=devices, limits=limits)
+    places, best = (d, rented(d)), None
+    for copies in (n for n in range(1, (devices or 1) + 1) if (devices or 1) % n == 0):
+        each = devices // copies if devices else None
+        for place in places:
+            share = float(np.ceil(sequences / copies))
+            tried = fit_on(found.graph, place, context, share, devices=each, limits=limits)
+            if tried is not None and (best is None or (tried.fits and not best.fits)):
+                best, d, replicas = tried, place, copies
+        if best is not None:
+            break
     if best is None:
         return None
     layout = layout_record(best.layout)
-    per_replica = np.ceil(sequences / layout.dp)
+    per_replica = np.ceil(sequences / layout.dp / replicas)
     cap = found.graph.model.max_context or 10_000_000
+    said = f"{replicas} replicas of {best.layout.words()}" if replicas > 1 else ""
     return FitRecord(
         chip=d.chip.id,
-        chips=layout.tp * layout.pp * layout.dp // d.chip.devices_per_package,
+        chips=replicas * layout.tp * layout.pp * layout.dp // d.chip.devices_per_package,
         layout=layout,
         runtime=d.runtime.id,
         verdict=best.memory.verdict(per_replica) if best.fits else "no",
         missing_bytes=_missing(best, per_replica),
         memory=memory_record(best.memory, layout.dp, per_replica),
-        largest_batch=whole(float(best.memory.sequences) * layout.dp),
+        largest_batch=whole(float(best.memory.sequences) * layout.dp * replicas),
         largest_context=largest_context(found.graph, d, best.layout, cap)
         if best.memory.cache_bytes > 0
         else 0,
         mend=() if best.fits else _mends(found, d, best, context, sequences, devices, limits),
-        caveat=d.caveat,
+        caveat="; ".join(filter(None, (d.caveat, said))),
     )
 
 

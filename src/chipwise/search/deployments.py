@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +28,7 @@ __all__ = [
     "deployments",
     "few_of",
     "machine_for",
+    "rented",
     "reserved",
     "runtime_for",
     "runtimes_that",
@@ -93,6 +95,12 @@ def _counts(chip: Chip) -> bool:
     """Whether a rate of its arithmetic is known, of matrix units or of vector lanes."""
     device = Device.of(chip)
     return any(np.isfinite(float(rate)) for rate in (device.vector_flops_per_s, *device.matrix.values()))
+
+
+def rented(d: Deployment) -> Deployment:
+    """The same in the machine that plans rent, where it was put into one with a display."""
+    system = machine_for(d.chip)
+    return replace(d, device=Device.of(d.chip, reserved(d.chip, system), system), system=system)
 
 
 def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> System | None:

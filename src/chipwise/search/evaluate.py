@@ -23,7 +23,7 @@ from chipwise.predict.service import LOADS, ONE, Engines, Loads, Prediction, tra
 from chipwise.predict.speculative import decoding, draft_graph
 from chipwise.predict.step import Alike, step_parts
 from chipwise.search.memory import memory_of
-from chipwise.search.space import Group
+from chipwise.search.space import Group, filled
 from chipwise.search.targets import held
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
@@ -110,7 +110,7 @@ def evaluate(
     requests = Requests.of(workload, policies)
     memory = memory_of(graph, group, requests)
     features = group.deployments[0].runtime.features
-    reason = illegal(graph, group.layouts(), spare="spare_experts" in features)
+    reason = illegal(graph, group.layouts(), **filled(group.deployments[0].runtime))
     # a pipeline needs a sequence for each of its micro-batches
     smallest = in_flight(workload, group.layouts(trailing=1).pp)
     fits = memory.fits(smallest)[:, 0]

@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.parallel.layout import Layout, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.search.memory import account_of
-from chipwise.search.space import Deployment, Limits, layouts_for, smallest_layouts
+from chipwise.search.space import Deployment, Limits, filled, layouts_for, layouts_of, smallest_layouts
 from chipwise.workload.graph import Graph
 
 __all__ = ["Fit", "fit_on", "largest_context", "pooled_chips"]
@@ -43,17 +43,13 @@ def fit_on(
 
     `devices` fixes the number of devices. None where no layout is legal or the memory is not published.
     """
-    limits = limits or Limits()
-    if devices is not None and devices > limits.max_devices:
-        limits = Limits(max_devices=devices)
-    rows = smallest_layouts(list(layouts_for(graph, d, limits)))
-    if devices is not None:
-        rows = [r for r in rows if r[0] * r[1] * r[2] == devices]
+    every = layouts_for(graph, d, limits or Limits()) if devices is None else layouts_of(graph, d, devices)
+    rows = smallest_layouts(list(every))
     if not rows or not math.isfinite(float(d.device.memory_bytes)):
         return None
     columns = Layout(*np.array(rows, dtype=float).T)
     held = account_of(graph, d, columns, context)
-    legal = illegal(graph, columns) == 0
+    legal = illegal(graph, columns, **filled(d.runtime)) == 0
     # sequences spread evenly over attention replicas
     room = held.cache_bytes - np.ceil(sequences / np.asarray(columns.dp)) * held.sequence_bytes
     good = legal & (np.asarray(room) >= 0)

@@ -15,7 +15,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime import Policies, Runtime
 from chipwise.catalog.system import System
 from chipwise.cost.device import Device
-from chipwise.parallel.layout import Layout
+from chipwise.parallel.layout import Layout, illegal, spans
 from chipwise.predict.speculative import Speculation
 from chipwise.workload.graph import Graph
 
@@ -27,7 +27,9 @@ __all__ = [
     "Group",
     "Limits",
     "candidates",
+    "filled",
     "layouts_for",
+    "layouts_of",
     "smallest_layouts",
 ]
 
@@ -189,6 +191,34 @@ def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[i
         for ranks in _powers(most):
             if ranks > domain:
                 yield 1, 1, ranks, ranks
+
+
+def layouts_of(graph: Graph, d: Deployment, devices: int) -> list[tuple[int, int, int, int]]:
+    """Every (tp, pp, dp, ep) of exactly so many devices that can be launched: those that `estimate` takes, odd degrees
+    too. Attention replicas only where they share experts; experts over all ranks of a stage, or none."""
+    features, domain = d.runtime.features, float(np.asarray(d.device.domain))
+    found = []
+    for tp in _divisors(devices) if "tp" in features else [1]:
+        for pp in _divisors(devices // tp) if "pp" in features else [1]:
+            dp = devices // tp // pp
+            if tp * pp * dp == devices and (dp == 1 or graph.routed):
+                found += [(tp, pp, dp, ep) for ep in dict.fromkeys((1, tp * dp) if graph.routed else (1,))]
+    if not found:
+        return []
+    columns = Layout(*np.array(found, dtype=float).T)
+    networked = np.isfinite(float(np.asarray(d.device.scaleout_bytes_per_s)))
+    good = spans(columns, domain, networked=networked, wide="wide_ep" in features)
+    good &= illegal(graph, columns, **filled(d.runtime)) == 0
+    return [row for row, able in zip(found, good, strict=True) if able]
+
+
+def filled(runtime: Runtime) -> dict[str, bool]:
+    """What a runtime fills up where a degree does not divide it: the arguments of `illegal`."""
+    return {"padded": "padded_heads" in runtime.features, "spare": "spare_experts" in runtime.features}
+
+
+def _divisors(n: int) -> list[int]:
+    return [i for i in range(1, n + 1) if n % i == 0]
 
 
 def smallest_layouts(rows: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
