@@ -142,8 +142,8 @@ def _one(plan: Any) -> frozenset[str]:
 def _planned(asked: PlanRequest, report: PlanReport) -> Answer:
     """What is compared of plans of a language model."""
     c = contenders(report.plans, asked.workload_of(asked.task))
-    rank, saves = report.cheapest
-    first, least = report.plans[0], report.plans[rank - 1]
+    first, saves = report.plans[0], report.saves
+    least = report.cheapest or first
     cost = float(c.cost[0])
     figures = {
         "tokens_per_s": first.tokens_per_s.mid / first.chips,
@@ -153,7 +153,7 @@ def _planned(asked: PlanRequest, report: PlanReport) -> Answer:
     chance = 1.0 if first.chance is None else first.chance
     words = "; ".join(
         f"{p.chips}x {p.chip} {p.spread} {p.precision} {p.runtime} {'-' if p.chance is None else f'{p.chance:.3f}'}"
-        for p in ((first,) if rank == 1 else (first, least))
+        for p in ((first,) if least is first else (first, least))
     )
     unit = "chips" if first.price is None else "$"
     formats = _one(first) | _one(least)

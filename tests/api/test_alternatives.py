@@ -8,7 +8,8 @@ import shlex
 import pytest
 
 import chipwise as cw
-from chipwise.api.alternatives import WORTH, apis, published_as
+from chipwise.api.alternatives import apis, published_as
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import load_token_prices
 from chipwise.errors import ChipwiseError
 from chipwise.report.records import PlanReport
@@ -50,7 +51,7 @@ def test_a_lever_is_the_answer_to_the_question_with_its_options(report: PlanRepo
 def test_levers_save_enough_and_stand_by_what_they_save(report: PlanReport) -> None:
     saves = [lever.saves for lever in report.levers]
     assert saves == sorted(saves, reverse=True)
-    assert min(saves) >= WORTH
+    assert min(saves) >= preferences().worth
 
 
 def test_what_was_asked_already_is_no_lever() -> None:

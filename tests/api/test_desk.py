@@ -144,7 +144,8 @@ def test_parts_that_hold_nothing_are_not_in_the_plan() -> None:
     first = cw.plan("meta-llama/Llama-3.1-8B", have="rtx-5090,rtx-4080", **asked).plans[0]
     assert (first.chip, first.chips, first.parts) == ("rtx-5090", 1, ())
     assert "without rtx-4080" in first.note
-    alone = cw.estimate("meta-llama/Llama-3.1-8B", chip="rtx-5090", runtime=first.runtime, **asked).plans[0]
+    asked |= {"runtime": first.runtime, "precision": first.precision}
+    alone = cw.estimate("meta-llama/Llama-3.1-8B", chip="rtx-5090", **asked).plans[0]
     assert alone.tpot_s.mid == pytest.approx(first.tpot_s.mid, rel=1e-9)
 
 

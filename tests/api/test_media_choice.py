@@ -199,7 +199,9 @@ def test_the_best_of_each_software_can_be_listed() -> None:
     asked, terms = question.generating(), replace(question.terms(None), pricing=question.pricing())
     for by, least in (("chip", 2), ("runtime", 5), ("format", 1), ("provider", 1)):
         keys: dict[str, str] = {"format": "precision"}
-        report = media.plan("sdxl", terms, asked, (H100, "l4"), question.limits_of("serve"), _by(by))
+        report = media.plan(
+            "sdxl", terms, asked, (H100, "l4"), replace(question.limits_of("serve"), by=_by(by))
+        )
         assert len(report.plans) >= least
         if by != "provider":
             labels = [getattr(p, keys.get(by, by)) for p in report.plans]

@@ -148,7 +148,7 @@ def test_quantiles_rise_and_hold_the_middle() -> None:
     for times in (found.ttft_s, found.tpot_s):
         columns = np.array([times[s] for s in (0.1, 0.5, 0.9, 0.99)])
         known = np.isfinite(columns[0])
-        assert np.all(np.diff(columns[:, known], axis=0) > 0)
+        assert np.all(np.diff(columns[:, known], axis=0) >= 0)
     middle = found.tpot_s[0.5][:10] / p.tpot_s[:10]
     assert middle == pytest.approx(np.ones(10), rel=0.1)
 

@@ -24,7 +24,7 @@ from chipwise.report.assemble import contenders
 from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
-from chipwise.search.prefer import Contenders, cheapest, first
+from chipwise.search.prefer import Contenders, first
 from chipwise.search.space import Limits
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
@@ -222,10 +222,6 @@ class Space:
         for key in dict.fromkeys(keys):
             rows = np.flatnonzero([k == key for k in keys])
             best.append(int(rows[first(c.take(rows), w.confidence)]))
-        # where the best of its chip is better founded, what that costs is still to be seen
-        least = cheapest(c, w.confidence)
-        if c.cost[least] < c.cost[best[cheapest(c.take(np.array(best)), w.confidence)]]:
-            best.append(least)
         return [plans[i] for i in best]
 
     def software(self, plan: PlanRecord) -> list[PlanRecord]:

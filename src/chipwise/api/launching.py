@@ -51,7 +51,7 @@ from chipwise.tracing.sources import is_code
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 
-__all__ = ["launch", "spec_of", "started", "write_files"]
+__all__ = ["launch", "launched", "spec_of", "started", "write_files"]
 
 SERVED = ("plan", "compare", "estimate", "explain")
 GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
@@ -62,8 +62,13 @@ PLACED = ("host_layers", "host_experts", "prompts_on_host")
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
-def launch(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
-    """The files that launch the plan of that rank in a saved answer, as `started` gives them.
+def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
+    """The files that launch the plan of that rank in a saved answer. Raises the errors of `launched`."""
+    return launched(path, target, rank)[0]
+
+
+def launched(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
+    """The same with the number of the plan, and why it is another one, as `started` gives them.
 
     Its question is asked again under the facts saved with it, and what is launched is that answer: figures of a file
     are not trusted. Raises `UsageError` for a file that holds no such plan, or another one than its question leads to,

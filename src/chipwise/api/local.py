@@ -226,7 +226,7 @@ def _bought(found: Sequence[tuple[int, LocalRecord]], *, sparing: bool) -> list[
     seconds = [1.0 / record.tokens_per_s.mid for _, record in found]
     cost, other = (usd, seconds) if sparing else (seconds, usd)
     c = Contenders.of(cost, times=[other], size=[other], group=[float(place) for place, _ in found])
-    return [found[i][1] for i in in_order(c, preferences().confidence)]
+    return [found[i][1] for i in in_order(c, preferences().confidence, 0.0 if sparing else None)]
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,7 @@ def ranked(
         changes = levers(first, its, space.context(first.precision), model, again) if its else ()
         return changes, apis(first, described.name, workload, context.today)
 
+    least, saves = cheapest_plan(first, [p for _, p in space.found], workload)
     other = rank_plans(space.software(first), workload) if space.formats and not first.parts else ()
     planned = {p.chip for p in plans}
     stored = space.plans(stored=True) if first.converted else []
@@ -164,7 +165,8 @@ def ranked(
         ),
         as_stored=as_stored[0] if as_stored else None,
         owned=bool(have),
-        cheapest=cheapest_plan(in_order, workload),
+        cheapest=least,
+        saves=saves,
         kept=first.keeps_targets(workload.confidence),
         by=limits.by,
         software=tuple(replace(p, rank=len(in_order) + p.rank, ties=(), on_front=False) for p in other),

@@ -80,7 +80,7 @@ def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = 
         files = (
             answer.launch(for_, plan)
             if isinstance(answer, Answer)
-            else Files(launch_saved(answer, for_, plan)[0])
+            else Files(launch_saved(answer, for_, plan))
         )
     except UnknownNameError as error:
         error.field = error.field or "for"

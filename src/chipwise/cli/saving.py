@@ -7,8 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from chipwise.api import saving as api
-from chipwise.api.launching import launch as api_launch
-from chipwise.api.launching import write_files
+from chipwise.api.launching import launched, write_files
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
 from chipwise.report.diff import diff_view, likely_cause, replay_view
@@ -46,7 +45,7 @@ def launch(
     out: Annotated[str | None, Parameter(help="folder to write to; default: print the files")] = None,
 ) -> None:
     """Files that start a saved plan with a tool, and the benchmark that verifies its estimate."""
-    files, _, words = api_launch(saved, for_, plan)
+    files, _, words = launched(saved, for_, plan)
     if words:
         tell(words)
     if out is not None:

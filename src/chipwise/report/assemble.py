@@ -485,12 +485,16 @@ def rank_plans(plans: Sequence[PlanRecord], workload: Workload) -> tuple[PlanRec
     )
 
 
-def cheapest_plan(plans: Sequence[PlanRecord], workload: Workload) -> tuple[int, float]:
-    """The rank of the cheapest of ranked plans among those that may come first, and what part of the cost of the first
-    it saves; the first itself saves nothing."""
-    c = contenders(plans, workload)
+def cheapest_plan(
+    first: PlanRecord, plans: Sequence[PlanRecord], workload: Workload
+) -> tuple[PlanRecord | None, float]:
+    """The cheapest of all plans that may come before or behind the `first`, and what share of its cost that saves; None
+    where nothing does."""
+    c = contenders([first, *plans], workload)
     least = cheapest(c, workload.confidence)
-    return plans[least].rank, float(1.0 - c.cost[least] / c.cost[0]) if c.cost[0] > 0.0 else 0.0
+    if least == 0 or workload.task == "local" or not c.cost[least] < c.cost[0] * (1.0 - 1e-9):
+        return None, 0.0
+    return plans[least - 1], float(1.0 - c.cost[least] / c.cost[0])
 
 
 def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:

@@ -37,6 +37,7 @@ __all__ = [
 
 SHOWN = 10
 MORE = 8  # plans not shown that are named
+TOLD = 0.005  # of the cost: what saves less is not worth a sentence
 NAMED = 3  # plans whose nearest published result is spelt out
 QUANTILES = ("p50", "p95", "p99")
 RESOURCE = {
@@ -355,16 +356,15 @@ def _alternatives(report: PlanReport) -> list[str]:
             f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
-    least, saves = report.cheapest
-    if report.workload.task != "local" and least != first.rank and least in by_rank:
-        lines.append(_dearer(by_rank[least], first, saves, report))
+    if report.cheapest is not None and report.saves >= TOLD:
+        lines.append(_dearer(report.cheapest, first, report))
     tied = [_machines(by_rank[rank]) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
     alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
     return lines + tied_words(tied, alike)
 
 
-def _dearer(least: PlanRecord, first: PlanRecord, saves: float, report: PlanReport) -> str:
+def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     """What it costs that the first plan is not the cheapest, and why it is first."""
     pairs = (
         (least.pace.basis == "modelled", first.pace.basis == "modelled", "has not been measured"),
@@ -383,7 +383,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, saves: float, report: PlanRepo
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
-    return f"Cheapest: {_machines(least)}{_cost(report, least, ', ')}, {saves:.0%} less{reason}."
+    return f"Cheapest: {_machines(least)} {least.precision}{_cost(report, least, ', ')}, {report.saves:.0%} less{reason}."
 
 
 def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:

@@ -477,8 +477,8 @@ class ApiRecord:
 class PlanReport(Answer):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
-    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is the rank of the
-    cheapest plan among those that could come first, and the share of the cost of the first that it saves. `kept`:
+    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is the
+    cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the first. `kept`:
     a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans are the best
     of. `software` are the best plans on the chip of the first under other software, their ranks behind those of
     `plans`."""
@@ -494,7 +494,8 @@ class PlanReport(Answer):
     owned: bool = False
     levers: tuple[LeverRecord, ...] = ()
     apis: tuple[ApiRecord, ...] = ()
-    cheapest: tuple[int, float] = (1, 0.0)
+    cheapest: PlanRecord | None = None
+    saves: float = 0.0
     kept: bool = True
     by: By = "chip"
     software: tuple[PlanRecord, ...] = ()

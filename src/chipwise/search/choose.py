@@ -14,6 +14,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
+from chipwise.predict.service import ONE
 from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
@@ -374,6 +375,7 @@ def _whole_point(e: Evaluated, w: Workload, pieces: Array, slower: Array | None)
     p, job, n = e.prediction, w.job, pieces[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         fits = e.allowed & meets(*e.held, w)
+        fits[:, :ONE] = False  # of a job no replica idles on purpose
         # up to the first batch that holds them all: between it and the one before lies that of exactly as many
         before = np.concatenate([np.zeros((len(pieces), 1)), p.batch[:, :-1]], axis=1)
         good = fits & ~(before >= n)
