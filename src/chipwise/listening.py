@@ -17,7 +17,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chipwise.errors import UsageError
 
-__all__ = ["HEAD_S", "MOST", "MOST_OF_PEER", "Connection", "Server", "listen", "serving"]
+__all__ = [
+    "HEAD_S",
+    "MOST",
+    "MOST_OF_PEER",
+    "Connection",
+    "Heads",
+    "Server",
+    "listen",
+    "origin_host",
+    "serving",
+]
 
 HEAD_S = 10.0
 """Seconds in which the head of a request must be there."""
@@ -36,6 +46,7 @@ REST_S = 75
 ended while the next request is on its way. Where there is no room, those that rest make some."""
 FILES = 1_024
 HEAD_BYTES = 16_384
+"""Of the head of a request."""
 
 
 class Connection(H11Protocol):
@@ -98,12 +109,36 @@ class Connection(H11Protocol):
             self._late = None
 
 
+class Heads:
+    """Refuses requests whose headers are longer than `HEAD_BYTES`, however they arrived: the parser counts the bytes of
+    heads alone that are not yet whole. Addresses have limits of their own."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One request."""
+        size = sum(len(name) + len(value) + 4 for name, value in scope.get("headers", ()))
+        if size <= HEAD_BYTES:
+            await self.app(scope, receive, send)
+            return
+        said = [(b"content-length", b"0"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 431, "headers": said})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def origin_host(origin: str) -> str:
+    """Host and port of an Origin header in lower case, "" for what is none (`null` among them)."""
+    scheme, _, rest = origin.partition("://")
+    return rest.lower() if scheme in ("http", "https") else ""
+
+
 def serving(app: Any, connection: type[Connection] = Connection) -> uvicorn.Config:
     """How an application is served: HTTP alone, no header that a proxy could have set. Only errors of the server are
     logged: a line for each request that is none would let anybody fill the log."""
     _allow_files()
     return uvicorn.Config(
-        app,
+        Heads(app),
         http=connection,
         ws="none",
         backlog=AT_ONCE,

@@ -97,17 +97,37 @@ def test_a_report_of_validation_is_written_the_same_way(kind: str, tmp_path: Pat
     assert file.read_text().count("## suite") == 1
 
 
-def test_a_link_to_a_file_is_followed_and_rights_stay(tmp_path: Path) -> None:
+def test_a_link_is_no_output_and_rights_of_a_file_stay(tmp_path: Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("old")
     file.chmod(0o640)
     link.symlink_to(file)
-    with writing(link) as out:
+    with pytest.raises(UsageError, match=f"not a file but a link .*{file}"), writing(link) as out:
         out.write("new")
-        assert file.read_text() == "old"
-    assert link.is_symlink()
+    assert file.read_text() == "old"
+    with writing(file) as out:
+        out.write("new")
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", 0o640)
+    assert link.is_symlink()
     assert len(tree(tmp_path)) == 2
+
+
+def test_a_folder_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "folder").symlink_to(tmp_path / "real")
+    with writing(tmp_path / "folder" / "file") as out:
+        out.write("new")
+    assert (tmp_path / "real" / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("option", ["--save", "--html"])
+def test_an_answer_is_not_written_through_a_link(run: Run, tmp_path: Path, option: str) -> None:
+    victim, link = tmp_path / "victim", tmp_path / "link"
+    victim.write_text("old")
+    link.symlink_to(victim)
+    said = run("fit", MODEL, "--chips", "l4", option, str(link)).refused(2)
+    assert "not a file but a link" in " ".join(said.split())
+    assert (victim.read_text(), link.is_symlink()) == ("old", True)
 
 
 def test_an_error_leaves_all_as_it_was(tmp_path: Path) -> None:

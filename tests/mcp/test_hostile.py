@@ -125,13 +125,28 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
         ({"Host": "evil.example"}, json.dumps(INITIALIZE).encode(), 421),
         ({"Origin": "https://evil.example"}, json.dumps(INITIALIZE).encode(), 403),
         ({"Origin": "null"}, json.dumps(INITIALIZE).encode(), 403),
+        ({"Origin": "http://127.0.0.1:9"}, json.dumps(INITIALIZE).encode(), 403),
+        ({"Origin": "http://localhost"}, json.dumps(INITIALIZE).encode(), 403),
+        ({f"X-{i}": "a" for i in range(3000)}, json.dumps(INITIALIZE).encode(), 431),
         ({"Content-Type": "text/plain"}, json.dumps(INITIALIZE).encode(), 400),
         ({}, b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 1_000_000 + b'"}', 413),
         ({}, b"{", 400),
         ({}, b"[" * 50_000, 400),
         ({}, b"\xff\xfe\x00", 400),
     ],
-    ids=["host", "origin", "null origin", "type", "huge", "cut", "deep", "bytes"],
+    ids=[
+        "host",
+        "origin",
+        "null origin",
+        "another port",
+        "no port",
+        "long head",
+        "type",
+        "huge",
+        "cut",
+        "deep",
+        "bytes",
+    ],
 )
 def test_http_refuses(address: str, headers: dict[str, str], body: bytes, status: int) -> None:
     answer = httpx.post(address, content=body, headers=ACCEPT | headers)
@@ -139,6 +154,11 @@ def test_http_refuses(address: str, headers: dict[str, str], body: bytes, status
     again = httpx.post(address, json=INITIALIZE, headers=ACCEPT)
     assert again.status_code == 200
     assert "chipwise" in again.text
+
+
+def test_http_takes_its_own_origin(address: str) -> None:
+    own = address.removesuffix("/mcp")
+    assert httpx.post(address, json=INITIALIZE, headers=ACCEPT | {"Origin": own}).status_code == 200
 
 
 def test_http_serves_the_protocol_alone(address: str) -> None:

@@ -199,6 +199,13 @@ def chunks(count: int) -> Iterator[bytes]:
         yield b" " * 1000
 
 
+def test_heads_that_are_too_long(small: str) -> None:
+    """In one write, so that no part of a head is ever waited for."""
+    lines = b"".join(b"X-%d: a\r\n" % i for i in range(3_000))
+    assert raw(small, b"GET /healthz HTTP/1.1\r\n", lines) in (b"400", b"431")
+    assert raw(small, b"GET /healthz HTTP/1.1\r\n", lines[:12_000].rpartition(b"\r\n")[0] + b"\r\n") == b"200"
+
+
 def test_bodies_that_are_too_large(small: str) -> None:
     kind = {"content-type": "application/json"}
     said = httpx.post(f"{small}/v1/plan", content=b" " * 3_000, headers=kind)

@@ -71,18 +71,21 @@ def read_text(path: Path, most_bytes: int, what: str) -> str:
 
 
 def output_file(path: str | Path, *inputs: str | None) -> Path:
-    """The file that an option of output names, its links followed: a regular file or a name that is free, and none of
-    the `inputs` that are read. Raises `UsageError` for anything else: a folder, a pipe, a device, a link to nothing.
+    """The file that an option of output names: a regular file or a name that is free, and none of the `inputs` that are
+    read. Raises `UsageError` for anything else: a folder, a pipe, a device, a link wherever it leads (a folder on the
+    way may be one).
     """
     given = Path(path)
     try:
         target = given.resolve()
-        usable = bool(str(path)) and (
-            target.is_file() or not (os.path.lexists(given) or os.path.lexists(target))
-        )
+        linked = given.is_symlink()
+        usable = bool(str(path)) and not linked and (target.is_file() or not os.path.lexists(target))
         same = [name for name in inputs if name and Path(name).resolve() == target]
     except (OSError, ValueError, RuntimeError):  # a NUL or too long a name; links in a circle
-        usable, same = False, []
+        usable, linked, same = False, False, []
+    if linked and target.is_file():
+        what = f"{shorten(str(path), 200)}: cannot be written, it is not a file but a link"
+        raise UsageError(what, f"name the file that it leads to: {shorten(str(target), 200)}")
     if not usable:
         raise UsageError(
             f"{shorten(str(path)) or repr('')}: cannot be written, it is not a file",

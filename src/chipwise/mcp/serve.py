@@ -16,7 +16,7 @@ from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chipwise.errors import UsageError
-from chipwise.listening import Server, listen, serving
+from chipwise.listening import Server, listen, origin_host, serving
 from chipwise.mcp.server import create_server
 
 __all__ = ["PATH", "Sessions", "serve"]
@@ -94,7 +94,14 @@ class Sessions:
         self._room = anyio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """One request. Those of other sites, another port of this machine too, are not taken."""
+        named: dict[bytes, bytes] = dict(scope.get("headers", ()))
+        origins = [value.decode("latin-1") for name, value in scope.get("headers", ()) if name == b"origin"]
+        own_host = named.get(b"host", b"").decode("latin-1").lower()
+        if scope["type"] == "http" and any(origin_host(origin) != own_host for origin in origins):
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
         if scope["type"] != "http" or scope["path"] != PATH:
             await self.app(scope, receive, send)
             return

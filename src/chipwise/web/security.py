@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chipwise.api.requests.doors import Problem
+from chipwise.listening import origin_host
 from chipwise.web.problems import problem_response
 
 __all__ = ["COOKIE", "CSP", "FOREIGN", "Access", "Guard", "loopback"]
@@ -135,7 +136,7 @@ class Guard:
             hint = "ask under the name that the server was started with"
             return problem_response(421, Problem("refused", "this server is not known by that name", hint))
         origins = headers.getlist("origin")
-        if any(_origin_host(origin) != hosts[0].lower() for origin in origins):
+        if any(origin_host(origin) != hosts[0].lower() for origin in origins):
             return problem_response(403, Problem("refused", "requests from other sites are not taken"))
         site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
         linked = mode == "navigate" and scope["method"] in ("GET", "HEAD")
@@ -180,9 +181,3 @@ def _name_of(host: str) -> str | None:
         return None
     plain = parts.netloc == host and "@" not in host and not parts.path
     return name.rstrip(".") if name and plain else None
-
-
-def _origin_host(origin: str) -> str:
-    """Host and port of an Origin header in lower case, "" for what is none (`null` among them)."""
-    scheme, _, rest = origin.partition("://")
-    return rest.lower() if scheme in ("http", "https") else ""
