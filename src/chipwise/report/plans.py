@@ -383,7 +383,8 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
-    return f"Cheapest: {_machines(least)} {least.precision}{_cost(report, least, ', ')}, {report.saves:.0%} less{reason}."
+    cost = f"{_cost(report, least, ', ')}, {report.saves:.0%} less"
+    return f"Cheapest: {_machines(least)} {least.precision}{cost}{reason}."
 
 
 def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:

@@ -477,11 +477,11 @@ class ApiRecord:
 class PlanReport(Answer):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
-    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is the
-    cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the first. `kept`:
-    a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans are the best
-    of. `software` are the best plans on the chip of the first under other software, their ranks behind those of
-    `plans`."""
+    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is
+    the cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the
+    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans
+    are the best of. `software` are the best plans on the chip of the first under other software, their ranks behind
+    those of `plans`."""
 
     model: ModelRecord
     workload: WorkloadRecord
