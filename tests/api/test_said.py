@@ -122,7 +122,7 @@ def test_comparisons_are_read(text: str, ratio: tuple[float, float] | None, more
 JUDGED = [
     ("An H100 gives 120 tokens/s to a single user on Llama 3 8B", "true", "speed of one user"),
     ("An H100 gives 3000 tokens/s on Llama 3 8B", "true with a condition", "all requests together"),
-    ("8xH100 serves Llama 3.1 70B at 24,000 tokens/s", "true with a condition", "was measured"),
+    ("8xH100 serves Llama 3.1 70B at 24,000 tokens/s", "true with a condition", "short prompts"),
     ("8xH100 serves Llama 3.1 70B at 15,000 tokens/s", "true with a condition", "short prompts"),
     ("an H100 does 40,000 tokens/s on Llama 3.1 8B", "false", "at any load"),
     ("An H100 gives each user 500 tokens/s on Llama 3.1 70B", "false", "One user"),
@@ -176,7 +176,11 @@ JUDGED = [
     ("An MI300X needs 4x the power of an RTX 4090", "misleading", "power limit 1.67"),
     ("An H100 uses less power than an A100", "false", "power limit"),
     # memory and comparisons
-    ("A pair of RTX 3090s can run Llama 3.3 70B in 4-bit", "true with a condition", "local engine"),
+    (
+        "A pair of RTX 3090s can run Llama 3.3 70B in 4-bit",
+        "true with a condition",
+        "1 request of 2,300 tokens",
+    ),
     ("Two RTX 3090s are faster than one RTX 4090 for Llama 70B", "true", "fits on 2x"),
     ("Llama 3.1 70B in 8-bit needs 70 GB of memory", "true", "39.8 GB in 4 bit"),
     ("An A100 40GB is faster than an A100 80GB", "false", "Bandwidths: 0.76"),

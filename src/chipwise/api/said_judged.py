@@ -30,8 +30,6 @@ from chipwise.report.records import Figure
 from chipwise.report.statements import FigureOf, StatementRecord, shown
 from chipwise.units import format_number, format_seconds
 
-__all__ = ["judged", "would_judge"]
-
 USUAL = "meta-llama/Llama-3.1-8B"
 LARGE = "meta-llama/Llama-3.1-70B"
 """What chips are compared by where no model is said: the first that fits on both."""
@@ -824,7 +822,8 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     where = _many(count, s.chip)
     if fit.verdict != "no":
         batch = work.figure("requests of 2,300 tokens at once", float(fit.largest_batch), "")
-        because = f"Weights of {weights} fit on {where}, and {batch} requests of 2,300 tokens fit too."
+        room = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
+        because = f"Weights of {weights} fit on {where}, and {room} too."
         verdict = (
             "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
         )
