@@ -13,7 +13,8 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import price_range
 from chipwise.catalog.runtime import load_runtimes
-from chipwise.catalog.system import System, load_systems
+from chipwise.catalog.system import load_systems
+from chipwise.catalog.system_spec import System
 from chipwise.report.catalogue import Citations
 from chipwise.units import format_bytes, format_count
 

@@ -17,17 +17,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import islice
 
-__all__ = [
-    "ChipwiseError",
-    "InfeasibleError",
-    "MissingExtraError",
-    "UnknownNameError",
-    "UsageError",
-    "is_name",
-    "nearest",
-    "shorten",
-]
-
 ALIKE = 0.6
 """Likeness from which on a name may be the one that was meant: that of `difflib`."""
 

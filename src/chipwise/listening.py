@@ -17,18 +17,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chipwise.errors import UsageError
 
-__all__ = [
-    "HEAD_S",
-    "MOST",
-    "MOST_OF_PEER",
-    "Connection",
-    "Heads",
-    "Server",
-    "listen",
-    "origin_host",
-    "serving",
-]
-
 HEAD_S = 10.0
 """Seconds in which the head of a request must be there."""
 MOST_OF_PEER = 600

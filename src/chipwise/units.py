@@ -15,23 +15,6 @@ from numpy.typing import NDArray
 
 from chipwise.errors import UsageError, shorten
 
-__all__ = [
-    "GIB",
-    "Array",
-    "Real",
-    "amount",
-    "duration_above",
-    "duration_words",
-    "format_bytes",
-    "format_count",
-    "format_flops",
-    "format_number",
-    "format_seconds",
-    "in_duration",
-    "parse_quantity",
-    "scalar",
-]
-
 Array: TypeAlias = NDArray[np.float64]
 Real: TypeAlias = float | Array
 """A number, or an array of numbers that broadcasts."""

@@ -12,11 +12,11 @@ import pytest
 
 import chipwise as cw
 from chipwise.api import media
-from chipwise.api.media_choice import By
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.report.media import MediaPlan, MediaReport
+from chipwise.search.space import By
 
 H100 = "h100-sxm5-80gb"
 NETWORKS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "whisper-large-v3", "yolov8n", "unet3d", "dlrm-v2")

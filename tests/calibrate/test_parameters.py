@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from chipwise.calibrate.fit_training import training_effects
-from chipwise.calibrate.parameter import write_table
-from chipwise.calibrate.parameters import Parameter, Parameters, load_parameters, shipped_parameters
+from chipwise.calibrate.parameter import Parameter, write_table
+from chipwise.calibrate.parameters import Parameters, load_parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.cost.simt.family import SimtParameters

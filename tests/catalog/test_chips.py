@@ -12,7 +12,8 @@ from typing import get_args
 import pytest
 
 from chipwise.catalog.chip import Chip, Grade
-from chipwise.catalog.chips import get_chip, load_chips, read_chips
+from chipwise.catalog.chip_reader import read_chips
+from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.rented import NAMES
 from chipwise.catalog.snapshot import PACKAGE

@@ -6,7 +6,8 @@ import pytest
 
 import chipwise as cw
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.runtime import POLICY_NAMES, get_runtime
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.runtime_spec import FIGURES as POLICY_NAMES
 from chipwise.errors import UsageError
 
 PLACE = {

@@ -12,8 +12,6 @@ import pytest
 
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.runtime import (
-    Policies,
-    Runtime,
     get_runtime,
     kernel_era,
     kernel_library,
@@ -21,7 +19,7 @@ from chipwise.catalog.runtime import (
     read_runtimes,
     runtimes_for,
 )
-from chipwise.catalog.runtime_spec import FIGURES, Operator
+from chipwise.catalog.runtime_spec import FIGURES, Operator, Policies, Runtime
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import GIB

@@ -7,7 +7,8 @@ import pytest
 from chipwise.catalog.published import find_result
 from chipwise.evidence.claim import Condition, judge_claim, rivals_of
 from chipwise.evidence.item import Item, item_of, own_item
-from chipwise.evidence.match import AXES, ModelFacts, Target, anchored, match, nearest
+from chipwise.evidence.match import AXES, anchored, match, nearest
+from chipwise.evidence.match_axes import ModelFacts, Target
 
 DENSE_70B = ModelFacts("llama-70b", 70e9, 69e9, 160e3, "llama")
 TABLE = {

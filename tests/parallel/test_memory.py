@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chipwise.catalog.runtime import Policies, load_runtimes
+from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Policies
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount, account, kv_sequence_bytes, weight_items, workspace_bytes
 from chipwise.parallel.shard import shard

@@ -20,8 +20,6 @@ from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 
-__all__ = ["apis", "levers", "published_as"]
-
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four

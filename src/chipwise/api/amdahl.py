@@ -13,8 +13,6 @@ from chipwise.cost.device import Device
 from chipwise.errors import UsageError
 from chipwise.report.kernel import AmdahlRecord, AmdahlReport
 
-__all__ = ["amdahl"]
-
 # Launch, and wait for the answer.
 GPU_START_S = 10e-6
 

@@ -18,8 +18,6 @@ from chipwise.catalog.files import output_file, writing
 from chipwise.errors import UsageError
 from chipwise.evidence.columns import read_columns
 
-__all__ = ["Calibrated", "calibrate_kernels_file"]
-
 
 class Calibrated(NamedTuple):
     """Rows used, parameters written, and the median error on those rows before and after (not out of fold)."""

@@ -18,7 +18,8 @@ from chipwise.api.size_fleet import size_fleet
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Rent
-from chipwise.catalog.runtime import Runtime, runtimes_for
+from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import contenders
 from chipwise.report.records import PlanRecord, RefusalRecord
@@ -29,8 +30,6 @@ from chipwise.search.space import Limits
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Task, Workload
-
-__all__ = ["LADDER", "Format", "Market", "Space", "formats", "fully_ready", "wide"]
 
 LADDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
 """Formats of files that are tried at a desk, the widest first."""

@@ -20,8 +20,6 @@ from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.machine import DeviceReport
 
-__all__ = ["Check", "asks_for_own_chips", "devices", "doctor", "with_own_chips"]
-
 EXTRAS = {
     "parquet": ("pyarrow", ".parquet rows only"),
     "serve": ("starlette", "chipwise web and chipwise mcp only"),

@@ -38,8 +38,6 @@ from chipwise.search.targets import Caution, tails_at
 from chipwise.units import Array, Real
 from chipwise.workload.workload import Workload
 
-__all__ = ["Context"]
-
 QUANTILES = (0.5, 0.95, 0.99)
 
 

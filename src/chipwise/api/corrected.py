@@ -13,8 +13,6 @@ from chipwise.predict.service import Prediction
 from chipwise.report.records import PlanRecord
 from chipwise.units import Array, format_seconds
 
-__all__ = ["OwnRuns", "corrected", "noted"]
-
 NAMED = 3
 """Runs that an answer names."""
 

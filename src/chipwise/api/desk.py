@@ -26,8 +26,6 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.step import decode, prefill
 from chipwise.workload.workload import Workload
 
-__all__ = ["assembled", "machine_estimate", "machine_record", "machine_words", "part_records", "token_s"]
-
 
 def assembled(context: Context, machine: Machine, terms: Terms, wanted: Offloaded | None = None) -> Assembly:
     """The model of a context on a machine, under the runtime of the terms or the first that can share it so.

@@ -14,7 +14,8 @@ from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
-from chipwise.catalog.runtime import Runtime, kernel_era
+from chipwise.catalog.runtime import kernel_era
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
@@ -30,8 +31,6 @@ from chipwise.search.space import Deployment, Group, filled
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
-
-__all__ = ["Asked", "asked", "estimate", "loads_of", "served"]
 
 
 @dataclass(frozen=True)

@@ -11,29 +11,19 @@ from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
 from chipwise.catalog.published import (
-    ROUNDS,
     TrainingResult,
     best_results,
     find_result,
     load_inference_results,
     select,
 )
+from chipwise.catalog.rounds import ROUNDS
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import Given, read_paths
 from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.store import Store
 from chipwise.report.evidence import ImportReport, Shown
-
-__all__ = [
-    "Filter",
-    "export_evidence",
-    "import_evidence",
-    "layout_of",
-    "list_evidence",
-    "search_evidence",
-    "show_evidence",
-]
 
 
 @dataclass(frozen=True, slots=True)

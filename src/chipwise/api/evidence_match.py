@@ -35,8 +35,6 @@ from chipwise.report.records import PlanRecord
 from chipwise.units import format_seconds
 from chipwise.workload.workload import Task, Workload
 
-__all__ = ["Sample", "claim_evidence", "match_evidence", "measured_evidence"]
-
 P99 = 0.99
 """What limits of benchmarks hold for."""
 

@@ -25,8 +25,6 @@ from chipwise.workload.labels import parse_precision
 from chipwise.workload.lora import Adapter, adapter_bytes
 from chipwise.workload.workload import Workload
 
-__all__ = ["fit"]
-
 CONTEXT = 2300  # 2,000 tokens in and 300 out, as plans assume
 SMALLER = ("fp8", "int4")  # formats tried to mend a no, in order of how little they change
 

@@ -26,8 +26,6 @@ from chipwise.search.space import Group, Limits, candidates
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["frontier"]
-
 POINTS = 14
 """Points of a curve that are kept: those that stand apart."""
 

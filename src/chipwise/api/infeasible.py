@@ -15,8 +15,6 @@ from chipwise.search.reach import NOWHERE
 from chipwise.units import duration_words, format_number, format_seconds
 from chipwise.workload.workload import Workload
 
-__all__ = ["no_plan", "refusal_record"]
-
 
 def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
     """A chip without a plan: the limit that binds and the best in reach."""

@@ -18,8 +18,6 @@ from chipwise.search.space import Deployment
 from chipwise.workload.step import decode, prefill
 from chipwise.workload.workload import Workload
 
-__all__ = ["load_curve", "operators"]
-
 POINTS = 16
 
 

@@ -60,8 +60,6 @@ from chipwise.units import format_bytes, format_seconds, scalar
 from chipwise.workload import op as ops
 from chipwise.workload.op import Op
 
-__all__ = ["answer", "chips_of", "request_of"]
-
 Asked = dict[str, NDArray[Any]]
 Dims = dict[str, float]
 

@@ -14,8 +14,6 @@ from chipwise.parallel.network import Network, system_network
 from chipwise.predict.exchange import device_network
 from chipwise.units import format_bytes, scalar
 
-__all__ = ["Joined", "joined", "joining_system", "limit"]
-
 
 @dataclass(frozen=True, slots=True)
 class Joined:

@@ -10,8 +10,6 @@ from chipwise.predict.training.dims import transformer
 from chipwise.report.launch.spec import Latent, Network, Rope, Router
 from chipwise.workload.model import Dense, LatentAttention, Layer, Model, MoE, SelfAttention
 
-__all__ = ["network_of"]
-
 # What Llama 3.1 stretches, which tools that stretch in its way have built in.
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 

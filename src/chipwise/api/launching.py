@@ -51,8 +51,6 @@ from chipwise.tracing.sources import is_code
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 
-__all__ = ["launch", "launched", "spec_of", "started", "write_files"]
-
 SERVED = ("plan", "compare", "estimate", "explain")
 GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
 """Sizes that a network is called with."""

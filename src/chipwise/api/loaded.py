@@ -23,18 +23,6 @@ from chipwise.workload.load import load_model
 from chipwise.workload.op import Op
 from chipwise.workload.workload import Workload
 
-__all__ = [
-    "Loaded",
-    "check_length",
-    "describe",
-    "find_chip",
-    "load",
-    "load_generating",
-    "models",
-    "shown",
-    "stretched",
-]
-
 CHANGED = "{}: changes the model's numerics, quality not assessed"
 
 

@@ -37,8 +37,6 @@ from chipwise.workload.formats import FORMATS, GGML_BITS
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.workload import Workload
 
-__all__ = ["USES", "Wish", "buy", "local"]
-
 NARROW = frozenset(("q3_k_m", "q2_k"))
 """Fewer than 4 bits a weight: tried last."""
 CONTEXT, LEAST_CONTEXT = 8192, 4096

@@ -37,8 +37,6 @@ from chipwise.report.measured import (
 if TYPE_CHECKING:
     from chipwise.measure.endpoint import Load
 
-__all__ = ["BUDGET_S", "machine", "measure_endpoint", "measure_model", "measure_probe"]
-
 BUDGET_S = (5.0, 3600.0)
 """Seconds that a probe may be given."""
 SERVED = ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s",

@@ -35,8 +35,6 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["answer", "estimate", "explain", "fit", "plan", "report_of", "wanted_of"]
-
 PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
 
 

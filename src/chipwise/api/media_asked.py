@@ -25,8 +25,6 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["DEFAULT", "LAYOUT", "Files", "Sampling", "made", "network", "networks", "one_size", "own_model"]
-
 DEFAULT = "bf16"  # precision where none is said
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
 

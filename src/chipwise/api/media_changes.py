@@ -18,8 +18,6 @@ from chipwise.report.media import MediaChange, MediaPlan
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["changes", "quicker"]
-
 WORTH = 0.03  # of the time, of samples of a chip, or of the memory: a change that moves all of them less is not named
 LARGER = 4  # times the batch that is tried
 NARROW = ("fp8", "int8")  # formats of products that are tried, the first that the chip multiplies

@@ -30,17 +30,6 @@ from chipwise.units import Array, format_number
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = [
-    "Choice",
-    "Question",
-    "answered_s",
-    "cautious_usd",
-    "most_of",
-    "refusal_of",
-    "taken",
-    "together",
-]
-
 SIZED = 1e-9  # of a cost: below it two are alike, whose last digits are those of sums in another order
 
 

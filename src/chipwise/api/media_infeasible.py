@@ -22,8 +22,6 @@ from chipwise.search.space import Limits
 from chipwise.units import duration_above, format_bytes, format_number, format_seconds
 from chipwise.workload.pipeline import Pipeline
 
-__all__ = ["host_too_small", "no_plan", "short_plans"]
-
 ASKS = 5  # questions by which a number is narrowed down
 HALVINGS = 12  # of a rate, after which none lower is looked for
 LATER = 1.1  # times a limit that does not work yet, that is asked next

@@ -15,8 +15,6 @@ from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
 from chipwise.workload.workload import Task
 
-__all__ = ["LATENCY", "MEMORY", "STEP", "figured", "judged", "tier"]
-
 LATENCY, STEP, MEMORY = "media_s", "media_s trained", "media_bytes"
 LEVELS: Mapping[Task, str] = {"batch": "", "serve": " served", "local": " alone"}
 """Suffix of the figure by which times of tuned software are judged: what bounds them."""

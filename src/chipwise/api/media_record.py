@@ -31,8 +31,6 @@ from chipwise.units import duration_above, duration_words
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["Doing", "Replicas", "Speed", "attention_seen", "load_kept", "plan_of", "too_late", "within"]
-
 ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
 LATE = 0.99  # of requests, whose wait is told beside the mean
 

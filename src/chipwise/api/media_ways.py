@@ -31,8 +31,6 @@ from chipwise.workload.pipeline import Pipeline
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["OFFLOADS", "Space", "Tried", "Way", "family_of", "held", "priced", "runs"]
-
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
 COUNTS = (2, 4, 8, 16, 32, 64)  # devices that share a request

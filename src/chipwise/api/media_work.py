@@ -18,7 +18,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.system import System
+from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import UnknownNameError, UsageError
@@ -41,8 +41,6 @@ from chipwise.workload.pipeline import Pipeline, Stage
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
-
-__all__ = ["Attends", "Place", "Priced", "Timed", "Work", "computed_in", "looks_up", "packages", "tabled"]
 
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")

@@ -24,8 +24,6 @@ from chipwise.workload.workload import Task, Workload
 
 N = TypeVar("N", bound=MediaReport)
 
-__all__ = ["Nearest", "beside_network", "facts_of", "model_facts", "nearest", "network_facts"]
-
 
 def nearest(
     model: str | ModelRecord,

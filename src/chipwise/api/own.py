@@ -20,8 +20,6 @@ from chipwise.workload.formats import FORMATS
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.graph import Graph
 
-__all__ = ["own_runs", "question_of_item"]
-
 
 def own_runs(items: Iterable[Item], graph: Graph, numbers: Parameters) -> OwnRuns | None:
     """A user's runs of models with these dimensions as anchors, None where none can be asked about: those that say

@@ -25,8 +25,6 @@ from chipwise.search.space import Deployment
 from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Workload
 
-__all__ = ["BEST", "Given", "Terms", "placed"]
-
 WHOLE = Share()
 ANYWHERE = Environment()
 BEST = "best"

@@ -37,8 +37,6 @@ from chipwise.search.targets import meets
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
-__all__ = ["Ranked", "fed", "limits_for", "plan", "ranked"]
-
 
 @dataclass(frozen=True)
 class Ranked:

@@ -22,8 +22,6 @@ from chipwise.units import scalar
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, gemm, pointwise
 
-__all__ = ["is_measured", "kept_machine", "measured_chip", "measured_time", "measured_words"]
-
 MEASURED = "measured"
 """The machine that was probed last, as a chip."""
 LARGE = (2048.0, 2**28)

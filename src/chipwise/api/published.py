@@ -9,8 +9,6 @@ from datetime import date
 from chipwise.report.records import ModelRecord, NearestRecord, PlanRecord
 from chipwise.workload.workload import Workload
 
-__all__ = ["beside_published"]
-
 LOOKED_UP = 5
 """Plans whose nearest result is looked up: those that are shown first."""
 

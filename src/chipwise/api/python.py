@@ -15,11 +15,9 @@ from typing import Any
 from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.verbs import VERBS, question
 from chipwise.api.requests.written import Files, Origin
-from chipwise.api.traced import trace
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
-
-__all__ = ["Files", "diff", "launch", "replay", "trace", "verb"]
+from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
 
 FIRST = ("model", "text", "op", "search")
 """Fields that a program may give without their name: of those that a verb has, the first."""

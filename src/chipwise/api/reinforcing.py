@@ -27,8 +27,6 @@ from chipwise.report.train_assemble import layout_record, price_doubts
 from chipwise.search.prefer import Contenders, order
 from chipwise.units import format_bytes, format_seconds
 
-__all__ = ["Asked", "reinforce"]
-
 DEGREES = (1, 2, 4, 8)  # of tensor parallelism that engines are tried with
 FEWER = 4.0  # between the batches at which a pass is timed
 DAY_S = 86400.0

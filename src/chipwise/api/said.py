@@ -23,8 +23,6 @@ from chipwise.catalog.rented import NAMES
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 
-__all__ = ["Aspect", "Quantity", "Saying", "Spoken", "said_in", "usual_chip"]
-
 Aspect = Literal["speed", "training", "price", "per dollar", "energy", "power", "memory", "bandwidth", "peak"]
 
 

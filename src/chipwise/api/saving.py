@@ -24,24 +24,6 @@ from chipwise.report.diff import Cause, DiffReport, ReplayReport, changes, first
 from chipwise.report.saved import MOST_BYTES, Saved, digest, document_of, foreign, saved_in, write_saved
 from chipwise.report.table import to_json
 
-__all__ = [
-    "Answered",
-    "Kept",
-    "answered",
-    "asked_again",
-    "check_answer",
-    "diff",
-    "differing",
-    "kept_of",
-    "open_saved",
-    "reading",
-    "replay",
-    "replayed",
-    "request_of",
-    "save",
-    "saved_of",
-]
-
 # Tables by what a change of them means; the first prefix that fits.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "prices": tuple(f"catalog/data/{n}" for n in ("offer", "ownership", "purchases", "token_prices")),

@@ -17,8 +17,6 @@ from chipwise.search.evaluate import evaluate
 from chipwise.search.prefer import Contenders, first, kept
 from chipwise.search.space import Deployment, Group, Limits, candidates
 
-__all__ = ["Found", "search", "shortlist"]
-
 
 @dataclass
 class Found:

@@ -13,8 +13,6 @@ from chipwise.report.sensitivity import InputRecord, SensitivityReport
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 
-__all__ = ["sensitivity"]
-
 BY = 2.0
 """Lengths and load are halved and doubled."""
 CACHED = 0.5

@@ -20,8 +20,6 @@ from chipwise.evidence.judge import tier_factors
 from chipwise.evidence.speed_rows import CONTEXT, SpeedRun
 from chipwise.report.records import Figure
 
-__all__ = ["Served", "served_alone"]
-
 
 @dataclass(frozen=True, slots=True)
 class Served:

@@ -23,8 +23,6 @@ from chipwise.search.targets import Caution, held, meets, slopes
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["size_fleet"]
-
 STEPS, ROUNDS = 9, 4
 """Loads tried between two batches of the grid, and how often: to 1/4096 of their distance."""
 

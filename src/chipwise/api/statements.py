@@ -22,8 +22,6 @@ from chipwise.errors import UsageError, shorten
 from chipwise.evidence.item import Item
 from chipwise.report.statements import FigureOf, StatementRecord, StatementsReport, shown
 
-__all__ = ["check_statement", "list_statements", "value_of"]
-
 LONGEST = 2_000
 """Characters of a text that is checked."""
 

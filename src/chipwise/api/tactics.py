@@ -11,7 +11,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.rounds import month_of, software_age
-from chipwise.catalog.runtime import Runtime
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.overheads import Overheads
@@ -22,8 +22,6 @@ from chipwise.search.space import Deployment
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
-
-__all__ = ["Level", "Tactics"]
 
 OLDEST = "2023-04"
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from chipwise.errors import UnknownNameError
 from chipwise.report.traced import TraceReport, trace_report
-from chipwise.tracing.sources import pipeline_of, trace
-
-__all__ = ["pipeline_of", "trace", "traced"]
+from chipwise.tracing.sources import pipeline_of
 
 
 def traced(text: str, *, training: bool = False) -> TraceReport:

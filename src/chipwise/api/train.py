@@ -32,7 +32,6 @@ from chipwise.api.train_infeasible import (
 )
 from chipwise.api.train_input import (
     BEST,
-    PRECISIONS,
     USUAL,
     Ask,
     Pins,
@@ -81,8 +80,6 @@ from chipwise.search.training import (
     search,
     simplest,
 )
-
-__all__ = ["PRECISIONS", "Training", "situate", "train_plan"]
 
 SCALING = (64, 256, 1024, 4096, 16384)
 USUAL_TRAINER = "usual"

@@ -7,8 +7,6 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UsageError
 
-__all__ = ["check_chip", "precisions_of"]
-
 # Type of the unit that multiplies a format narrower than 16 bit.
 UNITS = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 WIDE = ("fp32", "fp16")  # what every chip computes in, one way or another

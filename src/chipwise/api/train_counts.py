@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from chipwise.api.train_input import Pins
 from chipwise.errors import UsageError
 
-__all__ = ["batch_for", "counts_to_try", "next_count"]
-
 MOST = {"train": 1024, "finetune": 8}  # chips that are tried where nobody says how many
 LARGEST = 32768  # chips up to which the search goes on where a deadline asks for more, or nothing fits
 NEAR = 16  # a batch is moved by at most about half of a 16th

@@ -21,8 +21,6 @@ from chipwise.report.train_assemble import Running
 from chipwise.search.training import Job, Point, best, point, search
 from chipwise.units import parse_quantity
 
-__all__ = ["Wanted", "evaluation_of", "failures_of", "phases_of", "running_of", "store_of"]
-
 HOURS = 3600.0
 # Names of the option: field, seconds of its unit.
 FAILURES = {

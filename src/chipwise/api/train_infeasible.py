@@ -17,18 +17,6 @@ from chipwise.search.training import Job, Priced, TrainReason
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
 
-__all__ = [
-    "blocker",
-    "deadline_words",
-    "excess",
-    "left_out",
-    "missed",
-    "nearest",
-    "needs",
-    "rounded_up",
-    "tally",
-]
-
 # What makes a run lighter than each method.
 LIGHTER = {
     "full": "adapters (method lora or qlora), or another chip",

@@ -15,21 +15,6 @@ from chipwise.predict.training.values import Adapters
 from chipwise.search.training import Job
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
 
-__all__ = [
-    "BEST",
-    "METHODS",
-    "PRECISIONS",
-    "USUAL",
-    "Ask",
-    "Pins",
-    "adapters_of",
-    "asked",
-    "check_counts",
-    "check_layout",
-    "near",
-    "pins_of",
-]
-
 Pins = Mapping[str, int | str]
 
 # (class of the products' type, bytes per operand entry)

@@ -13,7 +13,8 @@ from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.system import System, systems_for, with_own_links
+from chipwise.catalog.system import systems_for, with_own_links
+from chipwise.catalog.system_spec import System
 from chipwise.catalog.trainer import MemoryPolicy, Trainer, get_trainer, usual_trainer
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
@@ -29,8 +30,6 @@ from chipwise.search.training import Job
 from chipwise.search.training_space import ANY, Software
 from chipwise.units import Real, parse_quantity
 from chipwise.workload.formats import get_format
-
-__all__ = ["Site", "TrainSoftware", "network_of", "site_of"]
 
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {

@@ -20,8 +20,6 @@ from chipwise.measure.metrics import UNREADABLE, Reading, Window, metrics_addres
 from chipwise.report.records import Figure
 from chipwise.report.watched import Expected, WatchReport, exposition, held, unlike
 
-__all__ = ["Watch", "expected_of", "serve_watch", "watch_once"]
-
 HOST = "127.0.0.1"
 SERVED = ("plan", "compare", "estimate", "explain")
 

@@ -16,11 +16,6 @@ from numpy.typing import NDArray
 from chipwise.calibrate.parameter import Parameter
 from chipwise.units import Array
 
-__all__ = [
-    "SCATTER", "SCATTER_EDGES_S", "Effect", "Effects", "Group", "Labels", "Level", "Quantity", "label_codes", "seen",
-    "told",
-]  # fmt: skip
-
 Labels = Mapping[str, NDArray[np.str_]]
 """Texts by name, one per row: chip, generation, dtype, ..."""
 

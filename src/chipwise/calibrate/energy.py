@@ -19,8 +19,6 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.predict.energy import Machine, PowerModel, Use
 from chipwise.units import Array, Real
 
-__all__ = ["QUANTITIES", "EnergyFit", "EnergyRows", "fit_energy", "prompt_of"]
-
 PREFIX = "energy"
 SOURCE = "ML.ENERGY v3 (GPUs under vLLM), InferenceX and MLPerf power results v3.0 to v5.1; fitted (2026-11)"
 

@@ -13,8 +13,6 @@ from chipwise.cost.cpu import Cores, CpuModel, CpuParameters
 from chipwise.cost.dataflow import PRIORS as STAGE_ALONE
 from chipwise.cost.dataflow import DataflowModel, Fabric, StageNumbers
 
-__all__ = ["SPEEDS", "cpu_model", "dataflow_model"]
-
 _KIND = (Level(("kind",), 0.7),)
 
 SPEEDS = Group(

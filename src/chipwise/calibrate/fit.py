@@ -30,8 +30,6 @@ from chipwise.calibrate.effects import (
 from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array, Real
 
-__all__ = ["Priced", "Rows", "Times", "fit", "log_spread", "priced"]
-
 Model = Callable[[Mapping[str, Real]], Array]
 
 HUBER = 0.15  # of log(predicted / measured): beyond this a row pulls with constant force

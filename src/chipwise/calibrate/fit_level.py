@@ -26,23 +26,6 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import software_age
 from chipwise.units import Array, Real
 
-__all__ = [
-    "FACTORS",
-    "LEVELS",
-    "MIDDLE",
-    "NEWEST",
-    "PREFIX",
-    "PROMPTS",
-    "SOURCE",
-    "STARTING",
-    "STARTS",
-    "LevelFit",
-    "LevelRows",
-    "fit_level",
-    "immaturity",
-    "without_level",
-]
-
 PREFIX = "level"
 SOURCE = "MLPerf Inference v3.1 to v6.1, closed division, language models; fitted (2026-11)"
 

@@ -21,19 +21,6 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.pipeline import MEDIA_PARTS, MediaPart, Pace, StageTimes, seconds
 from chipwise.units import Array
 
-__all__ = [
-    "MEMORY",
-    "TIMES",
-    "MediaFit",
-    "MediaRows",
-    "attended",
-    "fit_media",
-    "media_labels",
-    "media_numbers",
-    "media_seen",
-    "pace_of",
-]
-
 SOURCE = "published speeds and memory of image, video, vision, speech and text models; fitted (2026-11)"
 
 

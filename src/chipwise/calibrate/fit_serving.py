@@ -26,11 +26,6 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
 
-__all__ = [
-    "LAUNCHED", "PREFIX", "ServingFit", "ServingRows", "client_of", "fit_serving", "harnessed", "knows_client",
-    "part_factors", "served_overheads",
-]  # fmt: skip
-
 PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"
 ITERATIONS = 7

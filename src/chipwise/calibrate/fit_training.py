@@ -24,17 +24,6 @@ from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
 from chipwise.units import Array, Real
 
-__all__ = [
-    "Runs",
-    "fit",
-    "fitted_count",
-    "memory_of",
-    "seconds_of",
-    "seen_as",
-    "seen_runs",
-    "training_effects",
-]
-
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"
 SEEN = f"{PREFIX}.seen."

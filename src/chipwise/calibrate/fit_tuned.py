@@ -26,8 +26,6 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.predict.pipeline import Pace, StageTimes, seconds
 from chipwise.units import Array
 
-__all__ = ["PREFIX", "TUNED", "TunedFit", "TunedRows", "fit_tuned", "tuned_numbers", "tuned_pace"]
-
 PREFIX = "tuned"
 SOURCE = "MLPerf Inference v3.0 to v6.1, closed division, samples of fixed size; fitted (2026-11)"
 SEEN = f"{PREFIX}.seen.chip="

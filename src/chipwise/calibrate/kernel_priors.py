@@ -13,8 +13,6 @@ import numpy as np
 
 from chipwise.calibrate.effects import Level, Quantity
 
-__all__ = ["COLLECTIVE", "DECODE", "EXPERTS", "GEMM", "POINTWISE", "PRIORS", "PROMPT", "WORTH"]
-
 
 def _level(*attributes: str, spread: float, **factors: float) -> Level:
     return Level(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})

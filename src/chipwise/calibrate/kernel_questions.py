@@ -21,11 +21,6 @@ from chipwise.workload import op as ops
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op
 
-__all__ = [
-    "DEFAULTS", "DTYPES", "EXCHANGES", "FABRICS", "KINDS", "ROUTINGS", "ROW_WORK", "Questions", "alike",
-    "exponent_of", "op_of", "questions", "run_of", "taken",
-]  # fmt: skip
-
 Questions = Mapping[str, NDArray[Any]]
 """Columns by name: those of `DEFAULTS`, and what else a table has."""
 

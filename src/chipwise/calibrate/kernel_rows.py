@@ -42,8 +42,6 @@ from chipwise.workload.op import Op
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters
 
-__all__ = ["Kernels", "exchange_tiers", "groups_of", "kernel_rows", "known", "roofline_s"]
-
 Index = NDArray[np.intp]
 Values = Mapping[str, Real]
 

@@ -16,8 +16,6 @@ from chipwise.calibrate.kernel_questions import questions
 from chipwise.parallel.collective import DIRECT_BYTES
 from chipwise.units import Array
 
-__all__ = ["NUMBERS", "OPS", "TEXT", "TIMED_ALONE", "Columns", "asked_of", "mapped", "text_of", "types_of"]
-
 Columns = Mapping[str, NDArray[Any]]
 _Texts = NDArray[np.str_]
 _Flags = NDArray[np.bool_]

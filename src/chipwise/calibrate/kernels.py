@@ -19,11 +19,6 @@ from chipwise.calibrate.systolic_kernels import GROUPS, priced_systolic
 from chipwise.catalog.chip import Chip
 from chipwise.units import Array
 
-__all__ = [
-    "METRIC", "LabelTrial", "calibrate_kernels", "corrected_kernels", "fitted_names", "kernel_parameters",
-    "label_trials", "price_kernels", "price_measured",
-]  # fmt: skip
-
 METRIC = "latency_us"
 """The measured column of tables of kernels."""
 

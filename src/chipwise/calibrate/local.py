@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from chipwise.calibrate.effects import Effects, Group, Level, Quantity
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import month_of
-from chipwise.catalog.runtime import Policies, Runtime
+from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.cost.local import LocalModel, LocalNumbers
-
-__all__ = ["LOCAL", "local_labels", "local_model"]
 
 # Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from chipwise.errors import UsageError
 
-__all__ = ["COLUMNS", "Z80", "Parameter", "read_table", "write_table"]
-
 Z80 = 1.2816
 """Standard deviations on either side of the middle that hold 80 % of a normal distribution."""
 

@@ -21,7 +21,8 @@ from chipwise.calibrate.systolic_kernels import systolic_effects, systolic_model
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.runtime import Policies, kernel_library, load_runtimes
+from chipwise.catalog.runtime import kernel_library, load_runtimes
+from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.cost.dataflow import StageNumbers
 from chipwise.cost.efficiency import Efficiency
@@ -33,8 +34,6 @@ from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
 from chipwise.predict.exchange import exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Array
-
-__all__ = ["Parameter", "Parameters", "load_parameters", "shipped_parameters"]
 
 T = TypeVar("T")
 N = TypeVar("N", SystolicParameters, StageNumbers)

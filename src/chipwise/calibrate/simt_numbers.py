@@ -17,10 +17,6 @@ from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array
 
-__all__ = [
-    "Memo", "chip_labels", "kernel_type", "library_facts", "library_of", "measured_runtime", "simt_parameters",
-]  # fmt: skip
-
 _TYPED = ("simt.gemm", "simt.batched_gemm", "simt.experts")
 # Types of products: the unit that they need, and the type they have on chips without it.
 _NEEDS: Mapping[str, tuple[str, str]] = {

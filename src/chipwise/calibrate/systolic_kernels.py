@@ -27,17 +27,6 @@ from chipwise.cost.systolic.family import SystolicModel, SystolicParameters
 from chipwise.units import Array, Real
 from chipwise.workload.op import Op
 
-__all__ = [
-    "GROUPS",
-    "PRIORS",
-    "calibrate_systolic",
-    "parameters_of",
-    "priced_systolic",
-    "systolic_effects",
-    "systolic_model",
-    "systolic_rows",
-]
-
 _CHIP = (Level(("chip",), 0.2),)
 _KERNEL = (Level(("chip",), 0.4),)  # of the attention kernel, not of the chip: another one may do far better
 

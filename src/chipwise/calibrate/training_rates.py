@@ -14,8 +14,6 @@ from chipwise.catalog.trainer import Trainer
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.values import Rates
 
-__all__ = ["MEMORY", "MEMORY_PREFIX", "PREFIX", "QUANTITIES", "labels_of", "rates"]
-
 PREFIX = "training"
 
 # Kernels of V100s were timed in bursts at their boost clock, which they do not keep under load.

@@ -12,17 +12,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = [
-    "Benchmark",
-    "Limit",
-    "Named",
-    "benchmark_of",
-    "get_benchmark",
-    "load_benchmarks",
-    "near_benchmarks",
-    "required_accuracy",
-]
-
 Kind = Literal["llm", "convolution", "attention", "diffusion", "recurrent", "recommendation"]
 
 

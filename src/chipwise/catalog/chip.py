@@ -8,8 +8,6 @@ from typing import Literal
 
 from chipwise.errors import UnknownNameError
 
-__all__ = ["Chip", "Family", "Grade", "Link", "MatrixUnit", "MemoryTier", "Provenance", "Source"]
-
 Grade = Literal["measured", "datasheet", "secondary", "derived", "assumed", "recalled"]
 """`secondary`: read where somebody else retells it; `recalled`: general knowledge, nothing was read."""
 Kind = Literal["gpu", "tpu", "asic", "cpu", "wafer", "lpu", "rdu"]

@@ -51,8 +51,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import Values, known_keys, read_sources
 from chipwise.errors import UsageError, nearest, shorten
 
-__all__ = ["Entry", "names_of", "read_chips", "read_entries"]
-
 USABLE_SHARE = 0.99
 """Share of the label that software can use where no driver reading is known."""
 

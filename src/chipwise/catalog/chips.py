@@ -17,8 +17,6 @@ from chipwise.catalog.rented import NAMES, rented
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, is_name
 
-__all__ = ["Shelf", "get_chip", "load_chips", "read_chip_file", "read_chips", "recalled_words", "words_of"]
-
 MAKERS = frozenset(
     "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"
     " cerebras gpu gpus graphics card chip accelerator core cores generation edition the by with memory"

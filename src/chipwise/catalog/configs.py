@@ -30,22 +30,6 @@ from chipwise.catalog.snapshot import (
 from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
-__all__ = [
-    "ADAPTER",
-    "BY_DIMENSIONS",
-    "BY_SIZE",
-    "INLINE",
-    "MAX_BYTES",
-    "ModelConfig",
-    "bundled_configs",
-    "cached_snapshot",
-    "find_config",
-    "known_names",
-    "leading_names",
-    "named_config",
-    "parse_config",
-]
-
 BY_DIMENSIONS = "transformer:"
 """What a model begins with that is given by its dimensions."""
 

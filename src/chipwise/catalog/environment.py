@@ -19,8 +19,6 @@ from chipwise.catalog.system import load_systems, systems_for
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import format_bytes
 
-__all__ = ["Environment", "environment", "environments"]
-
 NAMED = 4  # chips that are named in place of one that is not found there
 
 

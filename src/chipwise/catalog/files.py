@@ -17,8 +17,6 @@ from typing import TextIO
 from chipwise.catalog.snapshot import current, own_bytes
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["create", "data_dir", "is_file", "output_file", "read_text", "writing"]
-
 ENDING = [n for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]  # signals that end a program at once
 
 

@@ -12,8 +12,6 @@ from types import MappingProxyType
 from chipwise.catalog.chip import Chip
 from chipwise.errors import UsageError
 
-__all__ = ["GUARDS", "check", "violations"]
-
 Guard = Callable[[Chip], str]
 
 PEAK_TOLERANCE = 0.02

@@ -13,17 +13,6 @@ from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = [
-    "NO_HARNESS",
-    "Harness",
-    "Published",
-    "Server",
-    "get_harness",
-    "harness_of",
-    "load_harnesses",
-    "median_harness",
-]
-
 TABLE = "catalog/data/harnesses.toml"
 
 

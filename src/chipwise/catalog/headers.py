@@ -19,18 +19,6 @@ from typing import Any, BinaryIO
 from chipwise.catalog.snapshot import current
 from chipwise.errors import UsageError, shorten
 
-__all__ = [
-    "ARCHITECTURE",
-    "ENDINGS",
-    "StoredTensor",
-    "UnknownFamilyError",
-    "described",
-    "gguf_parts",
-    "header_config",
-    "refuse_unread",
-    "stored_tensors",
-]
-
 ENDINGS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7", ".nemo", ".torchscript", ".joblib")
 ITS_SOURCE = "give the model that it was made of: its config.json, its name, FILE.onnx or FILE.py:function"

@@ -21,23 +21,6 @@ from chipwise.catalog.system import load_systems
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes, parse_quantity
 
-__all__ = [
-    "DESKS",
-    "Candidate",
-    "Host",
-    "Machine",
-    "candidates",
-    "capped",
-    "copies",
-    "counted",
-    "joined",
-    "kinds",
-    "memory_bytes",
-    "parse_machine",
-    "quantized_words",
-    "with_memory",
-]
-
 DESK = "catalog/data/desk.toml"
 
 COUNTED = re.compile(r"\d+\s*[xX×*]\s*-?\s*\S")

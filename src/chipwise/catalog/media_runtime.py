@@ -13,16 +13,6 @@ from chipwise.catalog.rounds import month_of
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = [
-    "Habit",
-    "MediaRuntime",
-    "get_media_runtime",
-    "habit_of",
-    "load_media_runtimes",
-    "media_runtime_for",
-    "media_runtimes_tried",
-]
-
 TABLE = "catalog/data/media_runtimes.toml"
 VERSION = re.compile(r"\b(\d+\.\d+)")
 DATE = re.compile(r"\b(20\d\d(?:-\d\d)?)\b")

@@ -17,20 +17,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import is_name
 
-__all__ = [
-    "Meant",
-    "closed",
-    "core",
-    "fitting",
-    "formats",
-    "holding",
-    "kind_of",
-    "meant",
-    "near",
-    "nickname",
-    "several",
-]
-
 NICKNAMES = "catalog/data/nicknames.toml"
 
 ADDRESS = re.compile(

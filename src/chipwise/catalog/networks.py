@@ -18,8 +18,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, is_name, shorten
 
-__all__ = ["BY_COUNTS", "TABLE", "Entry", "Found", "close", "entries", "find", "is_built_in", "table"]
-
 TABLE = "workload/data/media_models.toml"
 
 BY_COUNTS = "macs:"

@@ -28,20 +28,6 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import current, own_bytes, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
 
-__all__ = [
-    "COLUMNS",
-    "MARKETPLACES",
-    "Offer",
-    "counted",
-    "in_force",
-    "load_offers",
-    "offers_of",
-    "own_offers",
-    "own_table",
-    "read_offers",
-    "write_offers",
-]
-
 MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
 """Providers of single machines of others: nobody can order many alike of them."""
 JOINED = ("tpu-", "gb200-", "gb300-")

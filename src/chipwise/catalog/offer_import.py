@@ -31,8 +31,6 @@ from chipwise.catalog.offer import (
 )
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
-__all__ = ["Imported", "keep", "one_offer", "read_prices", "text_of"]
-
 LARGEST_BYTES = 64_000_000
 WAIT_S = 30.0
 KINDS = {

@@ -10,8 +10,6 @@ from chipwise.catalog.chip import Chip, Link, Provenance, Source
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import format_bytes, parse_quantity
 
-__all__ = ["SETTABLE", "Share", "told", "with_figures"]
-
 GIVEN = Provenance((Source("given by the user", None),), "assumed")
 
 SETTABLE: Mapping[str, str] = {

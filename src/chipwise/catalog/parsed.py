@@ -16,8 +16,6 @@ from typing import Any
 
 from chipwise.catalog.snapshot import PACKAGE
 
-__all__ = ["main", "parse", "shipped_lines"]
-
 PARSED = "catalog/data/parsed.jsonl"
 
 

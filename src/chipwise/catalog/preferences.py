@@ -8,8 +8,6 @@ from typing import Any
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["Preferences", "preferences"]
-
 TABLE = "catalog/data/preferences.toml"
 SAID = ("value", "unit", "reason", "tried")
 

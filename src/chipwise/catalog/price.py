@@ -39,28 +39,6 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Real
 
-__all__ = [
-    "ApiPrice",
-    "Assumption",
-    "Capex",
-    "Hour",
-    "NoPriceError",
-    "Own",
-    "PriceRange",
-    "Pricing",
-    "Rent",
-    "capex_for",
-    "load_assumptions",
-    "load_capex",
-    "load_token_prices",
-    "own_basis",
-    "own_usd_per_h",
-    "price_range",
-    "rent_basis",
-    "split_usd_per_million",
-    "usd_per_million",
-]
-
 HOURS_PER_YEAR = 8760.0
 
 

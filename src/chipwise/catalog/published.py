@@ -14,25 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from chipwise.catalog.rounds import ROUNDS, software_age
+from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.snapshot import per_snapshot, shipped_bytes
 from chipwise.errors import UnknownNameError
-
-__all__ = [
-    "INFERENCE_COLUMNS",
-    "ROUNDS",
-    "TRAINING_COLUMNS",
-    "InferenceResult",
-    "TrainingResult",
-    "best_results",
-    "find_result",
-    "load_inference_results",
-    "load_training_results",
-    "rated_chips",
-    "rated_results",
-    "select",
-    "software_age",
-]
 
 INFERENCE_COLUMNS = (
     *("row_id", "round", "category", "availability", "submitter", "system_name", "chip", "accelerator"),

@@ -20,8 +20,6 @@ from chipwise.catalog.published import INFERENCE_COLUMNS, TRAINING_COLUMNS
 COUNTED = ("systolic", "model_params", "kv_cache")
 """Tables of which every column is shipped."""
 
-__all__ = ["main", "pack"]
-
 
 def pack(rows: Iterable[Mapping[str, str]], columns: tuple[str, ...]) -> bytes:
     """The named columns of `rows` as gzip-compressed CSV."""

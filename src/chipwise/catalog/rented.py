@@ -13,8 +13,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, is_name
 
-__all__ = ["NAMES", "Rented", "counted_chip", "rented"]
-
 NAMES = "catalog/data/chip_names.toml"
 CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
 """Whose machines have names of their own; elsewhere a name describes the machine."""

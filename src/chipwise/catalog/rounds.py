@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 from chipwise.errors import UnknownNameError
 
-__all__ = ["ROUNDS", "month_of", "software_age"]
-
 # Months in which MLCommons published the rounds of MLPerf Inference; 2026 by its half-yearly cadence.
 ROUNDS: Mapping[str, str] = MappingProxyType(
     {

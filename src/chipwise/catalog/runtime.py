@@ -17,40 +17,13 @@ from chipwise.catalog.runtime_spec import (
     FIGURES as POLICY_NAMES,
 )
 from chipwise.catalog.runtime_spec import (
-    Feature,
-    MemoryBase,
     Operator,
     Policies,
-    PolicyTier,
-    Rule,
     Runtime,
-    State,
-    Support,
 )
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
-
-__all__ = [
-    "Feature",
-    "MemoryBase",
-    "Policies",
-    "PolicyTier",
-    "Rule",
-    "Runtime",
-    "State",
-    "Support",
-    "get_runtime",
-    "kernel_era",
-    "kernel_library",
-    "kernels_of",
-    "load_runtimes",
-    "override",
-    "own_kernels",
-    "read_runtimes",
-    "runtimes_for",
-]
-
 
 SWITCH = {"reserved_bytes": "memory_base", "workspace_bytes": "workspace"}
 UNREAD = {

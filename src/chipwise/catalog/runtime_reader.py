@@ -46,8 +46,6 @@ from chipwise.catalog.schema import known_keys, read_sources, read_text, read_te
 from chipwise.errors import UsageError, shorten
 from chipwise.units import parse_quantity
 
-__all__ = ["RuntimeReader"]
-
 _CHOICES: dict[str, tuple[str, ...]] = {
     "memory_base": get_args(MemoryBase),
     "workspace": ("profiled", "reserved"),

@@ -9,23 +9,6 @@ from typing import Any, Literal
 from chipwise.catalog.chip import Chip, Provenance
 from chipwise.errors import UnknownNameError
 
-__all__ = [
-    "FIGURES",
-    "Access",
-    "Feature",
-    "KernelRow",
-    "MemoryBase",
-    "Offload",
-    "Operator",
-    "Policies",
-    "PolicyTier",
-    "Rule",
-    "Runtime",
-    "Service",
-    "State",
-    "Support",
-]
-
 Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]

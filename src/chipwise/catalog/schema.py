@@ -16,8 +16,6 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 from chipwise.catalog.chip import Grade, Provenance, Source
 from chipwise.errors import UsageError, nearest, shorten
 
-__all__ = ["Values", "known_keys", "read_sources", "read_text", "read_texts", "record"]
-
 T = TypeVar("T")
 LARGEST = 1e15
 PROVENANCE = ("sources", "grade", "note")

@@ -16,22 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = [
-    "PACKAGE",
-    "Snapshot",
-    "current",
-    "own_bytes",
-    "own_exists",
-    "own_folder_name",
-    "own_is_folder",
-    "per_snapshot",
-    "shipped_bytes",
-    "shipped_names",
-    "shipped_text",
-    "today",
-    "use",
-]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -12,8 +12,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["Said", "Statement", "Verdict", "load_statements", "words_of"]
-
 TABLE = "catalog/data/statements.toml"
 Verdict = Literal["true", "true with a condition", "misleading", "false"]
 

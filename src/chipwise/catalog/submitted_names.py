@@ -15,8 +15,6 @@ from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = ["PowerBin", "chip_of", "load_bins"]
-
 _TABLE = "catalog/data/submitted_names.toml"
 
 MAKERS = re.compile(

@@ -16,26 +16,8 @@ from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.system_reader import SystemEntry, read_system_table, system_entries
-from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
+from chipwise.catalog.system_spec import ScaleOut, System
 from chipwise.errors import UnknownNameError, UsageError, shorten
-
-__all__ = [
-    "Fabric",
-    "Form",
-    "Host",
-    "Reserve",
-    "ScaleOut",
-    "System",
-    "Tier",
-    "WrapRule",
-    "Yard",
-    "get_system",
-    "load_systems",
-    "parse_have",
-    "read_systems",
-    "systems_for",
-    "with_own_links",
-]
 
 
 class Yard(Mapping[str, System]):

@@ -39,8 +39,6 @@ from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, 
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import GIB
 
-__all__ = ["SystemEntry", "read_system_table", "system_entries"]
-
 _IDENTITY = ("name", "form", "chip", "chips_per_host", "chips", "offered", "sources", "grade", "note", "own")
 _FIGURES = (
     "tiers", "scaleout_kind", "scaleout_GBps", "host_cpu", "host_sockets", "host_numa_nodes",

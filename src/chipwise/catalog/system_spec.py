@@ -13,8 +13,6 @@ from typing import Literal
 from chipwise.catalog.chip import Provenance
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["Fabric", "Form", "Host", "Reserve", "ScaleOut", "System", "Tier", "WrapRule"]
-
 Fabric = Literal[
     "nvswitch", "switched", "mesh", "partial-mesh", "ring", "torus2d", "torus3d", "bridge", "pcie", "socket",
     "dragonfly", "tree", "ethernet",

@@ -12,8 +12,6 @@ from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
 
-__all__ = ["Tool", "get_tool", "load_tools", "tool_called", "tools_of"]
-
 TABLE = "catalog/data/launch.toml"
 
 

@@ -12,17 +12,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = [
-    "LOSSES",
-    "MemoryPolicy",
-    "Trainer",
-    "able_trainers",
-    "get_trainer",
-    "load_trainers",
-    "trainer_called",
-    "usual_trainer",
-]
-
 TABLE = "catalog/data/trainers.toml"
 Kind = Literal["eager", "fsdp", "fused", "xla"]
 Counting = Literal["model", "causal", "hardware"]

@@ -13,8 +13,6 @@ from chipwise.errors import ChipwiseError
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import Table
 
-__all__ = ["completion", "doctor", "glossary"]
-
 
 def doctor(
     *,

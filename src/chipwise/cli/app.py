@@ -10,8 +10,6 @@ from cyclopts import App, Parameter
 
 from chipwise import __version__
 
-__all__ = ["COMMANDS", "app", "read"]
-
 COMMANDS = {
     "planning:plan": "Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds "
     "them.",

@@ -36,29 +36,6 @@ from chipwise.report.catalogue import (
 )
 from chipwise.report.terminal import tell
 
-__all__ = [
-    "add_offer",
-    "chips",
-    "compare_chips",
-    "list_chips",
-    "list_models",
-    "list_offers",
-    "list_runtimes",
-    "list_systems",
-    "list_token_prices",
-    "models",
-    "offers",
-    "runtimes",
-    "search_chips",
-    "search_models",
-    "show_chip",
-    "show_model",
-    "show_runtime",
-    "show_system",
-    "systems",
-    "update_offers",
-]
-
 chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")

@@ -11,8 +11,6 @@ from chipwise.cli.options import Output
 from chipwise.errors import UnknownNameError
 from chipwise.report.statements import statements_view
 
-__all__ = ["check", "claim", "list_statements"]
-
 claim = App(
     name="claim",
     help="What is said about hardware, checked: list, check.",

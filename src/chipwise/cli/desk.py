@@ -10,8 +10,6 @@ from chipwise.api.requests.desk import LocalRequest
 from chipwise.cli.options import Answer, taking
 from chipwise.report.desk import local_view
 
-__all__ = ["local"]
-
 
 @taking(LocalRequest)
 def local(

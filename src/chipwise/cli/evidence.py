@@ -14,17 +14,6 @@ from chipwise.errors import UsageError
 from chipwise.evidence.importers import Given
 from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
 
-__all__ = [
-    "claim",
-    "evidence",
-    "export_file",
-    "import_files",
-    "list_results",
-    "match",
-    "search",
-    "show",
-]
-
 evidence = App(
     name="evidence",
     help="Published results and your own: list, show, search, match, claim, import, export.",

@@ -9,12 +9,11 @@ from cyclopts import App, Parameter
 
 from chipwise.api import measuring as api
 from chipwise.api.evidence import layout_of
-from chipwise.cli.options import Output, split, whole
+from chipwise.api.requests.field import split
+from chipwise.cli.options import Output, whole
 from chipwise.evidence.importers import Given
 from chipwise.report.measured import model_view, probe_view, serve_view
 from chipwise.units import parse_quantity
-
-__all__ = ["measure", "model", "probe", "serve"]
 
 measure = App(
     name="measure",

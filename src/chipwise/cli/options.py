@@ -10,13 +10,11 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import Parameter
 
-from chipwise.api.requests.field import ALSO, option_of, outer, pairs, split
+from chipwise.api.requests.field import ALSO, option_of, outer
 from chipwise.cli.app import read
 from chipwise.errors import InfeasibleError, MissingExtraError, UsageError
 from chipwise.report.plans import chance_percent
 from chipwise.report.table import Format, Table, render
-
-__all__ = ["Answer", "Output", "pairs", "refuse", "split", "taking", "whole"]
 
 FIRST = ("model",)  # the fields that need no option before them
 

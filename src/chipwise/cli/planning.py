@@ -22,8 +22,6 @@ from chipwise.report.media import MediaReport, media_view
 from chipwise.report.plans import breakdown_view, plan_view
 from chipwise.report.table import Table
 
-__all__ = ["compare", "estimate", "explain", "fit", "plan"]
-
 # Training is read here to be pointed to where it is answered.
 EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
 Served = Annotated[EveryTask, Parameter(show_choices=False)]

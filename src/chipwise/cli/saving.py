@@ -14,8 +14,6 @@ from chipwise.report.diff import diff_view, likely_cause, replay_view
 from chipwise.report.launch.targets import TARGETS
 from chipwise.report.terminal import tell
 
-__all__ = ["diff", "launch", "replay"]
-
 File = Annotated[str, Parameter(help="a file that --save wrote")]
 
 

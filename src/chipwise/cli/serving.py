@@ -13,8 +13,6 @@ from chipwise.errors import MissingExtraError, UsageError
 from chipwise.report.watched import watch_view
 from chipwise.units import parse_quantity
 
-__all__ = ["mcp", "watch", "web"]
-
 Port = Annotated[int, whole("the port; 0: any that is free")]
 
 

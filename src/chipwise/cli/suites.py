@@ -12,8 +12,6 @@ from chipwise.calibrate.parameters import load_parameters
 from chipwise.report.accuracy import accuracy_view, write_section
 from chipwise.report.table import render
 
-__all__ = ["calibrate", "predict", "validate"]
-
 
 def predict(
     suite: Annotated[str, Parameter(help=f"one of {', '.join(api.SUITES)}")],

@@ -10,8 +10,6 @@ from chipwise.cli.options import Output
 from chipwise.errors import UsageError
 from chipwise.report.traced import trace_view
 
-__all__ = ["trace"]
-
 
 def trace(
     source: Annotated[

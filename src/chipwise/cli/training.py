@@ -12,8 +12,6 @@ from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.cli.options import Answer, refuse, taking
 
-__all__ = ["plan_training", "rl", "train"]
-
 SHARED = tuple(name for name in PlanOptions.__dataclass_fields__ if name in TrainRequest.__dataclass_fields__)
 
 

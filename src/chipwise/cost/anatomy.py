@@ -24,8 +24,6 @@ from chipwise.cost.systolic.family import WORD, SystolicModel, pace_hz, product
 from chipwise.units import scalar
 from chipwise.workload.op import Op
 
-__all__ = ["Anatomy", "Level", "cpu_anatomy", "dataflow_anatomy", "gpu_anatomy", "systolic_anatomy"]
-
 SUM_BYTES = 4.0  # partial sums are 32 bit
 SHARED_BYTES_PER_CLOCK = 128.0  # of one SM or CU: 32 banks of 4 bytes
 STAGES = 4.0  # slices of a tile in shared memory while one is multiplied

@@ -11,8 +11,6 @@ from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.units import Real
 
-__all__ = ["COPIES", "PRIOR_LOG_SPREAD", "WAYS", "CopyParameters", "host_copy", "memory_copy"]
-
 WAYS = ("to-chip", "to-host", "on-chip")
 """Where bytes go: over the host's link one way or the other, or inside the chip's memory."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["RESOURCES", "Cost", "Resource", "soft_maximum"]
-
 Resource = Literal["compute", "memory", "on-chip", "network", "launch", "host", "bubble", "queue"]
 RESOURCES: tuple[Resource, ...] = (
     "compute",

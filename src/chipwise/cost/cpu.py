@@ -20,19 +20,6 @@ from chipwise.cost.products import stretch
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-__all__ = [
-    "PRIORS",
-    "Amdahl",
-    "Cores",
-    "CpuModel",
-    "CpuParameters",
-    "Worker",
-    "cpu_time",
-    "cpu_worker",
-    "crossover",
-    "gpu_worker",
-]
-
 TILE_ROWS = 16.0  # of an AMX tile, and about the rows that a SIMD kernel keeps in registers
 CACHE_BYTES_PER_CLOCK = 16.0  # per core from the shared cache: half a line per clock or less on mesh fabrics
 

@@ -18,8 +18,6 @@ from chipwise.cost.products import products
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-__all__ = ["PRIORS", "PRIOR_LOG_SPREAD", "DataflowModel", "Fabric", "StageNumbers", "stage_time"]
-
 PRIOR_LOG_SPREAD = 0.5
 """One standard deviation of log(time) of one operator: nothing was fitted."""
 

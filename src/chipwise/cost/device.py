@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from chipwise.catalog.chip import Chip, Family, Link
-from chipwise.catalog.system import System
+from chipwise.catalog.system_spec import System
 from chipwise.units import Real
-
-__all__ = ["DTYPES", "Device"]
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
 

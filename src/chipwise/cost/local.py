@@ -19,8 +19,6 @@ from chipwise.units import Array, Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
-__all__ = ["LocalModel", "LocalNumbers", "Work", "local_time"]
-
 WIDE = frozenset(("bf16", "fp16", "fp32", ""))
 UNPACK = 3.0  # operations that turn a packed weight into a number: shift, mask, scale
 COLUMNS = (

@@ -24,8 +24,6 @@ from chipwise.cost.simt.family import SimtParameters, narrowing, simt_time
 from chipwise.cost.systolic.family import SystolicModel, systolic_time
 from chipwise.workload.op import Op, pointwise
 
-__all__ = ["CostParameters", "narrow", "price"]
-
 CostParameters = Efficiency | SimtParameters | SystolicModel | CpuModel | DataflowModel | LocalModel | Probed
 
 

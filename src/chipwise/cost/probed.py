@@ -16,8 +16,6 @@ from chipwise.errors import UsageError
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-__all__ = ["Probed", "Rates", "group_of", "probed_time", "terms"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rates:

@@ -14,8 +14,6 @@ from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
-__all__ = ["Product", "every_expert", "products", "stretch"]
-
 QUERIES = 128.0  # rows of a tile of prompt attention, of whose masked keys half are computed
 
 

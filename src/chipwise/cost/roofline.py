@@ -10,8 +10,6 @@ from chipwise.cost.efficiency import Efficiency
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-__all__ = ["roofline", "time"]
-
 
 def roofline(op: Op, device: Device) -> Real:
     """Seconds that nothing beats: the larger of FLOPs over peak and compulsory bytes over peak bandwidth."""

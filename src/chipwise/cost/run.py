@@ -8,8 +8,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["AMONG", "Run"]
-
 
 @dataclass(frozen=True, slots=True)
 class Run:

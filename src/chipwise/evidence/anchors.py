@@ -21,19 +21,6 @@ from chipwise.evidence.judge import Basis
 from chipwise.evidence.mlperf_rows import Run as Submission
 from chipwise.units import Array
 
-__all__ = [
-    "Anchor",
-    "Anchors",
-    "Correction",
-    "Corrections",
-    "Likeness",
-    "Run",
-    "correction",
-    "corrections",
-    "kriged",
-    "shrunk",
-]
-
 CELL_NOISE = 0.3
 """Of rates of submissions, variance of log(measured / predicted) within a cell over that between cells."""
 

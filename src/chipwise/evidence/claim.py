@@ -17,8 +17,6 @@ from typing import Any
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import AXES, TITLES, Match
 
-__all__ = ["TIE", "Claim", "Condition", "Rival", "Step", "judge_claim", "judge_measured", "rivals_of"]
-
 TIE = 1.2
 """Ratio of two chips below which a difference is no lead: about the 80 % interval of a predicted ratio."""
 

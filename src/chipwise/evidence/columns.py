@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from chipwise.errors import MissingExtraError, UsageError, shorten
 from chipwise.evidence.rows import Part, read_rows
 
-__all__ = ["read_columns"]
-
 Columns = dict[str, NDArray[Any]]
 
 

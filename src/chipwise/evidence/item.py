@@ -12,8 +12,6 @@ from typing import Any, Literal, get_args
 from chipwise.catalog.benchmarks import load_benchmarks, required_accuracy
 from chipwise.catalog.published import InferenceResult
 
-__all__ = ["Item", "from_json", "item_of", "own_item", "to_json"]
-
 Origin = Literal["published", "own"]
 
 

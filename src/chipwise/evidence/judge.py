@@ -17,24 +17,6 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array, Real
 
-__all__ = [
-    "APART",
-    "LOCAL",
-    "TUNED",
-    "USERS",
-    "Basis",
-    "Estimate",
-    "Factors",
-    "Nearness",
-    "as_rows",
-    "chance",
-    "conformal",
-    "judge",
-    "reach",
-    "shipped_factors",
-    "tier_factors",
-]
-
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
 Nearness = Literal["own", "chip", "stack", "vendor", "runtime", "generation", "kernels", "kind"]

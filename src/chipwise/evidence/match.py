@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from chipwise.catalog.published import ROUNDS
+from chipwise.catalog.rounds import ROUNDS
 from chipwise.evidence.anchors import shrunk
 from chipwise.evidence.item import Item
 from chipwise.evidence.match_axes import (
@@ -44,20 +44,6 @@ from chipwise.evidence.match_axes import (
     sample_axis,
     scenario_axis,
 )
-
-__all__ = [
-    "AXES",
-    "TITLES",
-    "Anchored",
-    "Axis",
-    "Mark",
-    "Match",
-    "ModelFacts",
-    "Target",
-    "anchored",
-    "match",
-    "nearest",
-]
 
 WEIGHT = {
     "chip": 3.0,

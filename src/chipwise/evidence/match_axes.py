@@ -14,24 +14,6 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import load_runtimes
 from chipwise.evidence.item import Item
 
-__all__ = [
-    "STEP",
-    "Axis",
-    "Mark",
-    "ModelFacts",
-    "Target",
-    "accuracy_axis",
-    "chip_axis",
-    "count_axis",
-    "environment_axis",
-    "load_axis",
-    "model_axis",
-    "precision_axis",
-    "runtime_axis",
-    "sample_axis",
-    "scenario_axis",
-]
-
 Mark = Literal["same", "near", "different", "unknown"]
 
 STEP = {"same": 0.0, "near": 1.0, "unknown": 1.5, "different": 3.0}

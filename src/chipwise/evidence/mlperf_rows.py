@@ -14,11 +14,10 @@ from typing import Literal
 from chipwise.catalog.benchmarks import Benchmark, get_benchmark
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.published import ROUNDS, InferenceResult, software_age
+from chipwise.catalog.published import InferenceResult
+from chipwise.catalog.rounds import ROUNDS, software_age
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.rows import Row
-
-__all__ = ["GENERATES", "SCENARIOS", "Run", "Scenario", "precision_of", "read_run", "run_of"]
 
 Scenario = Literal["Offline", "Server", "Interactive", "SingleStream", "MultiStream"]
 SCENARIOS: tuple[Scenario, ...] = ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")

@@ -19,8 +19,6 @@ from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import Match, anchored, nearest
 from chipwise.evidence.match_axes import Mark, ModelFacts, Target, chip_axis
 
-__all__ = ["Nearest", "generates", "nearest_published", "predicted", "residuals"]
-
 ROWS = 5
 """Rows whose residuals are blended, as in `evidence match`."""
 

@@ -12,8 +12,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.evidence.rows import Row
 
-__all__ = ["said_of"]
-
 GROUP = re.compile(r"\{(\d)\}")
 
 

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from chipwise.evidence.judge import Factors, conformal, reach
 from chipwise.units import Array
 
-__all__ = ["OWN", "Residuals", "Summary", "Validation", "leave_out", "ranking"]
-
 FEW = 5
 """Rows of a cell, at least, for its error to be one of the cell's rather than of a row."""
 

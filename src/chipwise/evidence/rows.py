@@ -13,11 +13,6 @@ from chipwise.catalog.files import writing
 from chipwise.catalog.snapshot import shipped_bytes, shipped_names
 from chipwise.errors import MissingExtraError, UsageError, shorten
 
-__all__ = [
-    "Part", "Predicted", "Row", "number", "read_rows", "shipped_table", "write_commands",
-    "write_predictions",
-]  # fmt: skip
-
 Row = Mapping[str, str]
 
 COLUMNS = ("row_id", "metric", "predicted", "low", "high", "basis", "refused")

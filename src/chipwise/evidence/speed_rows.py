@@ -12,8 +12,6 @@ from chipwise.catalog.runtime import runtimes_for
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.rows import Row
 
-__all__ = ["CONTEXT", "SpeedRun", "model_named", "read_speed"]
-
 NOISE = re.compile(r"\(.*?\)|\b(instruct|instant|versatile|preview|ctx|it|hf|meta|base|chat)\b|[^a-z0-9.]+")
 # Software of before captured graphs were usual: every kernel is started by the host.
 GRAPHS_SINCE = "2024-07"

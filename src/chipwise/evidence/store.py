@@ -20,8 +20,6 @@ from chipwise.catalog.snapshot import current
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.item import Item, from_json, to_json
 
-__all__ = ["Store"]
-
 VERSION = 2
 KEPT = "evidence.jsonl"  # what a saved answer calls the user's evidence
 BUSY_S = 30.0

@@ -9,8 +9,6 @@ from chipwise.cost.systolic import DATAFLOWS, Dataflow, Gemm, SystolicArray, cou
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.rows import Row
 
-__all__ = ["METRICS", "systolic_row"]
-
 METRICS = (
     "cycles",
     "utilization_pct",

@@ -11,8 +11,6 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import own_kernels
 from chipwise.evidence.judge import APART, LOCAL, TUNED, USERS, Nearness
 
-__all__ = ["judged_as", "level_figure", "power_tier", "tier_of"]
-
 
 def level_figure(task: str, level: str) -> str:
     """Suffix of the figure by which throughput of a level of software is judged: what bounds it, memory or targets."""

@@ -18,10 +18,6 @@ from chipwise.predict.training.result import Convention, step_flops
 from chipwise.predict.training.values import Spread, Transformer
 from chipwise.units import Array
 
-__all__ = [
-    "SPREAD", "Target", "measured_of", "row_group", "row_weights", "target_of", "unknown_batch", "workload_key",
-]  # fmt: skip
-
 KEY = ("model", "benchmark", "chip", "accelerator", "chips_total", "seq_len", "global_batch", "precision")
 
 

@@ -24,8 +24,6 @@ from chipwise.evidence.publications import said_of
 from chipwise.evidence.rows import Row
 from chipwise.workload.load import load_model
 
-__all__ = ["Run", "number", "read_run"]
-
 RULES = "training_runs"
 MODELS = "evidence/data/training_models.csv"
 

@@ -11,8 +11,6 @@ from chipwise.calibrate.fit_training import seen_as, seen_runs
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
-__all__ = ["CALIBRATED", "COMPILED", "TABLE", "Tier", "tier_name", "tier_of", "tiers", "write_tiers"]
-
 TABLE = "evidence/data/training_tiers.csv"
 COLUMNS = ("tier", "low", "high", "basis", "rows", "covered")
 COMPILED = ", compiled"

@@ -32,38 +32,6 @@ from chipwise.report.statements import StatementsReport
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
 from chipwise.report.views import tables
 
-__all__ = [
-    "ChipsAnswer",
-    "ClaimAnswer",
-    "EvidenceAnswer",
-    "FitAnswer",
-    "KernelAnswer",
-    "LocalAnswer",
-    "MatchAnswer",
-    "MatchLine",
-    "MediaAnswer",
-    "ModelsAnswer",
-    "PlansAnswer",
-    "RivalLine",
-    "RlAnswer",
-    "TrainAnswer",
-    "chips_answer",
-    "claim_answer",
-    "evidence_answer",
-    "fit_answer",
-    "kernel_answer",
-    "launch_answer",
-    "local_answer",
-    "match_answer",
-    "media_answer",
-    "models_answer",
-    "plans_answer",
-    "rl_answer",
-    "statements_answer",
-    "table_answer",
-    "train_answer",
-]
-
 SHOWN = 4  # plans in full
 RUN = 6  # models in full that a machine runs
 FITTED = 12  # chips in full of those that were asked whether they hold a model

@@ -9,8 +9,6 @@ from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from chipwise.errors import UnknownNameError, UsageError
 
-__all__ = ["PROMPTS", "Asking", "listed_prompts", "prompted"]
-
 MOST_CHARS = 400
 """Characters of an argument."""
 

@@ -26,8 +26,6 @@ from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
 
-__all__ = ["RESOURCES", "TEMPLATES", "Kept", "completed", "read"]
-
 MARKDOWN = "text/markdown"
 JSON = "application/json"
 SHEET = re.compile(r"chipwise://chips/([^/?#]+)")

@@ -19,8 +19,6 @@ from chipwise.errors import UsageError
 from chipwise.listening import Server, listen, origin_host, serving
 from chipwise.mcp.server import create_server
 
-__all__ = ["PATH", "Sessions", "serve"]
-
 HOST = "127.0.0.1"
 PATH = "/mcp"
 BODY_BYTES = 262_144

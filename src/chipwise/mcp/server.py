@@ -51,8 +51,6 @@ from chipwise.mcp.tools import TOOLS, listed, shortened
 from chipwise.report.records import FitReport
 from chipwise.report.table import to_json
 
-__all__ = ["create_server"]
-
 LOG = logging.getLogger("chipwise.mcp")
 
 TICK_S = 1.0

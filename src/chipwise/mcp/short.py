@@ -15,8 +15,6 @@ from chipwise.report.figures import Ends
 from chipwise.report.records import Figure, ModelRecord, PriceRecord, RefusalRecord
 from chipwise.report.table import Column
 
-__all__ = ["Range", "Short", "model_text", "refusals_of", "rounded"]
-
 DIGITS = 3
 NAMED = 8
 AS_IT_IS = (0.0, 1.0)  # scales that leave a whole number alone

@@ -35,8 +35,6 @@ from chipwise.mcp.answers import (
 )
 from chipwise.report.table import to_json
 
-__all__ = ["MOST_CHARS", "SILENT", "TOOLS", "Offered", "fields_of", "listed", "shortened"]
-
 MOST_CHARS = 7_600
 """Characters of an answer: under 2,000 tokens of four characters."""
 

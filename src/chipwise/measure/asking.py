@@ -25,8 +25,6 @@ from pathlib import Path
 from chipwise.errors import UsageError, shorten
 from chipwise.measure.machine import MachineReport, machines_of
 
-__all__ = ["COMMANDS", "ask", "read_recording", "this_machine"]
-
 PATIENCE_S = 1.8
 """How long all tools together may take, in seconds."""
 MAX_BYTES = 2_000_000

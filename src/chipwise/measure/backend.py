@@ -15,8 +15,6 @@ from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError
 from chipwise.measure.task import WORKS, Task
 from chipwise.units import Array
 
-__all__ = ["BACKENDS", "Backend", "backend", "check", "expected"]
-
 
 class Backend(Protocol):
     """A framework on one device."""

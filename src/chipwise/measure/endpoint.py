@@ -19,8 +19,6 @@ from urllib.parse import urlsplit
 
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["Load", "Request", "loaded"]
-
 SCHEMES = {"http": 80, "https": 443}
 WORDS = "the of and to in is that it was for on are as with his they at be this from have or by one had not but".split()
 LINE = 1 << 20

@@ -15,8 +15,6 @@ import numpy as np
 from chipwise.errors import MissingExtraError, UsageError
 from chipwise.measure.task import WORKS, Task
 
-__all__ = ["JaxBackend"]
-
 BLOCK = 1_000_003
 """Random values that are drawn for an operand; larger ones repeat them."""
 

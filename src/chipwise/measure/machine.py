@@ -21,8 +21,6 @@ from chipwise.errors import UsageError, shorten
 from chipwise.measure.prints import Device, Host, Links, Reading, read_prints
 from chipwise.units import format_bytes
 
-__all__ = ["Machine", "MachineReport", "browsed", "machines_of", "owned"]
-
 TABLE = "catalog/data/machine_names.toml"
 VISIBLE = (0.88, 1.03)
 """Memory as tools report it, over what the maker sells: ECC, drivers and displays take up to an eighth."""

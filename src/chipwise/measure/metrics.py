@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["UNREADABLE", "Reading", "Window", "metrics_address", "parse_metrics", "read_metrics"]
-
 MOST_BYTES = 8_000_000
 WAIT_S = 10.0
 LINE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*\})?\s+(\S+)(?:\s+-?\d+)?\s*")

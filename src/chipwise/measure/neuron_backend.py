@@ -16,8 +16,6 @@ from chipwise.measure.backend import OUTSIDE
 from chipwise.measure.task import Task
 from chipwise.measure.torch_backend import TorchBackend
 
-__all__ = ["NeuronBackend"]
-
 
 class NeuronBackend(TorchBackend):
     """Traced PyTorch on one NeuronCore."""

@@ -20,8 +20,6 @@ from chipwise.errors import MissingExtraError, UsageError
 from chipwise.measure.task import WORKS, Task
 from chipwise.units import Array
 
-__all__ = ["OnnxBackend"]
-
 PROVIDER = "ExecutionProvider"
 """What names of providers end in; a device is called by what stands before it, in small letters."""
 IN_DEVICE = ("cuda", "rocm", "migraphx")

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-__all__ = ["Device", "Host", "Links", "Reading", "read_prints"]
-
 MAX_DEVICES = 1024
 """More devices than one machine or slice prints; what stands beyond is not read."""
 LONGEST = 40_000

@@ -19,8 +19,6 @@ from chipwise.measure.protocol import memory_kept, sampled, timing_of
 from chipwise.measure.task import WORKS, Task, TaskKind, designed
 from chipwise.measure.timed import UNFINISHED, Machine, Timed
 
-__all__ = ["HELD_OUT", "Probe", "probe"]
-
 COUNTS: tuple[tuple[TaskKind, int], ...] = (("gemm", 48), ("conv", 48), ("attention", 32))
 """Tasks of every type; copies, and work on rows, in the first type alone."""
 COPIES, ROWS = 18, 7 * len(WORKS)

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Timing", "memory_kept", "memory_trimmed", "sampled", "timing_of"]
-
 TRIM_THRESHOLD, MMAP_MAX = (-1, 2**31 - 1, 2**17), (-4, 0, 2**16)
 """Of glibc's `mallopt`: the parameter, its value while all memory is kept, and its default (mallopt(3))."""
 

@@ -14,8 +14,6 @@ from chipwise.units import Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
 
-__all__ = ["SIZES", "WORKS", "Task", "TaskKind", "designed"]
-
 TaskKind = Literal["gemm", "attention", "conv", "rows", "copy"]
 SIZES: Mapping[TaskKind, tuple[str, ...]] = {
     "gemm": ("m", "n", "k"),

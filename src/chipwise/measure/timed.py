@@ -25,8 +25,6 @@ from chipwise.measure.task import SIZES, Task
 from chipwise.units import Array, scalar
 from chipwise.workload.op import Op
 
-__all__ = ["Machine", "Timed", "fit", "machine_of"]
-
 NOISE = 0.16
 """Of residuals, within shapes alike over between them: chosen on the tasks held out."""
 TILES = (0.0, 64.0, 128.0, 256.0, 512.0, float("inf"))

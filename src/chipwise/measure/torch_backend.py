@@ -11,8 +11,6 @@ from typing import Any
 from chipwise.errors import MissingExtraError, UsageError
 from chipwise.measure.task import WORKS, Task
 
-__all__ = ["TorchBackend"]
-
 BLOCK = 1_000_003
 """Random values that are drawn for an operand; larger ones repeat them."""
 

@@ -19,8 +19,6 @@ from chipwise.errors import UsageError
 from chipwise.measure.protocol import Timing, memory_trimmed, sampled, timing_of
 from chipwise.tracing.sources import code_in
 
-__all__ = ["Example", "examples_of", "peak_of", "process_peak_of", "time_calls", "time_whole"]
-
 TRAIN = "train"
 """The pass that is a forward and a backward one."""
 REPEATS = 5

@@ -42,22 +42,6 @@ from numpy.typing import NDArray
 from chipwise.parallel.network import Level, Network, leaf_share, levels, trunk_rate
 from chipwise.units import Real
 
-__all__ = [
-    "DIRECT_BYTES",
-    "KINDS",
-    "CollectiveParameters",
-    "Comm",
-    "Kind",
-    "Traffic",
-    "Transfer",
-    "crossings",
-    "direct_all_reduce",
-    "dispatch",
-    "exchange",
-    "traffic",
-    "wire_bytes",
-]
-
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
 KINDS: tuple[Kind, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p")
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from chipwise.units import Real
 from chipwise.workload.graph import Graph
 
-__all__ = ["AXIS_SPLIT", "Layout", "Reason", "check_layout", "illegal", "spans"]
-
 AXIS_SPLIT = {**dict.fromkeys("HKSBGZOFUV", "tp"), "E": "ep", "X": "moe_tp"}
 """Which part of a layout cuts which axis; all other axes are held whole by every rank."""
 

@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.runtime import Policies
+from chipwise.catalog.runtime_spec import Policies
 from chipwise.parallel.shard import Sharded
 from chipwise.units import Real
 from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block
 from chipwise.workload.nodes import Experts
-
-__all__ = ["MemoryAccount", "MemoryItem", "account", "kv_sequence_bytes", "weight_items", "workspace_bytes"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,19 +18,6 @@ from chipwise.catalog.system_spec import System, Tier
 from chipwise.errors import UsageError
 from chipwise.units import Real
 
-__all__ = [
-    "ALIKE",
-    "TREE_STEPS",
-    "Level",
-    "Network",
-    "Wiring",
-    "leaf_share",
-    "levels",
-    "system_network",
-    "trunk_rate",
-    "wiring",
-]
-
 # Between two sockets, one direction: about two thirds of three UPI links of 16 GT/s, 32 GB/s each (assumed).
 SOCKETS_BYTES_PER_S = 60e9
 BRIDGED = ("bridge", "mesh", "nvswitch", "switched")

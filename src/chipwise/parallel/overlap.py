@@ -6,8 +6,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["GPU_UNITS", "behind", "stolen_share"]
-
 # Of the multiprocessors of a GPU, those that run the kernels of an exchange: 20 of 132 in the training of DeepSeek-V3
 # (DeepSeek-AI, 2024, section 3.2.2); other GPUs are taken to give as large a part.
 GPU_UNITS = 20.0 / 132.0

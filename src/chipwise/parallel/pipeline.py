@@ -6,8 +6,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["batch_time", "held_micro_batches", "most_virtual", "slowest_stage", "stage_layers"]
-
 
 def stage_layers(layers: Real, stages: Real, virtual: Real) -> Real:
     """Most layers on one stage: whole layers per virtual stage, rounded up."""

@@ -15,8 +15,6 @@ from chipwise.errors import UsageError
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts
 
-__all__ = ["Offloaded", "Placement", "expert_layers", "split"]
-
 
 @dataclass(frozen=True, slots=True)
 class Placement:

@@ -21,8 +21,6 @@ from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
 from chipwise.workload.op import Op
 from chipwise.workload.step import Columns, Step
 
-__all__ = ["Sharded", "shard"]
-
 ACTIVATION_BYTES = 2.0  # collectives move 16-bit activations
 
 

@@ -28,8 +28,6 @@ from chipwise.units import Array, Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op
 
-__all__ = ["SUPPLY", "Machine", "PowerModel", "Use", "issued"]
-
 SOFTNESS = 3.0
 """Exponent q: how close to its limit a chip runs before the clock gives way, the best of 2, 3, 4, 6 and 10 on rows that
 no fit had seen (2026-11); busy GPUs read 97 to 99 % of their limit."""

@@ -24,8 +24,6 @@ from chipwise.parallel.network import ALIKE, Network, Wiring
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Real
 
-__all__ = ["comm_time", "device_network", "exchange_numbers"]
-
 
 def exchange_numbers(
     kind: Kind, costs: CostParameters, overheads: Overheads, *, direct: bool = False

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from chipwise.units import Real
 from chipwise.workload.curve import RateCurve
 
-__all__ = ["Day", "over_day", "replicas_for"]
-
 PER_MILLION = 1e6
 
 

@@ -12,8 +12,6 @@ from chipwise.parallel.network import TREE_STEPS
 from chipwise.predict.service import Service
 from chipwise.units import Real
 
-__all__ = ["Overheads"]
-
 
 @dataclass(frozen=True, slots=True)
 class Overheads:

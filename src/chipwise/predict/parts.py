@@ -12,8 +12,6 @@ import numpy as np
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, decodes
 
-__all__ = ["PARTS", "TOWER", "part_of", "quantity"]
-
 PARTS = (
     "gemm.w16.memory",
     "gemm.w8.memory",

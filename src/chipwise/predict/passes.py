@@ -14,15 +14,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.runtime import Policies
+from chipwise.catalog.runtime_spec import Policies
 from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.predict.parts import PARTS, quantity
 from chipwise.predict.speculative import Speculation, decoding
 from chipwise.units import Array, Real
 from chipwise.workload.step import Step, abreast, decode, prefill
 from chipwise.workload.workload import Workload
-
-__all__ = ["BATCHES", "PassTable", "Passes", "Requests", "tabulate"]
 
 PartsOf = Callable[[Step], Iterable[tuple[str, Cost]]]
 

@@ -15,8 +15,6 @@ from chipwise.units import scalar
 from chipwise.workload.op import Op
 from chipwise.workload.step import Step
 
-__all__ = ["Piece", "pieces"]
-
 # Parts that belong to the operator before them.
 BESIDE = ("imbalance", "quantise")
 

@@ -31,12 +31,6 @@ from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = [
-    "MEDIA_PARTS", "ONE", "Account", "Hardware", "Known", "MediaPart", "Offload", "Pace", "Parts", "Shown",
-    "Spread", "StageTimes",
-    "account", "flash_attention", "price_ahead", "seconds", "stage_times",
-]  # fmt: skip
-
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
 Offload = Literal["none", "model", "sequential"]

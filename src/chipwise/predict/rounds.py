@@ -18,8 +18,6 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-__all__ = ["by_deadline", "kept_up", "rounds", "side_by_side", "workers_for"]
-
 REST = 1e-3
 """Of a round: a rest that is smaller is done with the last whole one."""
 HALVINGS = 100  # of a time at which a job is done

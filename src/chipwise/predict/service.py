@@ -19,8 +19,6 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.passes import BATCHES, Passes, PassTable
 from chipwise.units import Array, Real
 
-__all__ = ["LOADS", "ONE", "Engines", "Loads", "Prediction", "Service", "shared_wait_s", "transfer_s"]
-
 LOADS = np.concatenate([[1 / 16, 1 / 4], BATCHES])
 """Decoding sequences of a slot on average, at which loads are priced; below one it idles in between, and times are up
 to twice as short as at one."""

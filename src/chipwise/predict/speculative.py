@@ -11,8 +11,6 @@ from chipwise.units import Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Segment, Step, decode
 
-__all__ = ["Speculation", "decoding", "draft_graph", "expected_tokens", "verification"]
-
 
 @dataclass(frozen=True, slots=True)
 class Speculation:

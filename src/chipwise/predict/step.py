@@ -27,8 +27,6 @@ from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
 from chipwise.workload.step import Columns, Step, is_decoding
 
-__all__ = ["Alike", "step_cost", "step_parts"]
-
 NARROW = frozenset(("fp8", "int8", "fp4"))
 # One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
 STATIC = frozenset(("fp8",))

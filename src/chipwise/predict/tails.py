@@ -37,8 +37,6 @@ from chipwise.predict.service import Prediction
 from chipwise.units import Array, Real
 from chipwise.workload.lengths import Lengths
 
-__all__ = ["VALID", "Tails", "tails", "ttft_quantile"]
-
 VALID = "Poisson arrivals, at most 90 % of the time on prompts, no preemption; else only a simulation can say"
 
 MOST_BUSY = 0.9

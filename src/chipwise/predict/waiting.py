@@ -28,8 +28,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
-__all__ = ["Queue", "load_within", "replicas_within", "wait_s"]
-
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
 SLOWEST = 1e6  # over what is predicted, that is looked at
 MOST = 1 << 40  # replicas that are looked at

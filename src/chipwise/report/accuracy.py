@@ -15,8 +15,6 @@ from chipwise.errors import UsageError
 from chipwise.evidence.residuals import FEW, Summary, Validation
 from chipwise.report.table import DASH, Column, Table
 
-__all__ = ["ACCURACY", "accuracy_lines", "accuracy_section", "accuracy_view", "write_section"]
-
 
 def _percent(share: float) -> str:
     return DASH if share != share else f"{100 * share:.1f} %"

@@ -11,8 +11,6 @@ from chipwise.errors import MissingExtraError, UnknownNameError, UsageError
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = ["Answer", "Chart", "Origin", "Tabled"]
-
 WIDTH = 80
 
 

@@ -39,26 +39,6 @@ from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.precision import Precision
 from chipwise.workload.workload import Workload
 
-__all__ = [
-    "Deployed",
-    "Doing",
-    "Fleet",
-    "cheapest_plan",
-    "contenders",
-    "doubts",
-    "figure",
-    "goal",
-    "job_record",
-    "layout_record",
-    "memory_record",
-    "model_record",
-    "plan_record",
-    "price_record",
-    "rank_plans",
-    "whole",
-    "workload_record",
-]
-
 
 def figure(estimate: Estimate) -> Figure:
     """An estimate as a record."""

@@ -11,43 +11,13 @@ from chipwise.catalog.chip_reader import MEASURES
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.price import ApiPrice, PriceRange
-from chipwise.catalog.runtime import Policies, Rule, Runtime
-from chipwise.catalog.system import System
+from chipwise.catalog.runtime_spec import Policies, Rule, Runtime
+from chipwise.catalog.system_spec import System
 from chipwise.evidence.item import Item
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION, ModelRecord, NetworkRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_bytes, format_count, format_number, parse_quantity
-
-__all__ = [
-    "CHIPS",
-    "MODELS",
-    "NETWORKS",
-    "ChipRecord",
-    "ChipsReport",
-    "Citations",
-    "EvidenceReport",
-    "FigureRecord",
-    "ModelsReport",
-    "OffersReport",
-    "RuntimesReport",
-    "SystemsReport",
-    "chip_record",
-    "chip_view",
-    "chips_view",
-    "compare_view",
-    "known_views",
-    "model_view",
-    "models_view",
-    "network_view",
-    "networks_view",
-    "offers_view",
-    "runtime_view",
-    "runtimes_view",
-    "system_view",
-    "systems_view",
-    "token_prices_view",
-]
 
 EXPONENTS = 1e6  # from here on a plain `g` would write them
 SHAPES = 24  # of slices that are listed

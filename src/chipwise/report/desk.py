@@ -10,8 +10,6 @@ from chipwise.report.records import SCHEMA_VERSION, Figure, PartRecord, Quantifi
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
 
-__all__ = ["DESK", "LocalRecord", "LocalReport", "local_verdict", "local_view"]
-
 SHOWN = 12
 
 

@@ -17,21 +17,6 @@ from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number, format_seconds
 
-__all__ = [
-    "TOLERANCE",
-    "Cause",
-    "Change",
-    "DiffReport",
-    "ReplayReport",
-    "changes",
-    "diff_view",
-    "first_plans",
-    "leaves",
-    "likely_cause",
-    "replay_view",
-    "table_changes",
-]
-
 # names that tell the entries of a list apart
 KEYS = ("chips", "chip", "count", "layout", "precision", "runtime", "phase", "id", "item")
 HIDDEN = ("schema_version",)

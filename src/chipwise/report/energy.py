@@ -9,13 +9,12 @@ from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.price import load_assumptions
-from chipwise.catalog.system import System, load_systems
+from chipwise.catalog.system import load_systems
+from chipwise.catalog.system_spec import System
 from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import Machine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
-
-__all__ = ["AT_WALL", "JOULES", "JOULE_PER_KWH", "OF_SAMPLES", "Powered", "energy_record", "form_of"]
 
 JOULE_PER_KWH = 3.6e6
 JOULES = "joules_per_token"

@@ -9,28 +9,12 @@ from chipwise.catalog.published import InferenceResult, TrainingResult
 from chipwise.evidence.claim import Claim, Condition, Rival
 from chipwise.evidence.importers import Imported
 from chipwise.evidence.item import Item
-from chipwise.evidence.match import TITLES, Anchored, Match, Target
+from chipwise.evidence.match import TITLES, Anchored, Match
+from chipwise.evidence.match_axes import Target
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number
-
-__all__ = [
-    "MATCHES",
-    "NOTICE",
-    "RESULTS",
-    "ClaimReport",
-    "ImportReport",
-    "MatchReport",
-    "Shown",
-    "claim_view",
-    "import_view",
-    "items_view",
-    "match_view",
-    "match_words",
-    "measured_view",
-    "shown_view",
-]
 
 CORRECTIONS = ("corrected", "tokens per second =", "declared", "custom thermal", "speculative")
 """How notes of an import begin that are shown."""

@@ -7,19 +7,6 @@ from typing import Protocol
 from chipwise import units
 from chipwise.units import format_number, format_seconds, in_duration
 
-__all__ = [
-    "Ends",
-    "duration",
-    "duration_words",
-    "mid",
-    "milliseconds",
-    "number",
-    "per",
-    "seconds",
-    "span",
-    "split_s",
-]
-
 SHORT = {"day": "d", "hour": "h", "minute": "min"}
 SCALES = {"h": 1.0 / 3600.0, "s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 

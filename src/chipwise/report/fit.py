@@ -8,8 +8,6 @@ from chipwise.report.records import FitRecord, FitReport, MemoryRecord, PartReco
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_seconds
 
-__all__ = ["FITS", "fit_verdict", "fit_view", "memory_view", "parts_view"]
-
 MOST = 12  # chips whose refusal or caveat is named
 
 

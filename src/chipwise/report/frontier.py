@@ -18,8 +18,6 @@ from chipwise.report.records import (
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
 
-__all__ = ["FrontierPoint", "FrontierReport", "MeasuredPoint", "frontier_verdict", "frontier_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint(Quantified):

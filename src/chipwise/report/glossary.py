@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GLOSSARY"]
-
 GLOSSARY: dict[str, str] = {
     "chip": "one accelerator, or CPU socket, as it is rented or counted",
     "device": "what software sees; some packages hold two (TPU v7x, MI250X)",

@@ -11,18 +11,6 @@ from chipwise.report.records import SCHEMA_VERSION, Figure, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
 
-__all__ = [
-    "AMDAHL",
-    "KERNELS",
-    "AmdahlRecord",
-    "AmdahlReport",
-    "KernelRecord",
-    "KernelReport",
-    "LevelRecord",
-    "amdahl_view",
-    "kernel_view",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LevelRecord:

@@ -8,8 +8,6 @@ from chipwise.measure.machine import Machine, MachineReport
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 
-__all__ = ["DeviceReport", "machine_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceReport(MachineReport):

@@ -7,19 +7,6 @@ from dataclasses import dataclass, field
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_flops, format_seconds
 
-__all__ = [
-    "ModelRun",
-    "OperatorRecord",
-    "PassRecord",
-    "ProbeReport",
-    "RateRecord",
-    "ServeReport",
-    "TaskRecord",
-    "model_view",
-    "probe_view",
-    "serve_view",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RateRecord:

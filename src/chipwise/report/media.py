@@ -42,18 +42,6 @@ from chipwise.search.space import By
 from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
 from chipwise.workload.workload import CONFIDENCE, Job
 
-__all__ = [
-    "MEDIA",
-    "MediaChange",
-    "MediaExplainReport",
-    "MediaPlan",
-    "MediaReport",
-    "media_view",
-    "media_words",
-    "noticed",
-    "verdict",
-]
-
 SHOWN = 12
 NAMED = 3  # plans that are named of those that cost about the same
 TOLD = 0.005  # of a cost: a plan that is dearer by less is not told to be

@@ -18,17 +18,6 @@ from chipwise.report.records import (
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
 
-__all__ = [
-    "LOADS",
-    "OPERATORS",
-    "LoadPoint",
-    "LoadReport",
-    "OperatorRecord",
-    "OperatorsReport",
-    "load_view",
-    "operators_view",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class OperatorRecord:

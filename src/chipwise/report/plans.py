@@ -15,26 +15,6 @@ from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, P
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import duration_words, format_count, format_number, format_seconds
 
-__all__ = [
-    "PLANS",
-    "ExplainReport",
-    "breakdown_view",
-    "chance_percent",
-    "cheaper",
-    "cost_words",
-    "day_words",
-    "finishes",
-    "first_plan",
-    "gain",
-    "in_hours",
-    "legend",
-    "plan_view",
-    "ranking",
-    "span",
-    "tied_words",
-    "verdict",
-]
-
 SHOWN = 10
 MORE = 8  # plans not shown that are named
 TOLD = 0.005  # of the cost: what saves less is not worth a sentence

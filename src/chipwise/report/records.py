@@ -19,31 +19,6 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "ApiRecord",
-    "EnergyRecord",
-    "Figure",
-    "FitRecord",
-    "FitReport",
-    "JobRecord",
-    "LayoutRecord",
-    "LeverRecord",
-    "MemoryRecord",
-    "ModelRecord",
-    "NearestRecord",
-    "NetworkRecord",
-    "PartRecord",
-    "PlacedRecord",
-    "PlanRecord",
-    "PlanReport",
-    "PriceRecord",
-    "Quantified",
-    "RefusalRecord",
-    "TailRecord",
-    "WorkloadRecord",
-]
-
 SCHEMA_VERSION = "0.1"
 
 

@@ -17,8 +17,6 @@ from chipwise.report.table import Column, Table
 from chipwise.report.training import duration
 from chipwise.units import format_count, format_seconds
 
-__all__ = ["REINFORCED", "RlPlanRecord", "RlReport", "rl_verdict", "rl_view"]
-
 SHOWN = 12
 
 

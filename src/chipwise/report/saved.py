@@ -24,18 +24,6 @@ from chipwise.catalog.snapshot import Snapshot
 from chipwise.errors import UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = [
-    "MOST_BYTES",
-    "PAGE",
-    "Saved",
-    "digest",
-    "document_of",
-    "foreign",
-    "saved_in",
-    "saved_text",
-    "write_saved",
-]
-
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
 SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/", "workload/data/")

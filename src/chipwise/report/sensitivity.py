@@ -9,8 +9,6 @@ from chipwise.report.records import SCHEMA_VERSION, ModelRecord, PlanRecord, Wor
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
 
-__all__ = ["InputRecord", "SensitivityReport", "sensitivity_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class InputRecord:

@@ -9,8 +9,6 @@ from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
 
-__all__ = ["STATEMENTS", "FigureOf", "StatementRecord", "StatementsReport", "shown", "statements_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class FigureOf:

@@ -15,8 +15,6 @@ from typing import IO, Any, Literal
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.terminal import show, takes_bold, width_of
 
-__all__ = ["DASH", "Column", "Format", "Table", "render", "to_json"]
-
 Format = Literal["table", "json", "csv", "md"]
 ENDS = re.compile(r"\[[^]]*\]")  # of an interval: they stay on one line
 FORMULA = re.compile(r"[=@\t]|[-+](?![\d.\s]|$)")

@@ -13,8 +13,6 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from chipwise.report.table import Table
 
-__all__ = ["WIDEST", "show", "takes_bold", "tell", "width_of"]
-
 WIDEST = 100
 """Columns of the terminal that text takes at most, also where the terminal is wider or there is none."""
 

@@ -10,8 +10,6 @@ from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.workload.pipeline import Pipeline
 
-__all__ = ["TRACED", "TraceReport", "TracedOperator", "TracedStage", "trace_report", "trace_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class TracedOperator:

@@ -35,18 +35,6 @@ from chipwise.search.prefer import Contenders, first, order, pareto, tied
 from chipwise.search.training import Job, Point
 from chipwise.search.training_space import SCHEDULES
 
-__all__ = [
-    "Aim",
-    "Running",
-    "TrainCase",
-    "layout_record",
-    "plan_record",
-    "price_doubts",
-    "ranked",
-    "scaling_records",
-]
-
-
 DAY_S = 86400.0
 LESS_USUAL = 0.5  # of a doubt: less than that nobody measured it
 

@@ -14,8 +14,6 @@ from chipwise.report.training import taking
 from chipwise.search.training import Job, Point
 from chipwise.units import format_bytes, format_seconds
 
-__all__ = ["reasons", "shares"]
-
 CAUSES: Mapping[str, tuple[str, ...]] = {
     "compute": ("compute_s", "head_s"),
     "memory": ("passes_s",),

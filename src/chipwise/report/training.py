@@ -21,29 +21,6 @@ from chipwise.report.records import (
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
-__all__ = [
-    "HALF",
-    "OVERHEADS",
-    "SHARDING",
-    "TRAINING",
-    "PhaseRecord",
-    "RunRecord",
-    "ScalingRecord",
-    "TakeoverRecord",
-    "TrainLayoutRecord",
-    "TrainPlanRecord",
-    "TrainReport",
-    "duration",
-    "kept",
-    "layout_views",
-    "overhead",
-    "scaling_view",
-    "takeover",
-    "taking",
-    "train_verdict",
-    "train_view",
-]
-
 MANY = 8  # stages listed one by one
 REFUSED = 8  # chips without a plan that are named
 SHOWN = 12

@@ -28,8 +28,6 @@ from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.records import FitReport, PlanReport
 from chipwise.report.table import Column, Table
 
-__all__ = ["table", "tables"]
-
 FILES = (Column("file", "name"), Column("text", "text", prose=True))
 """What is said of a file that starts a plan."""
 

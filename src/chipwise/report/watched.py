@@ -10,8 +10,6 @@ from chipwise.report.records import SCHEMA_VERSION, Figure
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number, format_seconds
 
-__all__ = ["Expected", "HeldRecord", "WatchReport", "exposition", "held", "unlike", "watch_view"]
-
 ALIKE = 0.25
 """Part by which load and lengths may differ from the plan's before a comparison says little."""
 

@@ -39,8 +39,6 @@ from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts
 from chipwise.workload.step import Step
 
-__all__ = ["Assembly", "Part", "assemble"]
-
 STREAMED = ("gemm", "experts", "imbalance", "quantise")
 """Parts of a pass that are products of weights, which may be made where the weights do not lie."""
 CROSSING_S = 15e-6

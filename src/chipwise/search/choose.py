@@ -23,8 +23,6 @@ from chipwise.search.targets import Caution, chances, job_chances, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["BETWEEN", "Choice", "Chosen", "Refusal", "choose"]
-
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
 BETWEEN = 0.03

@@ -12,27 +12,17 @@ from chipwise.catalog.machine import DESKS
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.runtime import Runtime, get_runtime, load_runtimes, override, runtimes_for
+from chipwise.catalog.runtime import get_runtime, load_runtimes, override, runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
-from chipwise.catalog.system import System, load_systems, systems_for
+from chipwise.catalog.system import load_systems, systems_for
+from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Reason
 from chipwise.search.space import Deployment
 from chipwise.workload.formats import Format
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.model import Model
-
-__all__ = [
-    "HOST_SHARE",
-    "NotOffered",
-    "deployments",
-    "few_of",
-    "machine_for",
-    "rented",
-    "reserved",
-    "runtime_for",
-    "runtimes_that",
-]
 
 HOST_SHARE = preferences().host_share  # of the host's memory, beside the system, its caches and the data
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.

@@ -30,19 +30,6 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, prefill
 from chipwise.workload.workload import Workload
 
-__all__ = [
-    "REASONS",
-    "Bounds",
-    "Evaluated",
-    "Pools",
-    "bounds_of",
-    "engines_of",
-    "evaluate",
-    "in_flight",
-    "prompt_workers",
-    "use_of",
-]
-
 REASONS = list(Reason)
 
 ENDLESS = 1e30  # requests per second: more than any engine takes

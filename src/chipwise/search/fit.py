@@ -13,8 +13,6 @@ from chipwise.search.memory import account_of
 from chipwise.search.space import Deployment, Limits, filled, layouts_for, layouts_of, smallest_layouts
 from chipwise.workload.graph import Graph
 
-__all__ = ["Fit", "fit_on", "largest_context", "pooled_chips"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fit:

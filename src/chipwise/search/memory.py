@@ -15,8 +15,6 @@ from chipwise.search.space import Deployment, Group
 from chipwise.units import Real
 from chipwise.workload.graph import Graph
 
-__all__ = ["account_of", "memory_of", "row_of"]
-
 
 def account_of(
     graph: Graph,

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from chipwise.catalog.preferences import preferences
 from chipwise.units import Array
 
-__all__ = ["Contenders", "cheapest", "first", "kept", "order", "pareto", "tied"]
-
 ENDS = 0.002  # of a probability: ends of intervals have three digits
 LIKELY = 0.01  # of a probability: what is printed of it
 

@@ -11,8 +11,6 @@ from chipwise.search.evaluate import Evaluated
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["NOWHERE", "Reach", "reach_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reach:

@@ -12,27 +12,12 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.runtime import Policies, Runtime
-from chipwise.catalog.system import System
+from chipwise.catalog.runtime_spec import Policies, Runtime
+from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Layout, illegal, spans
 from chipwise.predict.speculative import Speculation
 from chipwise.workload.graph import Graph
-
-__all__ = [
-    "FEW",
-    "FEW_WORDS",
-    "By",
-    "Deployment",
-    "Group",
-    "Limits",
-    "candidates",
-    "filled",
-    "layouts_for",
-    "layouts_of",
-    "smallest_layouts",
-]
-
 
 By = Literal["chip", "runtime", "format", "provider"]
 """What plans are listed by: the best of each."""

@@ -15,8 +15,6 @@ from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
-__all__ = ["Caution", "chances", "held", "job_chances", "meets", "slopes", "tails_at"]
-
 
 @dataclass(frozen=True)
 class Caution:

@@ -32,21 +32,6 @@ from chipwise.search.training_space import (
 )
 from chipwise.units import Array, Real
 
-__all__ = [
-    "Job",
-    "Point",
-    "Priced",
-    "TrainReason",
-    "best",
-    "evaluate",
-    "layouts",
-    "least_seconds",
-    "point",
-    "scaling",
-    "search",
-    "simplest",
-]
-
 WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
 # Of a step: by so much a cut product or an odd micro-batch may come out faster than whole ones, as tiles fill up.
 ROUNDING = 0.02

@@ -15,20 +15,6 @@ from chipwise.errors import UsageError
 from chipwise.parallel.pipeline import most_virtual, stage_layers
 from chipwise.predict.training.values import Cluster, Spread, Transformer
 
-__all__ = [
-    "ANY",
-    "COLUMNS",
-    "RECOMPUTE",
-    "SCHEDULES",
-    "Schedule",
-    "Software",
-    "crossed",
-    "divisors",
-    "frames",
-    "recomputed",
-    "variants",
-]
-
 Table = NDArray[np.float64]
 FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
 LEAN = ("offload", "stash", "full", "selective")

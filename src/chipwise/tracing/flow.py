@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.workload.op import Op
 
-__all__ = ["Flow", "OneByOne", "Touch", "counted"]
-
 
 @dataclass(frozen=True, slots=True)
 class Touch:

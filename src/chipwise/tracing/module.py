@@ -22,8 +22,6 @@ from chipwise.tracing.recorder import Recorder
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["Calls", "build_and_trace", "called", "loss_of", "own_example", "trace_calls", "trace_module"]
-
 
 def trace_module(
     module: Callable[..., Any],

@@ -21,8 +21,6 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = ["read_onnx"]
-
 MOST_BYTES = 2**31  # the format's own limit of one file
 MOST_NODES = 200_000
 BATCH, LENGTH = 1, 128

@@ -10,8 +10,6 @@ from typing import Any, Literal
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan
 
-__all__ = ["Call", "Work", "format_of", "work_of"]
-
 WIDTHS: Mapping[str, str] = {
     "float32": "fp32", "float64": "fp32", "bfloat16": "bf16", "float16": "fp16", "float8_e4m3fn": "fp8",
     "float8_e5m2": "fp8", "float8_e4m3fnuz": "fp8", "float8_e5m2fnuz": "fp8", "int8": "int8", "uint8": "int8",

@@ -39,8 +39,6 @@ from chipwise.errors import UsageError, shorten
 from chipwise.tracing.flow import Flow, OneByOne, Touch
 from chipwise.tracing.operators import Call, work_of
 
-__all__ = ["Recorder", "kernel_of"]
-
 aten = torch.ops.aten
 NOTHING = frozenset(
     "empty empty_strided empty_like new_empty new_empty_strided detach alias lift_fresh lift _unsafe_view "

@@ -35,18 +35,6 @@ from chipwise.units import format_bytes
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = [
-    "Source",
-    "by_class",
-    "code_in",
-    "is_code",
-    "is_pipeline",
-    "own_source",
-    "pipeline_of",
-    "source_of",
-    "trace",
-]
-
 CODE = re.compile(r"^(?P<file>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?$", re.DOTALL)
 INDEX = "model_index.json"
 SHARD = re.compile(

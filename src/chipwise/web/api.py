@@ -28,8 +28,6 @@ from chipwise.web.problems import problem_of_refusal, problem_response
 from chipwise.web.security import FOREIGN
 from chipwise.web.submitted import Submitted, question_of
 
-__all__ = ["ask", "on_http_error", "on_refusal", "routes", "run", "soon", "written"]
-
 RECORDS = tuple(
     verb
     for verb, kind in VERBS.items()

@@ -17,8 +17,6 @@ from chipwise.web.pages import routes as page_routes
 from chipwise.web.security import Access, Guard
 from chipwise.web.submitted import Submitted
 
-__all__ = ["create_app"]
-
 
 def create_app(access: Access | None = None, limits: Limits | None = None) -> Starlette:
     """The web face as an ASGI application; by default for this machine only."""

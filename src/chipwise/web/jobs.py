@@ -21,8 +21,6 @@ from chipwise.evidence.store import Store
 from chipwise.web.limits import Limits, RefusedError
 from chipwise.web.worker import CrashError, EndedError, Worker
 
-__all__ = ["Jobs"]
-
 LOG = logging.getLogger("chipwise.web")
 GONE = 499  # as nginx has it: the asker closed the connection; nobody sees it
 

@@ -12,8 +12,6 @@ from starlette.requests import ClientDisconnect, Request
 from chipwise.api.requests.doors import Problem
 from chipwise.errors import shorten
 
-__all__ = ["Limits", "RefusedError", "read_object"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -13,8 +13,6 @@ from chipwise.api.requests.doors import answer_schema, request_schema
 from chipwise.api.requests.verbs import VERBS
 from chipwise.web.problems import PROBLEM_SCHEMA
 
-__all__ = ["EXAMPLES", "Operation", "openapi", "operations"]
-
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 REFUSALS = {
     "400": "the body cannot be read, or is no JSON",

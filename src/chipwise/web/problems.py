@@ -12,8 +12,6 @@ from starlette.responses import Response
 
 from chipwise.api.requests.doors import Problem
 
-__all__ = ["PROBLEM_SCHEMA", "problem_of_refusal", "problem_response"]
-
 PROBLEM_SCHEMA = {
     "type": "object",
     "description": "Why there is no answer (RFC 9457): what is wrong, the next step, names perhaps meant.",

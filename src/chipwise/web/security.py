@@ -23,8 +23,6 @@ from chipwise.api.requests.doors import Problem
 from chipwise.listening import origin_host
 from chipwise.web.problems import problem_response
 
-__all__ = ["COOKIE", "CSP", "FOREIGN", "Access", "Guard", "loopback"]
-
 COOKIE = "chipwise_token"
 FOREIGN = "chipwise.foreign"
 """What a scope says of a request that a page of another site led to: it may be shown a form, and starts no work."""

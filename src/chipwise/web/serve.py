@@ -16,8 +16,6 @@ from chipwise.web.app import create_app
 from chipwise.web.limits import Limits
 from chipwise.web.security import Access, loopback
 
-__all__ = ["DEMO", "serve"]
-
 DEMO = Limits(
     waiting=32, answer_s=20.0, wait_s=20.0, record_bytes=1_000_000, jobs=4, job_s=60.0, job_kept_s=300.0
 )

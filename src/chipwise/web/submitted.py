@@ -19,8 +19,6 @@ from typing import Any, Literal
 from chipwise.api.requests.doors import Problem
 from chipwise.web.limits import Limits, RefusedError
 
-__all__ = ["Job", "State", "Submitted", "question_of"]
-
 LOG = logging.getLogger("chipwise.web")
 State = Literal["waiting", "working", "done", "failed", "cancelled"]
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled")

@@ -17,8 +17,6 @@ from typing import Any
 from chipwise.api.requests.doors import Problem, problem_of
 from chipwise.errors import ChipwiseError
 
-__all__ = ["CrashError", "EndedError", "Known", "Worker"]
-
 GARBAGE = 200_000
 """New objects after which some are looked through: more than most answers make."""
 

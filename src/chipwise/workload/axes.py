@@ -21,8 +21,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["ONE", "Axis", "Size", "Sizes"]
-
 
 @dataclass(frozen=True)
 class Size:

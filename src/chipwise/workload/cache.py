@@ -12,8 +12,6 @@ from chipwise.units import Real
 from chipwise.workload.axes import Size, Sizes
 from chipwise.workload.formats import Format
 
-__all__ = ["SCOPES", "KVSpec", "Scope"]
-
 Kind = Literal["full", "window", "latent", "index", "state", "cross"]
 Scope = Literal["attention", "index", "state", "all"]
 

@@ -19,8 +19,6 @@ from chipwise.workload.cache import SCOPES, KVSpec
 from chipwise.workload.graph import Graph, count_entries
 from chipwise.workload.load import load_model
 
-__all__ = ["CacheSize", "Count", "count_row", "kv_row", "stored_entries"]
-
 
 class Count(NamedTuple):
     """Parameters in all and per token in 10^9 as vendors publish them; entries of the checkpoint."""

@@ -11,8 +11,6 @@ import numpy as np
 from chipwise.catalog.snapshot import own_bytes, own_exists
 from chipwise.errors import UsageError, shorten
 
-__all__ = ["RateCurve", "read_curve"]
-
 MOST = 24 * 60
 
 

@@ -10,18 +10,6 @@ import numpy as np
 from chipwise.errors import UnknownNameError
 from chipwise.units import Real
 
-__all__ = [
-    "CACHES",
-    "FORMATS",
-    "GGML_BITS",
-    "Format",
-    "get_cache",
-    "get_format",
-    "grouped",
-    "mixed",
-    "unscaled",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Format:

@@ -16,8 +16,6 @@ from chipwise.workload.formats import FORMATS, GGML_BITS, mixed
 from chipwise.workload.model import Model, MoE, SelfAttention
 from chipwise.workload.precision import KEPT_WIDE, Precision, TensorClass
 
-__all__ = ["GGUF", "gguf"]
-
 GGUF: Mapping[str, str] = {
     "q2_k": "q2_k",
     "q3_k_s": "q3_k",

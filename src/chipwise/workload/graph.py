@@ -13,8 +13,6 @@ from chipwise.workload.nodes import Node
 from chipwise.workload.op import Op
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["Block", "Extra", "Graph", "Pictures", "count_entries"]
-
 
 @dataclass(frozen=True)
 class Block:

@@ -12,8 +12,6 @@ from chipwise.workload.gguf import GGUF, gguf
 from chipwise.workload.model import Model, MoE
 from chipwise.workload.precision import LARGE, Precision, TensorClass, uniform
 
-__all__ = ["LABELS", "format_name", "parse_precision"]
-
 LABELS: Mapping[str, str] = {
     "fp32": "32-bit floats",
     "bf16": "16-bit floats",

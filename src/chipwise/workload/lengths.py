@@ -16,8 +16,6 @@ from chipwise.catalog.snapshot import own_bytes
 from chipwise.errors import UsageError
 from chipwise.units import Array
 
-__all__ = ["STRATA", "Lengths", "PrefixCache", "read_lengths"]
-
 STRATA = 64
 """Equally likely slices that a distribution is cut into: the tail beyond the last is not resolved."""
 

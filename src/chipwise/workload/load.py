@@ -14,8 +14,6 @@ from chipwise.workload.model import Model, Network, Tower, runs_of
 from chipwise.workload.quantization import read_precision
 from chipwise.workload.reader import Reader
 
-__all__ = ["load_model"]
-
 TEXT_PARTS = ("text_config", "language_config", "llm_config", "thinker_config")
 """Where a configuration of several parts keeps its language model."""
 OTHER_PARTS = ("audio_config", "talker_config", "code2wav_config", "gen_vision_config", "vision_config")

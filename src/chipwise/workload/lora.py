@@ -14,8 +14,6 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.graph import Graph
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["Adapter", "adapter_bytes", "adapter_params"]
-
 # Targets as adapters name them (PEFT), to the names in a graph; others stand for themselves.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "q_proj": ("q",),

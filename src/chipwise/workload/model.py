@@ -8,31 +8,6 @@ from typing import Literal
 
 from chipwise.workload.precision import Precision
 
-__all__ = [
-    "FFN",
-    "MTP",
-    "CompressedAttention",
-    "CrossAttention",
-    "Dense",
-    "Ends",
-    "IndexKeys",
-    "LatentAttention",
-    "Layer",
-    "LightningAttention",
-    "LinearAttention",
-    "Mixer",
-    "MoE",
-    "Model",
-    "Network",
-    "SelectiveScan",
-    "SelfAttention",
-    "ShortConvolution",
-    "StateSpace",
-    "Table",
-    "Tower",
-    "runs_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class IndexKeys:

@@ -6,8 +6,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["CORRELATED", "busiest_rank", "distinct_experts"]
-
 CORRELATED = 0.9
 """Exponent of tokens whose choices are correlated, as those of one batch are: experts differ in popularity, and texts
 of one service are alike. Of served mixtures of 128 to 512 experts on Hopper and Blackwell, with cells, chips, models or

@@ -20,23 +20,6 @@ from chipwise.workload.op import Op
 from chipwise.workload.step import Segment, Step, is_decoding
 from chipwise.workload.tensor import Tensor
 
-__all__ = [
-    "Attend",
-    "CompressedAttend",
-    "Convolve",
-    "Experts",
-    "Grouped",
-    "Held",
-    "IndexScore",
-    "LatentAttend",
-    "Linear",
-    "Lookup",
-    "Node",
-    "Pointwise",
-    "Scan",
-    "norm_tensor",
-]
-
 WIDE = FORMATS["bf16"]
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from chipwise.units import Real
 from chipwise.workload.formats import FORMATS, Format
 
-__all__ = ["Op", "attention", "causal_pairs", "convolution", "decodes", "gemm", "lookup", "pointwise", "scan"]
-
 Kind = Literal["gemm", "conv", "attention", "experts", "pointwise", "lookup", "scan"]
 
 

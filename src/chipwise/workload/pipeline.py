@@ -13,8 +13,6 @@ from functools import cached_property
 
 from chipwise.workload.op import Op
 
-__all__ = ["Pipeline", "Stage"]
-
 
 @dataclass(frozen=True)
 class Stage:

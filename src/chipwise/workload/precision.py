@@ -8,8 +8,6 @@ from typing import Literal, get_args
 
 from chipwise.workload.formats import CACHES, FORMATS, Format, get_cache, get_format, unscaled
 
-__all__ = ["KEPT_WIDE", "LARGE", "Precision", "TensorClass", "uniform"]
-
 TensorClass = Literal["attention", "ffn", "expert", "router", "embedding", "head", "norm"]
 
 # Products that runtimes leave in 16 bit whatever the checkpoint: routing decisions, logits, norms.

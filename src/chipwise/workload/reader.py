@@ -11,8 +11,6 @@ from typing import Any
 
 from chipwise.errors import UsageError, nearest, shorten
 
-__all__ = ["MISSING", "Reader"]
-
 MISSING: Any = object()
 
 # Keys that tell how to train, sample, initialise or load: no tensor and no FLOP depends on them.

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from chipwise.units import Real
 
-__all__ = ["Columns", "Rows", "Segment", "Step", "abreast", "decode", "is_decoding", "prefill"]
-
 Columns = slice | NDArray[np.intp]
 
 

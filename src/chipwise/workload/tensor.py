@@ -9,8 +9,6 @@ from chipwise.workload.axes import ONE, Size, Sizes
 from chipwise.workload.formats import Format
 from chipwise.workload.precision import TensorClass
 
-__all__ = ["Tensor"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tensor:

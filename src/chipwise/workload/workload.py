@@ -10,8 +10,6 @@ from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
 from chipwise.workload.lengths import Lengths, PrefixCache
 
-__all__ = ["CONFIDENCE", "UTILISATION", "Job", "Picture", "Task", "Workload"]
-
 Task = Literal["serve", "batch", "local"]
 
 CONFIDENCE = preferences().confidence

@@ -30,8 +30,6 @@ from chipwise.report.catalogue import (
     chip_record,
 )
 
-__all__ = ["ChipsRequest", "ModelsRequest", "OffersRequest", "RuntimesRequest", "SystemsRequest"]
-
 T = TypeVar("T")
 
 WORDS = "words that all occur in its name, e.g. nvidia hbm3e"

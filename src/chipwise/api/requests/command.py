@@ -15,8 +15,6 @@ from chipwise.api.requests.field import Asked, as_text, option_of, outer
 from chipwise.catalog.configs import INLINE
 from chipwise.errors import InfeasibleError
 
-__all__ = ["about", "command_line", "hinting", "plain_command"]
-
 R = TypeVar("R", bound=Asked)
 
 MOST_INLINE = 600

@@ -17,8 +17,6 @@ from chipwise.report.desk import LocalReport
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-__all__ = ["LocalRequest"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRequest(Asked):

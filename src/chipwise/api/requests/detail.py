@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
-from chipwise.api.requests.field import CONFIG, MISSING, NAMES, ask, count_of, duration
+from chipwise.api.requests.field import CONFIG, NAMES, ask, count_of, duration
 from chipwise.api.requests.parts import Lengths, numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions, Priced
 from chipwise.report.frontier import FrontierReport
@@ -15,8 +15,6 @@ from chipwise.report.sensitivity import SensitivityReport
 if TYPE_CHECKING:
     from chipwise.api.placing import Given, Terms
     from chipwise.workload.workload import Workload
-
-__all__ = ["FrontierRequest", "LoadRequest", "OperatorsRequest", "SensitivityRequest"]
 
 
 @dataclass(frozen=True, kw_only=True)

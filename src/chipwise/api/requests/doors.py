@@ -25,20 +25,6 @@ from chipwise.catalog.networks import is_built_in
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = [
-    "Failure",
-    "Problem",
-    "answer_schema",
-    "answer_type",
-    "problem_of",
-    "read_request",
-    "refuse_code",
-    "request_adapter",
-    "request_schema",
-    "warm_names",
-    "written_schema",
-]
-
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 ADDED = re.compile(r"(?<=\badd )--.*")

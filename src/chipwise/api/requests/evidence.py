@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.requests.field import (
     CONFIG,
-    MISSING,
     NAMES,
     NUMBER,
     PAIRS,
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
     from chipwise.api.evidence import Filter
     from chipwise.api.evidence_match import Sample
     from chipwise.api.placing import Terms
-
-__all__ = [
-    "CheckClaimRequest",
-    "CheckStatementRequest",
-    "ClaimOptions",
-    "EvidenceMatchRequest",
-    "EvidenceRequest",
-    "Judged",
-    "MatchOptions",
-]
 
 ACCURACY = Reading(
     lambda text, option: parse_quantity(text.strip().removesuffix("%"), "", option, low=0.0, high=100.0),

@@ -24,38 +24,6 @@ from chipwise.catalog.configs import INLINE, MAX_BYTES
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
-__all__ = [
-    "ALSO",
-    "CONFIG",
-    "ELSEWHERE",
-    "MISSING",
-    "NAMES",
-    "NUMBER",
-    "OBJECT",
-    "PAIRS",
-    "RATES",
-    "SHARE",
-    "STRINGS",
-    "WORDS",
-    "Asked",
-    "Reading",
-    "as_list",
-    "as_text",
-    "as_word",
-    "ask",
-    "count_of",
-    "duration",
-    "fields_of",
-    "figure",
-    "option_of",
-    "outer",
-    "pairs",
-    "printable",
-    "share",
-    "split",
-    "whole",
-]
-
 
 @dataclass(frozen=True)
 class Reading:

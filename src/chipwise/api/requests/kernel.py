@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING, NAMES, PAIRS, Asked, ask, figure, option_of
+from chipwise.api.requests.field import NAMES, PAIRS, Asked, ask, figure, option_of
 from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, FABRICS, ROUTINGS, ROW_WORK
 from chipwise.catalog.override import told
 from chipwise.cost.copies import WAYS
 from chipwise.errors import UsageError
 from chipwise.report.kernel import KernelReport
-
-__all__ = ["ELEMENTWISE", "OPERATORS", "KernelRequest", "Op", "Operator"]
 
 Op = Literal["gemm", "attention", "conv", "experts", "norm", "softmax", "elementwise", "copy", "collective"]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import Any
 
-from chipwise.api.requests.field import MISSING, OBJECT, WORDS, Asked, Reading, ask
+from chipwise.api.requests.field import OBJECT, WORDS, Asked, Reading, ask
 from chipwise.errors import UsageError
 from chipwise.report.diff import DiffReport, ReplayReport
 from chipwise.report.launch.spec import LaunchReport
-
-__all__ = ["MOST_CHARS", "RECORD", "DiffRequest", "LaunchRequest", "ReplayRequest"]
 
 MOST_CHARS = 4_000_000
 """Characters of a record that is given as text."""

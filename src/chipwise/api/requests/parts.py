@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.requests.field import (
-    MISSING,
     NAMES,
     NUMBER,
     OBJECT,
@@ -34,7 +33,8 @@ from chipwise.api.requests.field import (
     whole,
 )
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.chips import get_chip, load_chips, read_chips
+from chipwise.catalog.chip_reader import read_chips
+from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.harness import get_harness
 from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
@@ -56,26 +56,6 @@ if TYPE_CHECKING:
     from chipwise.api.tactics import Tactics
     from chipwise.calibrate.parameters import Parameters
     from chipwise.predict.pipeline import Spread
-
-__all__ = [
-    "COUNTS",
-    "HOST_BYTES",
-    "HOST_MEMORY",
-    "LENGTH",
-    "JobOptions",
-    "Lengths",
-    "Money",
-    "OwnChips",
-    "Place",
-    "Samples",
-    "Serving",
-    "Software",
-    "Targets",
-    "TrainOptions",
-    "numbers_of",
-    "shared",
-]
-
 
 TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
 TPOT = "target for the time per output token, e.g. 30ms; serving alone: 50ms"

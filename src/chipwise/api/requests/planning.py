@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -11,7 +11,6 @@ from chipwise import api
 from chipwise.api.requests.command import about, hinting
 from chipwise.api.requests.field import (
     CONFIG,
-    MISSING,
     NAMES,
     OBJECT,
     SHARE,
@@ -54,24 +53,6 @@ if TYPE_CHECKING:
     from chipwise.api.planning import Ranked
 
 N = TypeVar("N", bound=MediaReport)
-
-__all__ = [
-    "EVIDENCE",
-    "HAVE",
-    "MODEL",
-    "SERIAL",
-    "TASK",
-    "CompareRequest",
-    "EstimateOptions",
-    "EstimateRequest",
-    "Evidence",
-    "ExplainRequest",
-    "FitOptions",
-    "FitRequest",
-    "PlanOptions",
-    "PlanRequest",
-    "Priced",
-]
 
 
 def _owned(value: Any) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, SHARE, ask, figure
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ask, figure
 from chipwise.api.requests.parts import COUNTS, LENGTH, Money
 from chipwise.api.requests.planning import MODEL
 from chipwise.errors import UsageError
@@ -13,8 +13,6 @@ from chipwise.report.reinforce import RlReport
 
 if TYPE_CHECKING:
     from chipwise.api.reinforcing import Asked
-
-__all__ = ["RlRequest"]
 
 MOST_ANSWERS = 1_000_000
 

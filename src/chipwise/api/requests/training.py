@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from chipwise.api.requests.field import CONFIG, MISSING, NAMES, PAIRS, SHARE, ask, count_of
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ask, count_of
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.catalog.machine import kinds
@@ -16,8 +16,6 @@ from chipwise.report.training import TrainReport
 if TYPE_CHECKING:
     from chipwise.api.train import Training
     from chipwise.calibrate.parameters import Parameters
-
-__all__ = ["TrainRequest"]
 
 DAY_S = 86400.0
 

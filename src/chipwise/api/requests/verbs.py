@@ -40,8 +40,6 @@ from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
-__all__ = ["FORMER", "TRAINED", "VERBS", "Request", "question"]
-
 TRAINED = ("train", "finetune")  # tasks that train answers
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from chipwise.api.requests.verbs import Request
     from chipwise.report.launch.spec import LaunchFile
 
-__all__ = ["Files", "Origin"]
-
 
 class Files(tuple["LaunchFile", ...]):
     """Files that start a plan: `print(files)` shows them all."""

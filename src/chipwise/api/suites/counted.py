@@ -19,8 +19,6 @@ from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.systolic_rows import METRICS, systolic_row
 from chipwise.workload.counts import count_row, kv_row
 
-__all__ = ["KV_CACHE", "MODEL_PARAMS", "SYSTOLIC"]
-
 Figures = Mapping[str, float | None]
 """A figure per metric, None where the row does not ask for it."""
 

@@ -24,8 +24,6 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.residuals import Validation
 from chipwise.evidence.rows import shipped_table, write_commands, write_predictions
 
-__all__ = ["SUITES", "VALIDATIONS", "predict_suite", "validate"]
-
 SUITES: Mapping[str, Suite] = {
     suite.name: suite
     for suite in (

@@ -41,8 +41,6 @@ from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.records import EnergyRecord, Figure, PlanRecord
 from chipwise.units import Array
 
-__all__ = ["ENERGY"]
-
 NEEDED = ("model", "chip")
 
 Read = Callable[[EnergyRecord], Figure | None]

@@ -40,8 +40,6 @@ from chipwise.evidence.columns import read_columns
 from chipwise.evidence.residuals import Residuals, Summary, Validation
 from chipwise.evidence.rows import Predicted
 
-__all__ = ["CELL", "FEW", "KERNELS", "Measured", "few_of", "measured_columns"]
-
 
 def _predicted(path: str, numbers: Parameters | None, commands: bool) -> Iterator[Predicted]:
     """`latency_us` of every row of a table of kernels with its 80 % interval; measured columns are not read.

@@ -27,7 +27,8 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.runtime import Runtime, get_runtime
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.cost.local import LocalNumbers, Work
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.judge import LOCAL
@@ -40,8 +41,6 @@ from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, decode, prefill
 from chipwise.workload.workload import Workload
-
-__all__ = ["LOCAL_SPEEDS", "Asked"]
 
 NEEDED = ("model", "chip", "chips", "quant", "runtime", "context", "metric")
 PROMPT, DECODE, MEMORY = "pp_tok_s", "tg_tok_s", "memory_gb"

@@ -35,8 +35,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.tracing.sources import is_pipeline
 
-__all__ = ["MEDIA", "answer_of", "question_of"]
-
 NEEDED = ("model", "chip", "metric")
 COUNTS = "media_models/MODEL_MAP.csv"
 COUNTED = ("model", "timm_params_m", "timm_gmacs")

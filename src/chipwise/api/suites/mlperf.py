@@ -27,7 +27,8 @@ from chipwise.api.tactics import Level
 from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.media_runtime import load_media_runtimes
-from chipwise.catalog.runtime import Runtime, runtimes_for
+from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.system import parse_have
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
@@ -39,11 +40,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.report.records import PlanRecord
 from chipwise.search.deployments import runtimes_that
 from chipwise.workload.workload import Task
-
-__all__ = [
-    "ASKING", "TASKS", "Answer", "answer", "best_of", "figure_of", "level_of", "measured_log", "media_runtime_of",
-    "question_of", "sample_question", "software_of",
-]  # fmt: skip
 
 TASKS: Mapping[Scenario, tuple[Task, str]] = {
     "Offline": ("batch", "mlperf-offline"),

@@ -57,10 +57,6 @@ from chipwise.evidence.rows import Row, read_rows
 from chipwise.evidence.tiers import tier_of
 from chipwise.units import Array
 
-__all__ = [
-    "MLPERF", "Measured", "Samples", "Submissions", "best_rows", "measured_submissions", "samples", "submissions",
-]  # fmt: skip
-
 
 def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[Run, float]], list[Row]]:
     """(runs with the logarithm of what was measured, rows that cannot be read): the best submission of each

@@ -33,8 +33,6 @@ from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
 from chipwise.report.records import Figure, PlanRecord
 
-__all__ = ["FIGURES", "PUBLISHED", "answered", "figure_of", "id_of", "published_question"]
-
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")
 RULES = "published_runs"

@@ -27,8 +27,6 @@ from chipwise.evidence.judge import as_rows, shipped_factors
 from chipwise.evidence.residuals import Residuals
 from chipwise.report.accuracy import accuracy_section
 
-__all__ = ["main", "refitted"]
-
 INTERVALS = "evidence/data/intervals.csv"
 MOVED = 0.01  # of a parameter, beyond which it is printed
 

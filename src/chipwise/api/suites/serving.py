@@ -33,7 +33,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.harness import Published, get_harness, harness_of, median_harness
-from chipwise.catalog.runtime import Runtime, get_runtime
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Correction, Corrections, Run, corrections
 from chipwise.evidence.judge import APART, USERS, Nearness, judge, tier_factors
@@ -45,20 +46,6 @@ from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.model import Model, MoE
-
-__all__ = [
-    "FIGURES",
-    "SERVING",
-    "UNSEEN",
-    "Measured",
-    "Served",
-    "ServingRun",
-    "answer",
-    "asked_of",
-    "by_category",
-    "measured_rows",
-    "question_of",
-]
 
 NEEDED = ("row_id", "chip", "backend", "isl", "osl", "concurrency")
 FIGURES: Mapping[str, str] = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms"}

@@ -41,8 +41,6 @@ from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import decode
 
-__all__ = ["METRIC", "TOKEN_SPEEDS", "Case", "seconds_per_token"]
-
 METRIC = "tokens_per_s_per_user"
 NEEDED = ("row_id", "chip", "model_family")
 GPUS = (1, 2, 4, 8)

@@ -30,8 +30,6 @@ from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Part, Predicted, Row, read_rows
 from chipwise.workload.graph import Graph
 
-__all__ = ["Asking", "Attempt", "Index", "Suite", "Trial", "each", "every_row", "readers", "tried"]
-
 Q = TypeVar("Q")
 A = TypeVar("A")
 T = TypeVar("T")

@@ -33,8 +33,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.report.training import TrainPlanRecord
 
-__all__ = ["ASKING", "Clips", "Measured", "answered", "impossible", "lines_of", "measured_runs", "request_of"]
-
 T = TypeVar("T")
 STEP_ONLY = "train step"  # task of rows that time forward and backward alone
 # Of a benchmark, whose clock starts with the first step and whose runs that fail are not published.

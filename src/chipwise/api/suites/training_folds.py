@@ -20,8 +20,6 @@ from chipwise.evidence.training_measured import row_group, unknown_batch, worklo
 from chipwise.evidence.training_tiers import CALIBRATED, COMPILED, TABLE, Tier, tier_name, write_tiers
 from chipwise.units import Array
 
-__all__ = ["MLPERF_TRAINING", "TRAINING", "measured_tiers"]
-
 FOLDS = 8  # groups of workloads
 FEW = 30  # lines that make no interval of their own
 KNOWN = 4  # publications that tell how far others lie from those that were seen

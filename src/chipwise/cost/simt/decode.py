@@ -16,8 +16,6 @@ from chipwise.cost.simt.residency import missed
 from chipwise.cost.simt.tiles import waves
 from chipwise.units import Real
 
-__all__ = ["DecodeParameters", "decode_attention"]
-
 GROUP_ROWS = 16.0  # grouped heads are packed into rows of the matrix unit
 
 

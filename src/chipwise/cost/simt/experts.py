@@ -17,8 +17,6 @@ from chipwise.cost.simt.routing import Routing
 from chipwise.cost.simt.tiles import waves
 from chipwise.units import Array, Real
 
-__all__ = ["ExpertParameters", "experts"]
-
 # Grouped kernels have tiles with few rows, since most experts get few.
 GROUP_TILES: tuple[tuple[int, int], ...] = ((16, 128), (32, 128), (64, 128), (128, 128), (128, 256))
 

@@ -28,10 +28,6 @@ from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op, decodes
 
-__all__ = [
-    "ACTIVATION_BYTES", "Labels", "SimtParameters", "dtype_label", "group_of", "limited_s", "narrowing", "simt_time",
-]  # fmt: skip
-
 Labels = tuple[tuple[str, str], ...]
 Values = Mapping[str, Real]
 

@@ -16,8 +16,6 @@ from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.cost.simt.tiles import TILES, tiled
 from chipwise.units import Real
 
-__all__ = ["GemmParameters", "Operands", "gemm"]
-
 # Below a couple of milliseconds a chip runs on its boost clock and on charge; then the power limit binds.
 THROTTLE_S = 2e-3
 POWER_SOFTNESS = 4.0

@@ -10,9 +10,6 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import missed
 from chipwise.units import Real
 
-__all__ = ["PointwiseParameters", "pointwise"]
-
-
 CACHE_FULL = 0.3  # share of the cache up to which a hot loop finds its rows whole: chosen
 
 

@@ -15,8 +15,6 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import PROMPT_FOUND, missed
 from chipwise.units import Real
 
-__all__ = ["PromptParameters", "prompt_attention"]
-
 ROWS = 128.0  # queries of one tile
 EDGE = 32.0  # keys of a block at the edge of a tile
 EXPONENTIALS_PER_CLOCK = 16.0  # of one compute unit's special-function lanes

@@ -9,8 +9,6 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.units import Real
 
-__all__ = ["QuantiseParameters", "quantise"]
-
 
 @dataclass(frozen=True, slots=True)
 class QuantiseParameters:

@@ -11,8 +11,6 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.units import Real
 
-__all__ = ["Rates"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rates:

@@ -6,8 +6,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["EXPERTS_FOUND", "FOUND", "PROMPT_FOUND", "missed"]
-
 # Shares of the cache up to which a working set is found whole, and from which on not at all. Chosen, not fitted: one
 # cache wide, since replacement is not LRU. Products scale them by the fitted `cache_share`.
 FOUND = (0.25, 1.25)

@@ -11,8 +11,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["Routing", "balanced", "power_law", "spread", "uniform"]
-
 
 @dataclass(frozen=True, slots=True)
 class Routing:

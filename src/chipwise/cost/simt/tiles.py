@@ -10,8 +10,6 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-__all__ = ["FEW_ROWS", "MANY_ROWS", "TILES", "UnitTime", "tiled", "waves"]
-
 # Output tiles of the usual libraries. The instruction has 16 rows (mma.m16n8k16), so that few rows are padded to 16 or
 # 32; such tiles reload their columns too often for more rows than one of them holds, and are not taken there.
 FEW_ROWS: tuple[tuple[int, int], ...] = ((16, 64), (32, 64))

@@ -21,8 +21,6 @@ import numpy as np
 from chipwise.errors import UnknownNameError
 from chipwise.units import Real
 
-__all__ = ["DATAFLOWS", "Dataflow", "Folds", "SystolicArray", "folds"]
-
 Dataflow = Literal["os", "ws", "is"]
 DATAFLOWS: tuple[Dataflow, ...] = ("os", "ws", "is")
 

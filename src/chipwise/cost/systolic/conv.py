@@ -8,8 +8,6 @@ import numpy as np
 
 from chipwise.units import Real
 
-__all__ = ["Gemm", "im2col"]
-
 
 class Gemm(NamedTuple):
     """Sizes of C[m, n] = A[m, k] x W[k, n]."""

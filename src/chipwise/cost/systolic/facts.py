@@ -11,8 +11,6 @@ from chipwise.catalog.chip import Chip
 from chipwise.errors import UsageError
 from chipwise.units import Real
 
-__all__ = ["Arrays"]
-
 # A TPU core's vector unit: 8 x 128 lanes with four 32-bit units each, two up to v4 (jax-ml/scaling-book, tpus.md,
 # appendix C); stands in where a vendor gives no vector rate. BYTES_PER_LANE is one operand per lane and cycle from
 # VMEM: what measured norms reach. The book puts VMEM at about 22 times HBM, some three times that.

@@ -21,8 +21,6 @@ from chipwise.cost.systolic.schedule import Schedule
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-__all__ = ["SystolicModel", "SystolicParameters", "pace_hz", "product", "systolic_time"]
-
 SUBLANES = 8.0  # rows of a 32-bit register: a compiler pads short dimensions to them
 WIDE = ("fp32", "tf32", "bf16", "fp16")
 WORD = 2.0  # bytes of an operand at the edge of an array; sums are twice as wide

@@ -18,8 +18,6 @@ from chipwise.cost.systolic.array import Dataflow, Folds, SystolicArray, folds
 from chipwise.cost.systolic.schedule import Schedule
 from chipwise.units import Real
 
-__all__ = ["output_stationary", "serial", "weight_stationary"]
-
 
 def serial(m: Real, n: Real, k: Real, array: SystolicArray, dataflow: Dataflow) -> Schedule:
     """One array, folds one after the other: load, stream, drain, next.

@@ -17,8 +17,6 @@ import numpy as np
 from chipwise.cost.systolic.array import Dataflow, Folds, SystolicArray, folds
 from chipwise.units import Real
 
-__all__ = ["Counters", "counters"]
-
 
 @dataclass(frozen=True, slots=True)
 class Counters:

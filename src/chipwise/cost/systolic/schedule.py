@@ -9,8 +9,6 @@ import numpy as np
 from chipwise.cost.systolic.array import Folds
 from chipwise.units import Real
 
-__all__ = ["Schedule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Schedule:

@@ -14,8 +14,6 @@ from chipwise.catalog.submitted_names import chip_of
 from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
-__all__ = ["AIPERF", "GENAI", "read", "recognise"]
-
 AIPERF = "aiperf"
 GENAI = "genai-perf"
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "seconds": 1.0}

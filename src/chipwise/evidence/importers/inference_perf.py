@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from chipwise.evidence.importers.values import RefusedError, at, number, positive
 from chipwise.evidence.item import Item, own_item
 
-__all__ = ["FORMAT", "read", "recognise"]
-
 FORMAT = "inference-perf"
 
 

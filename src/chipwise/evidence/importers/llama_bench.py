@@ -18,8 +18,6 @@ from chipwise.catalog.submitted_names import chip_of
 from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
 
-__all__ = ["FORMAT", "read", "read_text", "recognise", "recognise_text"]
-
 FORMAT = "llama-bench"
 TEST = re.compile(r"(pp|tg) ?(\d+)(?: ?\+ ?tg ?(\d+))?(?: @ d(\d+))?")
 QUANT = re.compile(r"(?i)\b(?:ud-)?(iq\d_\w+|q\d_k_\w+|q\d_k|q\d_[01]|bf16|f16|f32|mxfp4(?:_moe)?)\b")

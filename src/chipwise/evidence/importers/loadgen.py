@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from chipwise.evidence.importers.values import RefusedError, number
 from chipwise.evidence.item import Item, own_item
 
-__all__ = ["FORMAT", "read", "recognise"]
-
 FORMAT = "MLPerf LoadGen summary"
 HEAD = "MLPerf Results Summary"
 LINE = re.compile(r"^\s*(.+?)\s*:\s*(.*?)\s*$")

@@ -12,12 +12,10 @@ from typing import Any
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.published import ROUNDS
+from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.submitted_names import chip_of, load_bins
 from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
-
-__all__ = ["FORMAT", "read", "recognise"]
 
 FORMAT = "MLCommons summary"
 

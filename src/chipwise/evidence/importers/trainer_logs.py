@@ -24,8 +24,6 @@ from statistics import median
 from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
-__all__ = ["STATE", "read", "read_state", "recognise", "recognise_state"]
-
 STATE = "Hugging Face trainer_state.json"
 MEGATRON = "Megatron log"
 NEMO = "NeMo log"

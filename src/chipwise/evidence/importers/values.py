@@ -8,8 +8,6 @@ from typing import Any
 
 from chipwise.errors import shorten
 
-__all__ = ["RefusedError", "at", "number", "positive", "text", "whole"]
-
 
 class RefusedError(ValueError):
     """An entry of a file that cannot be used; the message says why."""

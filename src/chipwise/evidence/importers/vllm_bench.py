@@ -12,8 +12,6 @@ from typing import Any
 from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
-__all__ = ["SGLANG", "VLLM", "read", "recognise"]
-
 VLLM = "vllm bench serve"
 SGLANG = "sglang bench_serving"
 

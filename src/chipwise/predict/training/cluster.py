@@ -13,8 +13,6 @@ from chipwise.errors import UsageError
 from chipwise.parallel.network import ALIKE, Network, Wiring, wiring
 from chipwise.predict.training.values import Cluster
 
-__all__ = ["Wired", "cluster", "on_system"]
-
 # Types that products with weights run in, by the precision of a training recipe.
 COMPUTE = {"fp32": "fp32", "16": "bf16", "8": "fp8", "4": "fp4"}
 HOST_BYTES_PER_S = 25e9  # PCIe 4 x16, as sustained, where a chip names no host link

@@ -9,18 +9,6 @@ from dataclasses import dataclass
 
 from chipwise.predict.training.result import goodput, young_daly
 
-__all__ = [
-    "MONTH_S",
-    "Course",
-    "Failures",
-    "Phase",
-    "Site",
-    "Store",
-    "availability",
-    "course_of",
-    "spares_for",
-]
-
 START_S = (
     600.0  # to notice a failure, schedule hosts anew and start processes; also at the beginning (assumed)
 )

@@ -14,8 +14,6 @@ from chipwise.workload.model import (
     SelfAttention,
 )
 
-__all__ = ["TARGETS", "adapter_share", "plain", "transformer"]
-
 TARGETS = ("attention", "linear", "experts")
 UNREACHED = 1e12  # a window that no sequence fills
 

@@ -12,8 +12,6 @@ from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["LayerTime", "head_time", "layer_time"]
-
 # Host work, chosen on runs that are bound by it, not fitted: more under tensor parallelism (collectives are launched
 # too), less where software captures graphs.
 TENSOR_HOST = 1.25

@@ -15,19 +15,6 @@ from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = [
-    "MemoryRates",
-    "MemoryUse",
-    "activation_bytes",
-    "adapter_type",
-    "fullest",
-    "held_on",
-    "host_bytes",
-    "memory_use",
-    "stage_memory",
-    "state_bytes",
-]
-
 # Of a device that talks to no other: a CUDA context and the allocator's slack, no buffers of collectives (assumed; an
 # 8B with adapters in 16.2 GiB on one card, torchtune's README, leaves 1 GiB beyond weights).
 LONE_BYTES = 1.5e9

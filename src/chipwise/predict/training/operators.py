@@ -21,8 +21,6 @@ from chipwise.units import Array, Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise
 
-__all__ = ["Kernels", "Table", "Work", "work_of"]
-
 BLOCK_KERNELS = 10.0  # element-wise kernels of a layer that are started one by one
 LARGE = 8192.0  # rows, columns and depth of a large product
 DEGREES = ("tp", "cp", "micro_batch", "ep")  # what the size of operators depends on

@@ -10,8 +10,6 @@ import numpy as np
 from chipwise.predict.training.values import Cluster, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["Convention", "days_for_tokens", "goodput", "peak_share", "step_flops", "young_daly"]
-
 Convention = Literal["model", "causal", "hardware"]
 """How FLOPs of a step are counted. `model`: 6 per parameter and token, and all pairs of the attention core (12 L
 s a d); PaLM's MFU, NeMo, llm-foundry. `causal`: half of the pairs (MaxText since July 2025). `hardware`: what

@@ -10,8 +10,6 @@ import numpy as np
 
 from chipwise.units import Array
 
-__all__ = ["Answers", "Decoder", "Loop", "handed_s", "rollout_s"]
-
 PIECES = 400  # steps of the integral over the length of answers
 FORWARD = 1.0 / 3.0  # of a training step: its forward pass alone
 

@@ -7,8 +7,6 @@ import numpy as np
 from chipwise.predict.training.values import Recipe, Spread, Transformer
 from chipwise.units import Real
 
-__all__ = ["cheap_bytes", "saved_bytes", "score_bytes", "touched_bytes"]
-
 
 def saved_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     """(5) Bytes that a layer saves for its backward pass, per rank and micro-batch.

@@ -25,8 +25,6 @@ SUM_BYTES = 10.0
 NODE = 8.0  # devices of a host, at most: straggling grows with the number of hosts
 BUCKETS = 8.0  # calls that the gradients of a step are summed in
 
-__all__ = ["StepTime", "rank_params", "step_time"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepTime:

@@ -15,8 +15,6 @@ from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.parallel.network import Network
 from chipwise.units import Array, Real
 
-__all__ = ["Adapters", "Cluster", "Rates", "Recipe", "Spread", "Transformer", "take"]
-
 T = TypeVar("T")
 
 

@@ -8,8 +8,6 @@ from chipwise.report.plans import RESOURCE, gain
 from chipwise.report.records import PlanRecord
 from chipwise.report.sensitivity import SensitivityReport
 
-__all__ = ["elasticities", "operator_bars", "tornado"]
-
 SHOWN = 12
 
 

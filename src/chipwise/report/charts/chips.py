@@ -15,8 +15,6 @@ from chipwise.report.charts.spec import (
     tip,
 )
 
-__all__ = ["landscape"]
-
 RIDGES = (30.0, 100.0, 300.0)  # FLOP per byte
 NAMES = 24
 """Where there are more chips their names would hide them."""

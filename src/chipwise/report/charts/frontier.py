@@ -7,8 +7,6 @@ from typing import Any
 from chipwise.report.charts.spec import SERIES, Spec, chart, having_room, ratio, said, tip
 from chipwise.report.frontier import FrontierReport
 
-__all__ = ["frontier_curves"]
-
 X = "tokens/s that one user sees (log)"
 Y = "output tokens/s per chip (log)"
 

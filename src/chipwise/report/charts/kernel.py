@@ -5,8 +5,6 @@ from __future__ import annotations
 from chipwise.report.charts.spec import RESOURCES, SERIES, Spec, axis, chart, color, filling, ticks, tip
 from chipwise.report.kernel import KernelReport
 
-__all__ = ["level_bars", "time_bars"]
-
 
 def time_bars(report: KernelReport) -> Spec:
     """Exposed microseconds by resource; together they are the time."""

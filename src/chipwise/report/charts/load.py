@@ -8,8 +8,6 @@ from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, ticks,
 from chipwise.report.operators import LoadPoint, LoadReport
 from chipwise.report.records import Figure, PlanRecord
 
-__all__ = ["CURVES", "day_curve", "load_curve"]
-
 
 def _scaled(figure: Figure, by: float) -> tuple[float, float, float]:
     return figure.mid * by, figure.low * by, figure.high * by

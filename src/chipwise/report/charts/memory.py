@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from chipwise.report.charts.spec import MUTED, SERIES, Spec, axis, chart, tip
 from chipwise.report.records import MemoryRecord
 
-__all__ = ["GROUPS", "memory_bars", "parts_of"]
-
 # What the bars show, in their order; every other use of memory is the runtime's.
 GROUPS = ("weights", "runtime", "cache", "kept free", "missing")
 COLORS = (SERIES[0], SERIES[1], SERIES[2], "#a9b0ba", "#c1272d")

@@ -21,8 +21,6 @@ from chipwise.report.charts.spec import (
 )
 from chipwise.report.records import Figure, PlanRecord, PlanReport
 
-__all__ = ["METRICS", "bars", "pareto"]
-
 Row = dict[str, Any]
 EDGE = 1.6
 """Of the highest price: where plans without one are drawn."""

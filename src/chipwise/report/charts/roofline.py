@@ -10,8 +10,6 @@ from chipwise.report.charts.spec import MUTED, SERIES, Spec, axis, chart, ratio,
 from chipwise.report.kernel import KernelReport
 from chipwise.report.operators import OperatorsReport
 
-__all__ = ["kernel_roofline", "roofline"]
-
 LEFT, RIGHT = 0.25, 8192.0  # FLOP per byte, unless the work lies beyond
 X = "arithmetic intensity, FLOP per byte of memory (log)"
 Y = "FLOP/s (log)"

@@ -8,24 +8,6 @@ from typing import Any
 
 from chipwise.units import format_number
 
-__all__ = [
-    "ACCENT",
-    "MUTED",
-    "RESOURCES",
-    "Spec",
-    "axis",
-    "chart",
-    "color",
-    "filling",
-    "halves",
-    "having_room",
-    "labels",
-    "ratio",
-    "said",
-    "ticks",
-    "tip",
-]
-
 Spec = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"

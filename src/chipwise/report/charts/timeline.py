@@ -10,8 +10,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.report.records import PlanReport
 from chipwise.report.training import TrainPlanRecord
 
-__all__ = ["pipeline_step", "request_timeline", "stage_timeline"]
-
 SHOWN = 16
 """Micro-batches of a step that are drawn, and the most stages: a pipeline repeats itself."""
 BACKWARD = 2.0

@@ -20,8 +20,6 @@ from chipwise.report.charts.spec import (
 )
 from chipwise.report.training import OVERHEADS, TrainReport
 
-__all__ = ["scaling", "step_bars", "turnaround"]
-
 
 def turnaround(report: TrainReport) -> Spec:
     """Days against dollars of every plan, with the front."""

@@ -9,8 +9,6 @@ from chipwise.catalog.tools import get_tool
 from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.spec import LaunchFile, ServeSpec
 
-__all__ = ["CLIENTS", "PORT", "verification"]
-
 PORT = 8000
 REQUESTS = 10  # for every request in flight
 WIDEST = 0.99  # half the width of uniform lengths over their mean; below 1

@@ -13,8 +13,6 @@ from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.starting import engine_of, install, settings, start, trained_with
 from chipwise.report.launch.training import train_command, train_notes, trainer
 
-__all__ = ["skypilot", "terraform"]
-
 VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "HIP_VISIBLE_DEVICES"}
 REGIONS = {"aws": "us-east-1", "gcp": "us-central1"}
 DISK_GB = 500

@@ -11,8 +11,6 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
 from chipwise.report.launch.spec import Launched, Spec
 
-__all__ = ["Command", "Env", "asked_for", "comment", "here_document", "script", "terminator"]
-
 GIVEN = ("NODE_RANK", "HEAD_ADDRESS")
 # what a shell reads as text whatever it holds, and (in a group) a variable that must be set
 TOKENS = re.compile(r"""'[^']*'|"'"|\$\{(\w+):\?""")

@@ -9,8 +9,6 @@ from chipwise.report.records import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
 
-__all__ = ["desk_commands"]
-
 DEFAULTS = frozenset(("q4_k_m", "mxfp4"))
 """Formats that the plain names of Ollama's library stand for."""
 

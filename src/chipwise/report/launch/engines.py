@@ -11,8 +11,6 @@ from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import ServeSpec
 
-__all__ = ["fitting", "llama_command", "serve_command", "trtllm_settings", "vllm_options"]
-
 # Formats of the cache as each tool names them.
 CACHES: Mapping[str, Mapping[str, str]] = {
     "vllm": {

@@ -14,8 +14,6 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.command import comment
 from chipwise.report.launch.spec import LaunchFile, Network, ServeSpec, Spec, TrainSpec
 
-__all__ = ["DTYPES", "VERIFY", "founding_jax", "founding_neuronx", "founding_torch"]
-
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 ROPE_BASE = 10000.0  # of Su et al., 2021, where a configuration names none
 

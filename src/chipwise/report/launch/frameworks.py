@@ -16,8 +16,6 @@ from chipwise.report.launch.markup import Yaml, documented, yaml
 from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
-__all__ = ["FRAMEWORKS", "framework_notes", "zero_file"]
-
 STAGES = {"none": 0, "zero-1": 1, "zero-2": 2, "fsdp": 3}  # of ZeRO
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 LINEAR = (*ATTENTION, "gate_proj", "up_proj", "down_proj")

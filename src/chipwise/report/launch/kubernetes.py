@@ -14,8 +14,6 @@ from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.starting import engine_of, start, trained_with
 from chipwise.report.launch.training import train_command
 
-__all__ = ["kubernetes"]
-
 IMAGES = {
     ("vllm", "nvidia"): "vllm/vllm-openai:v{}",
     ("vllm", "amd"): "vllm/vllm-openai-rocm:v{}",

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from chipwise.catalog.tools import Tool
 from chipwise.report.launch.command import terminator
 
-__all__ = ["Heredoc", "Own", "Raw", "Yaml", "documented", "hcl", "yaml"]
-
 Yaml = Mapping[str, "Yaml"] | Sequence["Yaml"] | str | int | float | bool
 
 

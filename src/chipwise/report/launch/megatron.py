@@ -9,8 +9,6 @@ from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import Network, TrainSpec
 
-__all__ = ["megatron_command", "megatron_notes", "stages"]
-
 # what Megatron-FSDP calls the sharding, and what is cut beside the optimiser
 CUT = {"zero-2": ("optim_grads", "gradients"), "fsdp": ("optim_grads_params", "weights")}
 FACTOR = 8.0  # of --rope-scaling-factor where it is not given

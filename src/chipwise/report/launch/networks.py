@@ -14,8 +14,6 @@ from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.pipelines import COMPILED
 from chipwise.report.launch.spec import LaunchFile, PipelineSpec
 
-__all__ = ["network_jax", "network_torch"]
-
 WIDE = {**DTYPES, "tf32": "float32"}
 LAYOUTS = {("memory_format", "channels_last"): True, ("memory_format", "nchw"): False}
 """Settings that the script has, and whether images lie with their channels last."""

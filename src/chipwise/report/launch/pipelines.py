@@ -14,8 +14,6 @@ from chipwise.report.launch.command import comment
 from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.spec import LaunchFile, PipelineSpec
 
-__all__ = ["diffusers"]
-
 COMPILED = {"eager": "", "compile": "inductor", "cuda_graphs": "cudagraphs"}
 """Runtimes that are plain PyTorch, by the backend of torch.compile that they run with, "" for none."""
 SIZES = {"width": "width", "height": "height", "frames": "num_frames", "steps": "num_inference_steps"}

@@ -7,17 +7,6 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import TrainSpec
 
-__all__ = [
-    "MEASURED",
-    "in_memory",
-    "known_optimizer",
-    "known_precision",
-    "own_program",
-    "ranks",
-    "startable",
-    "uneven",
-]
-
 MEASURED = 30  # steps of the run that verifies a prediction
 
 

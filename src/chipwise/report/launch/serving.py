@@ -16,8 +16,6 @@ from chipwise.report.launch.engines import (
 )
 from chipwise.report.launch.spec import LaunchFile, ServeSpec
 
-__all__ = ["dynamo", "llama_cpp", "neuronx", "sglang", "trtllm", "vllm"]
-
 
 def vllm(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`vllm serve` and `vllm bench serve`."""

@@ -8,25 +8,6 @@ from chipwise.errors import UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 
-__all__ = [
-    "Guess",
-    "Latent",
-    "LaunchFile",
-    "LaunchReport",
-    "Launched",
-    "Machine",
-    "Network",
-    "Passes",
-    "PipelineSpec",
-    "Placed",
-    "Rope",
-    "Router",
-    "ServeSpec",
-    "Spec",
-    "TrainSpec",
-    "check_spec",
-]
-
 DEGREES = ("devices", "per_host", "tp", "pp", "vp", "cp", "ep", "dp", "shard_ranks", "micro_batch", "layers")
 MOST_DEVICES = 1_000_000
 LARGEST = 1e18  # of any figure

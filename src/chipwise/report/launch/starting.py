@@ -9,8 +9,6 @@ from chipwise.report.launch.engines import serve_command, trtllm_settings
 from chipwise.report.launch.spec import ServeSpec, TrainSpec
 from chipwise.report.launch.training import train_notes, trainer
 
-__all__ = ["engine_of", "install", "settings", "start", "trained_with"]
-
 ENGINES = {"sglang": "sglang", "trtllm": "trtllm", "neuronx": "neuronx"}
 INSTALLS = {
     "vllm": "pip install vllm=={}\n",

@@ -18,8 +18,6 @@ from chipwise.report.launch.spec import Launched, LaunchFile, PipelineSpec, Serv
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
-__all__ = ["ANYWHERE", "TARGETS", "check_tool", "launch_files"]
-
 Render = Callable[[Any], tuple[LaunchFile, ...]]
 
 SERVING: Mapping[str, Render] = {

@@ -24,17 +24,6 @@ from chipwise.report.launch.ranks import (
 from chipwise.report.launch.spec import LaunchFile, TrainSpec
 from chipwise.report.launch.tuning import TUNERS, tuning_notes
 
-__all__ = [
-    "maxtext",
-    "megatron",
-    "torchrun",
-    "torchtitan",
-    "train_command",
-    "train_notes",
-    "trainer",
-    "tuned",
-]
-
 SCHEDULES = {
     "1f1b": "1F1B",
     "interleaved": "Interleaved1F1B",

@@ -14,8 +14,6 @@ from chipwise.report.launch.markup import Yaml, yaml
 from chipwise.report.launch.ranks import in_memory, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
-__all__ = ["TUNERS", "tuning_notes"]
-
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
 OPTIMIZERS = {"adamw": "adamw_torch", "adamw-8bit": "adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
 DEEPSPEED = (

@@ -10,14 +10,11 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from chipwise.api.requests.field import MISSING
 from chipwise.api.requests.kernel import OPERATORS, KernelRequest
 from chipwise.api.requests.parts import TOKENS, Samples
-
-__all__ = ["Control", "Group", "Slider", "controls", "groups"]
 
 # Names that say less than they could; all others are read as they are written.
 LABELS = {

@@ -12,8 +12,6 @@ from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.requests.verbs import Request
 
-__all__ = ["Glance"]
-
 MOST = 3
 """Chips that a glance compares, and models that it tries on a machine."""
 

@@ -17,8 +17,6 @@ from chipwise.report.figures import split_s
 from chipwise.report.records import Figure, PlanRecord
 from chipwise.units import format_bytes, format_count, format_number
 
-__all__ = ["STATIC", "environment", "place"]
-
 HERE = Path(__file__).parents[1]
 STATIC = HERE / "static"
 

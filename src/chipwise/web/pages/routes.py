@@ -32,8 +32,6 @@ from chipwise.web.views import VIEWS, View
 from chipwise.web.views.query import given, named, query_of
 from chipwise.workload import media
 
-__all__ = ["routes"]
-
 GLANCE = "chipwise-glance"
 """Header of a question whose form is still moving: the chips that are on the screen."""
 ANSWER, CHEAPER = "section#result", "div#cheaper"

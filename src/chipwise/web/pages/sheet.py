@@ -25,8 +25,6 @@ from chipwise.web.views import VIEWS, View
 from chipwise.web.views.plan import CURVES
 from chipwise.web.views.query import named, query_of
 
-__all__ = ["Sheet", "sheet_page", "write_sheet"]
-
 STYLES = ("style.css",)
 SCRIPTS = (
     "vendor/vega.min.js",

@@ -13,9 +13,6 @@ from chipwise.report.charts.chips import landscape
 from chipwise.report.table import Table
 from chipwise.web.views.view import Chart, View, link
 
-__all__ = ["CHIPS", "Cell", "Sheet", "sheet_of"]
-
-
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memory": ("memory", "usable", "tier2", "cache", "sram", "registers"),
     "Matrix peaks, dense": ("matrix_tflops",),

@@ -10,8 +10,6 @@ from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_vie
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, View, link
 
-__all__ = ["CLAIM", "MATCH"]
-
 EXAMPLE = {
     "model": MODEL,
     "chip": "h100-sxm5-80gb",

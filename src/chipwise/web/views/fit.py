@@ -10,8 +10,6 @@ from chipwise.report.fit import fit_verdict, fit_view
 from chipwise.report.records import FitReport
 from chipwise.web.views.view import MODEL, Chart, View
 
-__all__ = ["FIT"]
-
 SHOWN = 16
 COUNTED = ("memory counted, not measured", "")
 CAVEAT = (("on some chips no known software runs it", "weak"),)

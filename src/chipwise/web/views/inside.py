@@ -24,8 +24,6 @@ from chipwise.web.views.plan import TIMELINE, badges
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link
 
-__all__ = ["EXPLAIN", "FRONTIER", "LOAD", "OPERATORS", "SENSITIVITY"]
-
 EXAMPLE = {
     "model": MODEL,
     "chip": "h100-sxm5-80gb",

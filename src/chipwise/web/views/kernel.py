@@ -11,8 +11,6 @@ from chipwise.report.charts.roofline import kernel_roofline
 from chipwise.report.kernel import KernelRecord, KernelReport, kernel_view
 from chipwise.web.views.view import Chart, View
 
-__all__ = ["KERNEL", "flow"]
-
 UNITS = {"simt": "units", "systolic": "arrays"}
 
 

@@ -14,8 +14,6 @@ from chipwise.report.launch.targets import ANYWHERE
 from chipwise.web.views.query import query_of
 from chipwise.web.views.view import MODEL, View, link
 
-__all__ = ["LAUNCH", "launch_link"]
-
 
 def launch_link(verb: str, question: Request, runtime: str) -> str:
     """The address of the files that start the answer to a question with its own runtime; "" where no tool does."""

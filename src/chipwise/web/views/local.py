@@ -8,8 +8,6 @@ from chipwise.api.requests.desk import LocalRequest
 from chipwise.report.desk import LocalReport, local_verdict, local_view
 from chipwise.web.views.view import View
 
-__all__ = ["LOCAL"]
-
 
 def _show(question: LocalRequest, report: LocalReport) -> dict[str, Any]:
     first = report.models[0] if report.models else None

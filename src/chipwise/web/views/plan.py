@@ -19,8 +19,6 @@ from chipwise.web.views.chips import Sheet, sheet_of
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link, price_badge
 
-__all__ = ["COMPARE", "CURVES", "PLAN", "TIMELINE", "badges"]
-
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12

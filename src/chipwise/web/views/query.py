@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, fields
 from dataclasses import MISSING as NO_DEFAULT
-from dataclasses import fields
 from typing import Any
 from urllib.parse import urlencode
-
-from chipwise.api.requests.field import MISSING
-
-__all__ = ["given", "named", "query_of"]
 
 
 def given(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -8,8 +8,6 @@ from chipwise.api.requests.evidence import CheckStatementRequest
 from chipwise.report.statements import StatementsReport, statements_view
 from chipwise.web.views.view import View, link
 
-__all__ = ["STATEMENTS"]
-
 
 def _show(question: CheckStatementRequest, report: StatementsReport) -> dict[str, Any]:
     said = [*(s.text for s in report.statements), *report.nearest]

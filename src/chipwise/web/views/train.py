@@ -14,8 +14,6 @@ from chipwise.report.training import TrainReport, train_verdict
 from chipwise.report.views import tables
 from chipwise.web.views.view import MODEL, NETWORK, Chart, View, price_badge
 
-__all__ = ["RL", "TRAIN"]
-
 
 def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     charts = []

@@ -19,8 +19,6 @@ from chipwise.report.table import Table
 from chipwise.report.views import tables
 from chipwise.web.views.query import named, query_of
 
-__all__ = ["MODEL", "Chart", "View", "asked_of", "link", "price_badge"]
-
 NETWORK = "charts.html"
 EVERYTHING = partial(tables, everything=True)
 LONG = 120

@@ -32,15 +32,6 @@ from chipwise.workload.nodes import (
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = [
-    "INDEX_FORMAT",
-    "compressed_attention",
-    "cross_attention",
-    "indexer",
-    "latent_attention",
-    "self_attention",
-]
-
 # Runtimes keep index keys in 8 bit with one 32-bit scale per key, whatever the cache's format is
 # (vllm, DeepseekV32IndexerCache: 132 bytes for 128 values).
 INDEX_FORMAT = FORMATS["fp8_row"]

@@ -42,14 +42,6 @@ from chipwise.workload.nodes import Held, Linear, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = [
-    "collapse",
-    "layer_block",
-    "mix",
-    "mix_depth",
-    "norm_weights",
-]
-
 WIDE = FORMATS["fp32"]
 
 

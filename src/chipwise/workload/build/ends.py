@@ -11,13 +11,6 @@ from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise, norm_
 from chipwise.workload.precision import Precision, uniform
 from chipwise.workload.tensor import Tensor
 
-__all__ = [
-    "embed_block",
-    "head_block",
-    "mtp_part",
-    "tower_part",
-]
-
 
 def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Extra:
     """One module: norms of the embedding and of the hidden state, a projection of both, layers, a norm."""

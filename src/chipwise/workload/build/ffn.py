@@ -9,8 +9,6 @@ from chipwise.workload.nodes import Experts, Linear, Node, Pointwise, norm_tenso
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = ["feed_forward"]
-
 
 def feed_forward(ffn: Dense | MoE, p: Precision) -> Part:
     """The nodes of a feed-forward."""

@@ -11,11 +11,6 @@ from chipwise.workload.nodes import Node
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = [
-    "Part",
-    "matrix",
-]
-
 M, H, K, D, W = Axis("M"), Axis("H"), Axis("K"), Axis("D"), Axis("W")
 F, U, X, E, V, L = Axis("F"), Axis("U"), Axis("X"), Axis("E"), Axis("V"), Axis("L")
 Q, R, N, P = Axis("Q"), Axis("R"), Axis("N"), Axis("P")

@@ -21,14 +21,6 @@ from chipwise.workload.nodes import Convolve, Linear, Node, Pointwise, Scan, nor
 from chipwise.workload.precision import Precision
 from chipwise.workload.tensor import Tensor
 
-__all__ = [
-    "lightning_attention",
-    "linear_attention",
-    "selective_scan",
-    "short_convolution",
-    "state_space",
-]
-
 # Tokens per chunk of the public delta-rule kernels (flash-linear-attention).
 CHUNK = 64
 

@@ -27,8 +27,6 @@ from chipwise.workload.families.shared import (
 from chipwise.workload.model import FFN, MTP, Dense, Ends, Layer, MoE, Network, SelfAttention, Table
 from chipwise.workload.reader import Reader
 
-__all__ = ["TABLE", "Experts", "Family", "families"]
-
 TABLE = "workload/data/families.toml"
 
 Switch = bool | str

@@ -10,8 +10,6 @@ from chipwise.workload.families.shared import tied
 from chipwise.workload.model import CrossAttention, Dense, Ends, Layer, Network, SelfAttention, Table, Tower
 from chipwise.workload.reader import Reader
 
-__all__ = ["read_t5", "read_whisper"]
-
 
 def read_t5(r: Reader) -> Network:
     """T5 and Flan-T5: norms without offset, no biases, a table of relative positions per stack.

@@ -47,21 +47,6 @@ from chipwise.workload.model import (
 )
 from chipwise.workload.reader import Reader
 
-__all__ = [
-    "read_bamba",
-    "read_dense",
-    "read_falcon_h1",
-    "read_granite",
-    "read_jamba",
-    "read_lfm2",
-    "read_mamba2",
-    "read_moe",
-    "read_nemotron_h",
-    "read_next",
-    "read_next_exp",
-    "read_olmo_hybrid",
-]
-
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 # names that newer configurations use for the same
 SAME = {"linear_attention": "mamba", "full_attention": "attention"}

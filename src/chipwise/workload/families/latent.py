@@ -42,19 +42,6 @@ from chipwise.workload.model import (
 )
 from chipwise.workload.reader import Reader
 
-__all__ = [
-    "latent_dims",
-    "prediction",
-    "read_axk1",
-    "read_indexed",
-    "read_kimi",
-    "read_longcat",
-    "read_v2",
-    "read_v3",
-    "read_v4",
-    "routed",
-]
-
 
 def read_v2(r: Reader) -> Network:
     """DeepSeek V2: softmax routing without a correction, queries low-rank or not."""

@@ -79,22 +79,6 @@ from chipwise.workload.model import (
 )
 from chipwise.workload.reader import Reader
 
-__all__ = [
-    "read",
-    "read_by_architecture",
-    "read_dimensions",
-    "read_falcon",
-    "read_gemma4",
-    "read_llama4",
-    "read_mimo_v2",
-    "read_minimax_m2",
-    "read_minimax_m3",
-    "read_mllama",
-    "read_nemotron_nas",
-    "read_step",
-    "read_text_01",
-]
-
 
 def read_dimensions(r: Reader) -> Network:
     """All layers alike. Raises `UsageError` for heads that do not divide."""

@@ -8,19 +8,6 @@ from chipwise.errors import UsageError, shorten
 from chipwise.workload.model import Dense, SelfAttention
 from chipwise.workload.reader import Reader
 
-__all__ = [
-    "attention_dims",
-    "check_activation",
-    "dense_ffn",
-    "dense_layers",
-    "heads_of",
-    "layer_count",
-    "override",
-    "state_format",
-    "tied",
-    "windows",
-]
-
 GATED = ("silu", "swish", "gelu", "gelu_pytorch_tanh", "gelu_new", "swiglu", "swigluoai", "situ")
 
 KINDS = {"global": "full_attention", "local": "sliding_attention"}

@@ -16,13 +16,6 @@ from chipwise.workload.families.shared import heads_of
 from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
 from chipwise.workload.reader import MISSING, Reader
 
-__all__ = [
-    "TOWERS",
-    "gemma3",
-    "gemma4",
-    "mistral3",
-]
-
 
 def gemma3(r: Reader, hidden: int) -> Tower:
     """SigLIP: learned positions, biases everywhere, a last norm; then a norm and a projection."""

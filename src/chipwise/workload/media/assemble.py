@@ -23,28 +23,6 @@ from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.voice import GPTVoice
 from chipwise.workload.pipeline import Pipeline, Stage
 
-__all__ = [
-    "TASKS",
-    "Asked",
-    "Diffusion",
-    "Recommend",
-    "Reconstruction",
-    "Shape",
-    "Speech",
-    "Structure",
-    "Task",
-    "Text",
-    "Vision",
-    "Voice",
-    "Voxels",
-    "check_settings",
-    "entry",
-    "from_macs",
-    "names",
-    "pipeline",
-]
-
-
 MOST_CACHED = 0.9  # of the steps of a request
 TRAINING: Mapping[str, str] = {
     "optimizer": "of training: adamw, sgd, none",

@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
-__all__ = ["VGG", "ConvNeXt", "DenseNet", "Mobile", "RegNet", "ResNet", "UNet3D", "conv_norm", "squeeze"]
-
 
 def conv_norm(
     layers: Layers,

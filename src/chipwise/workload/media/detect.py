@@ -13,8 +13,6 @@ from chipwise.workload.media.cnn import ResNet, conv_norm
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 from chipwise.workload.op import pointwise
 
-__all__ = ["RCNN", "SSD", "YOLO", "RetinaNet", "pyramid"]
-
 Levels = list[tuple[Grid, int]]
 # Kernels that a host starts for the regions of one picture: on each level scores are sorted, boxes decoded, clipped,
 # sifted and suppressed; in training boxes are matched with the truth, sampled and encoded, twice; of every positive

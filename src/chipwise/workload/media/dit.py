@@ -10,16 +10,6 @@ from dataclasses import dataclass, replace
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
-__all__ = [
-    "CogTransformer",
-    "CrossTransformer",
-    "HunyuanDiT",
-    "JointTransformer",
-    "MochiTransformer",
-    "SanaTransformer",
-    "SharedTransformer",
-]
-
 
 def _embedder(layers: Layers, inputs: int, width: int, out: int = 0) -> Block:
     """Two matrices over one token: of the time step, the guidance, pooled text."""

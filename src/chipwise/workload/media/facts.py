@@ -30,8 +30,6 @@ from chipwise.workload.media import (
 )
 from chipwise.workload.media import detect as detectors
 
-__all__ = ["KINDS", "build", "part"]
-
 KINDS: Mapping[str, type] = {
     "unet": unet.UNet,
     "controlnet": unet.ControlNet,

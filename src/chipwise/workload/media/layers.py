@@ -16,19 +16,6 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise
 from chipwise.workload.pipeline import Stage
 
-__all__ = [
-    "PRECISIONS",
-    "Block",
-    "Grid",
-    "Layers",
-    "Precision",
-    "get_precision",
-    "join",
-    "shrunk",
-    "size_of",
-    "trained",
-]
-
 Grid = tuple[int, ...]
 """Positions along each axis: (height, width), (frames, height, width) or (length,)."""
 

@@ -26,8 +26,6 @@ from chipwise.workload.media.vae import CausalVAE, DeepVAE, ImageVAE, LtxVAE, Mo
 from chipwise.workload.media.vision import ViT
 from chipwise.workload.pipeline import Pipeline
 
-__all__ = ["READERS", "from_parts", "read_part"]
-
 
 class _Config:
     """Keys of one configuration, with the defaults of its class, and the kind of each value checked."""

@@ -14,8 +14,6 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.media.layers import Block, Layers, join
 from chipwise.workload.op import Op, gemm, lookup
 
-__all__ = ["DLRM", "NCF"]
-
 TILE = 32.0  # columns of a tile of matrix units, into which the features of a sample go
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, size_of
 
-__all__ = ["ShapeVAE", "Triplane", "VoxelDecoder", "VoxelFlow", "VoxelGrid"]
-
 NEIGHBOURS = (3, 3, 3)
 """Filter of a convolution over voxels; where they are sparse, absent neighbours are counted too."""
 

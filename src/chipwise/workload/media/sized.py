@@ -9,8 +9,6 @@ from typing import Literal
 from chipwise.workload.media.layers import Block, Grid, Layers, join, size_of
 from chipwise.workload.op import convolution, gemm
 
-__all__ = ["Sized"]
-
 REUSE = 90.0
 """Multiply-adds per value written, where the values are not known: the median of 60 classifiers in timm's
 model tables of 224-pixel networks (huggingface/pytorch-image-models, results/)."""

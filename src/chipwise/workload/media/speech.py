@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk
 
-__all__ = ["Conformer", "Jasper", "Transducer", "Wav2Vec2", "Whisper", "lstm"]
-
 
 def lstm(layers: Layers, steps: float, inputs: int, width: int, depth: int = 1) -> Block:
     """`depth` layers of `width`: inputs of all steps at once, then one product per step, one after the other."""

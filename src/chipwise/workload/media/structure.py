@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from chipwise.workload.media.layers import Block, Layers, join
 from chipwise.workload.op import gemm
 
-__all__ = ["AlphaFold"]
-
 FINGERPRINT = 449  # features of a token: residue type, profile of the alignment, deletions, and atoms' states
 RELATIVE = 139  # features of a pair: distances along the chain, in tokens and between chains
 ATOMS = 389  # features of an atom: place, charge, mask, element, name

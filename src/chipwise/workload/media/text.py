@@ -10,8 +10,6 @@ from typing import Literal
 
 from chipwise.workload.media.layers import Block, Layers, join
 
-__all__ = ["T5", "SeqToSeq", "TextDecoder", "TextEncoder"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TextEncoder:

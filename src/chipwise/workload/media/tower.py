@@ -9,8 +9,6 @@ from chipwise.workload.media.layers import Block, Layers, get_precision, join
 from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
 from chipwise.workload.pipeline import Stage
 
-__all__ = ["picture"]
-
 
 def picture(
     tower: Tower, width: int, height: int, *, batch: int = 1, precision: str = "bf16"

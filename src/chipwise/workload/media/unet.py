@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
-__all__ = ["ControlNet", "UNet", "resnet"]
-
 
 def resnet(
     layers: Layers, grid: Grid, inputs: int, outputs: int, time: int = 0, kernel: int | Grid = 3

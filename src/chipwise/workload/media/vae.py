@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 from chipwise.workload.media.unet import resnet
 
-__all__ = ["CausalVAE", "DeepVAE", "ImageVAE", "LtxVAE", "MochiVAE", "WanVAE"]
-
 
 def _attend(layers: Layers, size: int, width: int, *, windows: int = 1, heads: int = 1) -> Block:
     """Self-attention over all positions of each of `windows` windows, behind a norm."""

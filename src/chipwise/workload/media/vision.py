@@ -13,8 +13,6 @@ from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 
-__all__ = ["DETR", "SAM", "SAM2", "SegFormer", "Swin", "ViT"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ViT:

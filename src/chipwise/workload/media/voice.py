@@ -15,8 +15,6 @@ from chipwise.workload.media.layers import Block, Layers, join
 from chipwise.workload.media.speech import lstm
 from chipwise.workload.media.text import TextEncoder
 
-__all__ = ["F5", "VITS", "FastPitch", "GPTVoice", "HifiGAN", "StyleVoice", "Vocos"]
-
 
 def _spread(layers: Layers, n: float, entry: int, out: int, kernel: int, stride: int) -> Block:
     """A transposed convolution: every position writes `kernel` values of each filter, which overlap `stride` apart."""

@@ -13,8 +13,6 @@ from chipwise.workload.quantization.modules import Patterns, spellings
 from chipwise.workload.quantization.scheme import Quantisation, Scheme
 from chipwise.workload.reader import Reader
 
-__all__ = ["assign"]
-
 Chosen = Mapping[TensorClass, Scheme | None]
 
 

@@ -21,8 +21,6 @@ from chipwise.workload.quantization.scheme import (
     table_of,
 )
 
-__all__ = ["read_method"]
-
 Config = Mapping[str, Any]
 
 

@@ -9,8 +9,6 @@ from chipwise.errors import UsageError, shorten
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.quantization.scheme import Quantisation, Rule, Scheme, integers, patterns_of, table_of
 
-__all__ = ["read_modelopt"]
-
 CACHES = {"": "", "NONE": "", "FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8"}
 
 

@@ -23,8 +23,6 @@ from chipwise.workload.model import (
 )
 from chipwise.workload.precision import TensorClass
 
-__all__ = ["Patterns", "spellings"]
-
 # What stands before "layers." in the checkpoints of the families that are read.
 ROOTS = ("", "model.", "model.language_model.", "language_model.model.", "backbone.", "transformer.")
 

@@ -9,17 +9,6 @@ from typing import Any
 from chipwise.errors import UsageError, shorten
 from chipwise.workload.formats import FORMATS, Format, get_format, grouped
 
-__all__ = [
-    "Quantisation",
-    "Rule",
-    "Scheme",
-    "fp8_blocks",
-    "integers",
-    "patterns_of",
-    "scheme_of",
-    "table_of",
-]
-
 MOST = 1_000_000
 """The largest side of a block, of weights as wide as any that exist."""
 
