@@ -33,6 +33,8 @@ class MediaRuntime:
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
     `networks`: the families that it runs, none for any; `ported`: they have to be exported to it or written again.
+    `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
+    found beforehand.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -46,6 +48,7 @@ class MediaRuntime:
     families: frozenset[Family]
     also: tuple[str, ...]
     narrows_loaded: tuple[str, ...]
+    whole: tuple[str, ...]
     widens: bool
     attends: Literal["", "registers", "own"]
     overlaps_since: str
@@ -85,6 +88,10 @@ class MediaRuntime:
         nothing is folded."""
         return bool(self.narrows_loaded) and not self.folds
 
+    def computes(self, precision: str | None) -> str | None:
+        """What it makes of a precision that is asked for; None stays as it is."""
+        return f"{precision}-static" if precision in self.whole else precision
+
     def month(self, software: str) -> str:
         """The month of the software as it is said: a date, an MLPerf round, or a version of the tool that it comes
         with; "" where none is told."""
@@ -121,6 +128,7 @@ def load_media_runtimes() -> Mapping[str, MediaRuntime]:
             frozenset(t["families"]),
             tuple(t.get("also", ())),
             tuple(t.get("narrows_loaded", ())),
+            tuple(t.get("whole", ())),
             t.get("widens", False),
             t.get("attends", ""),
             t.get("overlaps_since", ""),
