@@ -20,7 +20,7 @@ from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.anchors import Correction, Corrections, Run
-from chipwise.evidence.judge import Nearness, tier_factors
+from chipwise.evidence.judge import Factors, Nearness, tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
@@ -120,6 +120,10 @@ class Context:
             return "kind"
         experts, level = self.found.graph.routed, self.tactics.level
         return tier_of(d.chip, d.runtime.id, self.numbers, experts=experts, level=level)
+
+    def ends(self, d: Deployment) -> Factors:
+        """The ends of the 80 % interval of its passes over their middle: those of the time per token."""
+        return tier_factors("tpot_s" + judged_as(d.runtime.id, apart=self.tactics.apart), self._near(d))
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
