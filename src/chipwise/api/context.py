@@ -241,8 +241,9 @@ class Context:
 
     def _load(self) -> Iterator[str]:
         lengths, prefix = self.workload.served, self.workload.prefix
-        if lengths.prompt_points:
-            yield "lengths as in the log"
+        if self.workload.log is not None:
+            yield f"lengths as in the log: {self.workload.log.line}"
+            yield from self.workload.log.said
         elif lengths.prompt_cv or lengths.output_cv:
             yield f"lengths log-normal, deviation over mean {lengths.prompt_cv:g} in and {lengths.output_cv:g} out"
         else:
