@@ -20,7 +20,7 @@ from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
 from chipwise.evidence.anchors import Correction, Corrections, Run
-from chipwise.evidence.judge import Nearness, tier_factors
+from chipwise.evidence.judge import Factors, Nearness, tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
@@ -120,6 +120,10 @@ class Context:
             return "kind"
         experts, level = self.found.graph.routed, self.tactics.level
         return tier_of(d.chip, d.runtime.id, self.numbers, experts=experts, level=level)
+
+    def ends(self, d: Deployment) -> Factors:
+        """The ends of the 80 % interval of its passes over their middle: those of the time per token."""
+        return tier_factors("tpot_s" + judged_as(d.runtime.id, apart=self.tactics.apart), self._near(d))
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
@@ -237,8 +241,9 @@ class Context:
 
     def _load(self) -> Iterator[str]:
         lengths, prefix = self.workload.served, self.workload.prefix
-        if lengths.prompt_points:
-            yield "lengths as in the log"
+        if self.workload.log is not None:
+            yield f"lengths as in the log: {self.workload.log.line}"
+            yield from self.workload.log.said
         elif lengths.prompt_cv or lengths.output_cv:
             yield f"lengths log-normal, deviation over mean {lengths.prompt_cv:g} in and {lengths.output_cv:g} out"
         else:
