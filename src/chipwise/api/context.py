@@ -18,7 +18,7 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
-from chipwise.errors import UsageError
+from chipwise.errors import Said, Setting, UsageError
 from chipwise.evidence.anchors import Correction, Corrections, Run
 from chipwise.evidence.judge import Nearness, tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
@@ -59,7 +59,10 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.tactics.apart and self.workload.task == "local":
-            raise UsageError("--disaggregate is for many users", "add --task serve or --task batch")
+            raise UsageError(
+                "--disaggregate is for many users",
+                Said("add ", Setting("task", "serve"), " or ", Setting("task", "batch")),
+            )
 
     @cached_property
     def measured(self) -> OwnRuns | None:

@@ -11,7 +11,6 @@ import json
 import math
 import operator
 import os
-import re
 import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from chipwise.catalog.configs import INLINE, MAX_BYTES
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, Said, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
 
@@ -104,8 +103,7 @@ class Asked:
 
     def _first(self, what: str) -> str:
         """The field that stands first in the words of an error, `--m 0: ...` or `seq: ...`; "" for none."""
-        found = FIRST.match(what)
-        name = (found[1] or found[2]).replace("-", "_") if found else ""
+        name = Said(what).first
         return name if name in {outer(f) for f in fields(self)} else ""  # type: ignore[arg-type]
 
     def _holding(self, name: str) -> str:
@@ -119,10 +117,6 @@ class Asked:
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
         return {}
-
-
-FIRST = re.compile(r"--([a-z][a-z-]*)|([a-z][a-z_]*):")
-"""A field as errors write it at their beginning."""
 
 
 def ask(

@@ -38,7 +38,7 @@ from chipwise.api.requests.parts import (
 )
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
-from chipwise.errors import UsageError
+from chipwise.errors import Command, Said, Setting, UsageError
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport
 from chipwise.report.records import FitReport, PlanRecord, PlanReport
@@ -67,7 +67,9 @@ def _elsewhere(text: str, option: str) -> str:
     the question is made, so that the question means the same everywhere."""
     if text.strip().lower() == AUTO:
         what = f"{option} {AUTO} would describe the machine that answers, not yours"
-        hint = "run chipwise doctor --devices on your machine and name what it finds, e.g. 8xh100"
+        hint = Said(
+            "run ", Command("doctor --devices"), " on your machine and name what it finds, e.g. 8xh100"
+        )
         raise UsageError(what, hint)
     return text
 
@@ -166,9 +168,10 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
         for name in ("deadline", "max_usd"):
             if getattr(self, name) is not None:
                 what = f"{option_of(name)} is the limit of a job, and none was given"
-                hint = "add --task batch --tokens 1B, of a model without tokens --samples 10k"
+                parts = (Setting("task", "batch"), " ", Setting("tokens", "1B"))
+                hint = Said("add ", *parts, ", of a model without tokens ", Setting("samples", "10k"))
                 if name == "deadline":
-                    hint += "; the target for a whole answer is --e2e, e.g. 10min"
+                    hint = Said(hint, "; the target for a whole answer is --e2e, e.g. 10min")
                 raise UsageError(what, hint, field=name)
         return None
 
