@@ -29,8 +29,8 @@ from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
 from chipwise.report.assemble import Deployed, Doing, Fleet, plan_record, price_record
 from chipwise.report.energy import Powered
-from chipwise.report.plans import span
-from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
+from chipwise.report.plans import PlanRecord, span
+from chipwise.report.records import PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group

@@ -23,7 +23,7 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
 from chipwise.report.assemble import Fleet, model_record, rank_plans, workload_record
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of

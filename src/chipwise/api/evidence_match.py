@@ -31,7 +31,7 @@ from chipwise.evidence.nearest import generates, predicted
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
 from chipwise.report.evidence import ClaimReport, MatchReport
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.units import format_seconds
 from chipwise.workload.workload import Task, Workload
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from chipwise.errors import Command, InfeasibleError, Said
 from chipwise.parallel.layout import Reason
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE
 from chipwise.units import duration_words, format_number, format_seconds

@@ -11,7 +11,7 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import kinds
 from chipwise.catalog.offer import load_offers
 from chipwise.errors import ChipwiseError
-from chipwise.report.records import FitRecord
+from chipwise.report.fit import FitRecord
 
 VERBS = ("plan", "compare", "estimate", "explain")
 ASKED = ("model", "precision", "kv", "runtime", "count")

@@ -46,7 +46,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, Us
 from chipwise.mcp.prompts import listed_prompts, prompted
 from chipwise.mcp.resources import RESOURCES, TEMPLATES, Kept, completed, read
 from chipwise.mcp.tools import TOOLS, listed, shortened
-from chipwise.report.records import FitRecord
+from chipwise.report.fit import FitRecord
 from chipwise.report.table import to_json
 
 LOG = logging.getLogger("chipwise.mcp")

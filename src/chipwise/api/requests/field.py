@@ -87,6 +87,13 @@ class Asked:
         with self._placed():
             return self.run()
 
+    ranking: ClassVar[bool] = False
+    """Whether it ranks the chips that it names, so that some of them are a smaller question."""
+
+    def glance(self) -> Any:
+        """The answer without what stands beside the plans, for a question that still changes."""
+        return self.answer()
+
     def answers(self) -> Generator[Any, None, Any]:
         """The answer, as `answer` has it; before it comes what can be read of it already, of most questions nothing."""
         yield from ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -39,9 +39,9 @@ from chipwise.api.requests.parts import (
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
 from chipwise.errors import Command, Said, Setting, UsageError
+from chipwise.report.fit import FitReport
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
-from chipwise.report.plans import ExplainReport
-from chipwise.report.records import FitReport, PlanRecord, PlanReport
+from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
 from chipwise.search.space import By, Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
@@ -224,6 +224,14 @@ class PlanRequest(PlanOptions):
             found = self.ranked(numbers_of(self.parameters))
             yield found.report
             return found.whole()
+
+    ranking: ClassVar[bool] = True
+
+    def glance(self) -> Any:
+        """The ranked plans alone, without what was published near them."""
+        if self.media(self.model):
+            return self.answer()
+        return self.ranked(numbers_of(self.parameters), published=False).report
 
     def _generated(self, numbers: Parameters | None) -> MediaReport:
         """The same of a model that generates no tokens."""
