@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from chipwise.errors import InfeasibleError
+from chipwise.errors import Command, InfeasibleError, Said
 from chipwise.parallel.layout import Reason
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE
 from chipwise.units import duration_words, format_number, format_seconds
@@ -97,7 +98,7 @@ def no_plan(
     if rejected.get(Reason.MEMORY):
         what = f"{name} does not fit on what was asked"
         return InfeasibleError(
-            what, f"chipwise fit {shlex.quote(name)} shows what would", reasons=reasons, see="fit"
+            what, Said(Command(f"fit {shlex.quote(name)}", "shows what would")), reasons=reasons, see="fit"
         )
     detail = never[0].detail if never else refusals[0].reason.value if refusals else "no chips were given"
     return InfeasibleError(f"{name}: no plan", detail, reasons=reasons)
