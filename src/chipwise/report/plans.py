@@ -238,7 +238,8 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
-        lines[0] = f"{missed}. Nearest: {lines[0].removeprefix(verb)}"
+        works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
+        lines[0] = f"{missed}{works}. Nearest: {lines[0].removeprefix(verb)}"
     bottleneck = (
         f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
     )

@@ -454,9 +454,9 @@ class PlanReport(Answer):
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
     changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is
     the cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the
-    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans
-    are the best of. `software` are the best plans on the chip of the first under other software, their ranks behind
-    those of `plans`."""
+    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first, and `ways` are
+    changes with which one would. `by`: what plans are the best of. `software` are the best plans on the chip of the
+    first under other software, their ranks behind those of `plans`."""
 
     model: ModelRecord
     workload: WorkloadRecord
@@ -474,6 +474,7 @@ class PlanReport(Answer):
     kept: bool = True
     by: By = "chip"
     software: tuple[PlanRecord, ...] = ()
+    ways: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
 
