@@ -831,9 +831,9 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
         return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
-    room = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
-    if asked.model.weight_bytes <= room and not saying.denied:
-        have = work.figure(f"memory of {where}", room, "B")
+    held = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
+    if asked.model.weight_bytes <= held and not saying.denied:
+        have = work.figure(f"memory of {where}", held, "B")
         because = (
             f"Weights of {weights} lie within the {have} of {where}, "
             f"but a server needs {short} more for cache and workspace."

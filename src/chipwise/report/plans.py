@@ -217,9 +217,9 @@ class PlanReport(Answer):
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
     changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is
     the cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the
-    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first. `by`: what plans
-    are the best of. `software` are the best plans on the chip of the first under other software, their ranks behind
-    those of `plans`."""
+    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first, and `ways` are
+    changes with which one would. `by`: what plans are the best of. `software` are the best plans on the chip of the
+    first under other software, their ranks behind those of `plans`."""
 
     rows: ClassVar[str] = "plans"
     inside: ClassVar[bool] = True
@@ -240,6 +240,7 @@ class PlanReport(Answer):
     kept: bool = True
     by: By = "chip"
     software: tuple[PlanRecord, ...] = ()
+    ways: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
@@ -462,7 +463,8 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
-        lines[0] = f"{missed}. Nearest: {lines[0].removeprefix(verb)}"
+        works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
+        lines[0] = f"{missed}{works}. Nearest: {lines[0].removeprefix(verb)}"
     bottleneck = (
         f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
     )
@@ -551,8 +553,9 @@ def chance_percent(chance: float) -> int:
 
 
 def _alternatives(report: PlanReport) -> list[str]:
-    """The best plan with the checkpoint as it is, and plans that the prediction cannot tell from the first."""
-    first, lines = report.plans[0], []
+    """An API where it costs less, the best plan with the checkpoint as it is, and plans that the prediction cannot tell
+    from the first."""
+    first, lines = report.plans[0], _by_api(report)
     if report.as_stored is not None:
         stored = report.as_stored
         lines.append(
@@ -562,10 +565,32 @@ def _alternatives(report: PlanReport) -> list[str]:
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= TOLD:
         lines.append(_dearer(report.cheapest, first, report))
-    tied = [_machines(by_rank[rank]) for rank in first.ties if rank in by_rank]
+    tied = [_apart(by_rank[rank], first) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
     alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
     return lines + tied_words(tied, alike)
+
+
+def _by_api(report: PlanReport) -> list[str]:
+    """That tokens cost less from an API than the first plan does at this load, by more than a change is worth naming
+    for; one that keeps no target is none to be compared with."""
+    first = report.plans[0]
+    if not report.apis or first.price is None:
+        return []
+    api = report.apis[0]
+    saves = 1.0 - api.usd_per_h / first.price.mid if api.usd_per_h is not None else 0.0
+    if saves < preferences().worth:
+        return []
+    return [
+        f"Cheaper as an API: {api.provider} sells {api.model} for about ${format_number(api.usd_per_h or 0.0)}/h at "
+        f"this load, {saves:.0%} less; chips cost less above {format_number(api.break_even_per_s)} requests/s."
+    ]
+
+
+def _apart(p: PlanRecord, first: PlanRecord) -> str:
+    """The machines of a plan, and how it runs where the first has the same."""
+    name = _machines(p)
+    return f"{name} ({p.spread}, {p.precision})" if name == _machines(first) else name
 
 
 def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
