@@ -73,8 +73,8 @@ class _Engine:
 @dataclass(frozen=True)
 class _Trained:
     """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
-    that leave a device while it samples, seconds until engines have new weights, devices of a chip, and bytes of the
-    new weights."""
+    that leave a device while it samples, seconds until engines have new weights, devices of a chip, bytes of the new
+    weights, and chips of a host."""
 
     seconds: float
     label: str
@@ -86,6 +86,7 @@ class _Trained:
     sync: float
     devices: int
     sync_bytes: float
+    per_host: int
 
 
 def reinforce(asked: Asked) -> RlReport:
@@ -274,6 +275,7 @@ def _trained(
         sync=sync,
         devices=site.devices,
         sync_bytes=weights,
+        per_host=site.system.chips_per_host if site.system else 1,
     )
 
 
@@ -324,7 +326,7 @@ def _record(
     names = ("rollout", "scoring", "training", "sync", "swap")
     parts = {name: float(getattr(loop, name)) for name in names}
     return RlPlanRecord(
-        rank=0,
+        hosts=-(-chips // trained.per_host),
         chip=chip.id,
         chips=chips,
         placement="together" if together else "apart",

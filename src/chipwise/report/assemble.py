@@ -253,7 +253,6 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         kept = float(kept_up(workload.pieces, one(prediction.concurrency)))
         job = job_record(workload.pieces * workload.output_tokens / kept, tokens, price)
     return PlanRecord(
-        rank=0,
         chip=deployment.chip.id,
         chips=chips,
         replicas=fleet.carrying + fleet.spare,

@@ -152,13 +152,14 @@ def plan_record(
     hfu = float(peak_share(job.network, s, job.cluster, device_s, "hardware"))
     energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
-        rank=0,
         chip=case.chip.id,
         chips=chips,
         system=case.system.id if case.system else "",
         layout=layout_record(s),
         precision=case.precision,
+        runtime=case.stack,
         stack=case.stack,
+        replicas=round(float(s.dp)),
         global_batch=int(float(s.global_batch)),
         seq=int(float(s.seq)),
         step_s=step,
