@@ -265,6 +265,10 @@ def _offloaded(p: MediaPlan) -> str | None:
     return None if p.offload == "none" else p.offload
 
 
+def _rank(p: MediaPlan) -> int | None:
+    return p.rank or None
+
+
 def _bottleneck(p: MediaPlan) -> str | None:
     return p.bottleneck if _timed(p) else None
 
@@ -290,7 +294,7 @@ def _cost(p: MediaPlan) -> str | None:
 
 
 MEDIA = (
-    RANK,
+    replace(RANK, get=_rank),
     Column("plan", "machines"),
     Column("chip", "chip", short="chip"),
     Column("count", "chips", right=True, short="chips"),

@@ -186,7 +186,7 @@ def legend(replicated: str, *, stale: bool) -> str:
     return f"how to read: {'; '.join(signs)}"
 
 
-RANK = Column("#", lambda p: p.rank or None, right=True, short="rank")
+RANK = Column("#", "rank", right=True, short="rank")
 CHIP = Column("", "chip", short="chip")
 USD_PER_H = Column(
     "$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"
