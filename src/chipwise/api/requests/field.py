@@ -87,7 +87,7 @@ class Asked:
         with self._placed():
             return self.run()
 
-    ranking: ClassVar[bool] = False
+    ranking = False
     """Whether it ranks the chips that it names, so that some of them are a smaller question."""
 
     def glance(self) -> Any:

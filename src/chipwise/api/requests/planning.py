@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -225,7 +225,7 @@ class PlanRequest(PlanOptions):
             yield found.report
             return found.whole()
 
-    ranking: ClassVar[bool] = True
+    ranking = True
 
     def glance(self) -> Any:
         """The ranked plans alone, without what was published near them."""
