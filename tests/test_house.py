@@ -19,7 +19,8 @@ import chipwise
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "chipwise"
@@ -258,7 +259,7 @@ def ids() -> set[str]:
     chips = load_chips().values()
     of_chips = {name for c in chips for name in (c.id, c.generation, c.base_generation, c.vendor)}
     trainers = {name for part in training_effects(shipped_parameters()) for name in part.keys_of("stack")}
-    return (of_chips | set(load_runtimes()) | trainers) - WORDS
+    return (of_chips | set(all_software(Runtime)) | trainers) - WORDS
 
 
 def texts(path: Path) -> set[str]:
