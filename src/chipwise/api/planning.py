@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.api.alternatives import apis, levers
-from chipwise.api.candidates import Format, Market, Space, formats, fully_ready
+from chipwise.api.candidates import CandidateFormat, Market, Space, formats, fully_ready
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
@@ -131,7 +131,7 @@ def ranked(
     alone = replace(market, chips=[its] if its else [], runtime=first.runtime)
 
     def again(changed: Context) -> list[PlanRecord]:
-        return Space.over(alone, [Format(changed)]).plans()
+        return Space.over(alone, [CandidateFormat(changed)]).plans()
 
     def beside() -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
         changes = levers(first, its, space.context(first.precision), model, again) if its else ()

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.api.requests.field import CONFIG, ask, option_of
-from chipwise.api.requests.parts import Place, Serving
+from chipwise.api.requests.parts import PlaceOptions, Serving
 from chipwise.api.requests.planning import MODEL
 from chipwise.errors import UsageError
 from chipwise.workload.workload import Workload
@@ -25,7 +25,7 @@ def _generates(model: str, why: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRequest(Serving, Place):
+class StepRequest(Serving, PlaceOptions):
     """The seconds of any pass of a deployment: of one rank of one replica, as a value that answers without delay."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)

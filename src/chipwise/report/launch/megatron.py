@@ -7,7 +7,7 @@ from itertools import groupby
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
-from chipwise.report.launch.spec import Network, TrainSpec
+from chipwise.report.launch.spec import LaunchNetwork, TrainSpec
 
 # what Megatron-FSDP calls the sharding, and what is cut beside the optimiser
 CUT = {"zero-2": ("optim_grads", "gradients"), "fsdp": ("optim_grads_params", "weights")}
@@ -194,7 +194,7 @@ def _recompute(command: Command, spec: TrainSpec) -> Command:
     )
 
 
-def _network(command: Command, n: Network) -> Command:
+def _network(command: Command, n: LaunchNetwork) -> Command:
     dense = (
         command.option("--num-layers", n.layers)
         .option("--hidden-size", n.hidden)
@@ -218,7 +218,7 @@ def _network(command: Command, n: Network) -> Command:
     return _experts(_latent(_positions(dense, n), n), n)
 
 
-def _positions(command: Command, n: Network) -> Command:
+def _positions(command: Command, n: LaunchNetwork) -> Command:
     if n.rope is None:
         return command
     llama, yarn = n.rope.stretch == "llama3", n.rope.stretch == "yarn" and n.latent is not None
@@ -233,7 +233,7 @@ def _positions(command: Command, n: Network) -> Command:
     )
 
 
-def _latent(command: Command, n: Network) -> Command:
+def _latent(command: Command, n: LaunchNetwork) -> Command:
     a = n.latent
     if a is None:
         return command
@@ -247,7 +247,7 @@ def _latent(command: Command, n: Network) -> Command:
     )
 
 
-def _experts(command: Command, n: Network) -> Command:
+def _experts(command: Command, n: LaunchNetwork) -> Command:
     if not n.experts:
         return command
     r = n.router
