@@ -389,3 +389,36 @@ def test_a_function_takes_seven_arguments_or_says_why() -> None:
     }
     assert long - set(LONG) == set(), "more than seven arguments: an object is missing"
     assert set(LONG) - long == set(), "they take fewer now, or went: take them off the list"
+
+
+FACES = ("cli", "mcp", "web", "report")
+
+
+def test_faces_ask_a_record_and_not_what_kind_it_is() -> None:
+    """A record declares its rows, tables, pictures and why it is no plan to follow."""
+    kinds = {
+        node.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and node.name.endswith(("Report", "Request"))
+    }
+    assert len(kinds) > 40
+    asked = [
+        f"{path.relative_to(SRC).as_posix()}:{node.lineno}"
+        for path in SOURCES
+        if path.relative_to(SRC).parts[0] in FACES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "isinstance"
+        and kinds & {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+    ]
+    assert asked == []
+
+
+@pytest.mark.parametrize("file", ["errors.py", "api/requests/doors.py", "mcp/server.py", "web/problems.py"])
+def test_sentences_of_errors_are_written_and_not_searched(file: str) -> None:
+    """An error is made of parts (`errors.Said`), so that no face looks for options in what was said already."""
+    tree = ast.parse((SRC / file).read_text("utf-8"))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    assert "re" not in names

@@ -19,7 +19,8 @@ from chipwise.parallel.placement import Offloaded
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction
 from chipwise.report.assemble import Fleet, memory_record, model_record, rank_plans, workload_record
-from chipwise.report.records import PartRecord, PlacedRecord, PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
+from chipwise.report.records import PartRecord, PlacedRecord
 from chipwise.search.assembly import Assembly, assemble
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment, Group

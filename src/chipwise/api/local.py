@@ -29,7 +29,8 @@ from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
 from chipwise.report.desk import LocalRecord, LocalReport
 from chipwise.report.launch.desk import desk_commands
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.prefer import Contenders
 from chipwise.search.prefer import order as in_order

@@ -32,6 +32,8 @@ class MediaRuntime(Software):
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
     `networks`: the families that it runs, none for any; `ported`: they have to be exported to it or written again.
+    `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
+    found beforehand.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -44,6 +46,7 @@ class MediaRuntime(Software):
     vendors: frozenset[str]
     families: frozenset[Family]
     narrows_loaded: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     widens: bool = False
     attends: Literal["", "registers", "own"] = ""
     overlaps_since: str = ""
@@ -86,6 +89,10 @@ class MediaRuntime(Software):
         """Whether it converts operands of narrow products operator by operator: it makes narrow weights itself, and
         nothing is folded."""
         return bool(self.narrows_loaded) and not self.folds
+
+    def computes(self, precision: str | None) -> str | None:
+        """What it makes of a precision that is asked for; None stays as it is."""
+        return f"{precision}-static" if precision in self.whole else precision
 
     def month(self, software: str) -> str:
         """The month of the software as it is said: a date, an MLPerf round, or a version of the tool that it comes

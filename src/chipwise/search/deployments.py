@@ -9,7 +9,7 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import DESKS
-from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.offer import MARKETPLACES, offers_of, rare
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
 from chipwise.catalog.runtime import get_runtime, override, runtimes_for
@@ -118,7 +118,7 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
 
 def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> frozenset[str]:
     """Those of chips on the market of which a plan takes no more than `FEW`: cards made for desks, which no server for
-    rent holds, and what marketplaces alone rent out. `basis` says how a chip is paid."""
+    rent holds, and what is rarely for rent (`catalog.offer.rare`). `basis` says how a chip is paid."""
 
     def at_home(chip: str) -> bool:
         forms = {s.form for s in systems_for(chip) if s.form in DESKS or "rent" in s.offered}
@@ -126,7 +126,10 @@ def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> 
 
     def scarce(chip: str) -> bool:
         paid = basis(chip)
-        return isinstance(paid, Rent) and {quote.provider for quote in paid.quotes} <= MARKETPLACES
+        if not isinstance(paid, Rent):
+            return False
+        offered = {quote.provider for quote in paid.quotes}
+        return offered <= MARKETPLACES or (rare(chip) and offered <= {o.provider for o in offers_of(chip)})
 
     return frozenset(c.id for c in chips if at_home(c.id) or scarce(c.id))
 

@@ -38,7 +38,7 @@ from chipwise.evidence.mlperf_rows import GENERATES, Run, Scenario, read_run
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.tiers import level_figure
 from chipwise.report.media import MediaPlan
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.search.deployments import runtimes_that
 from chipwise.workload.workload import Task
 
