@@ -252,6 +252,7 @@ KINDS: Mapping[str, Kind] = {
     "KernelReport": ("kernels", _kernel_charts),
     "OperatorsReport": ("operators", _operators_charts),
     "LoadReport": ("points", _load_charts),
+    "SimulationReport": ("times", _no_charts),
     "SensitivityReport": ("inputs", _sensitivity_charts),
     "FrontierReport": ("points", _frontier_charts),
     "MatchReport": ("matches", _no_charts),

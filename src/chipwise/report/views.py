@@ -20,6 +20,7 @@ from chipwise.report import (
     plans,
     reinforce,
     sensitivity,
+    simulated,
     statements,
     training,
 )
@@ -38,6 +39,7 @@ SHOWN: Mapping[type, Callable[[Any], Table | tuple[Table, ...]]] = {
     kernel.AmdahlReport: kernel.amdahl_view,
     operators.OperatorsReport: operators.operators_view,
     operators.LoadReport: operators.load_view,
+    simulated.SimulationReport: simulated.simulation_view,
     sensitivity.SensitivityReport: sensitivity.sensitivity_view,
     frontier.FrontierReport: frontier.frontier_view,
     catalogue.ChipsReport: lambda report: Table.of(report.chips, catalogue.CHIPS),
