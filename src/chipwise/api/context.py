@@ -18,7 +18,7 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
-from chipwise.errors import UsageError
+from chipwise.errors import Said, Setting, UsageError
 from chipwise.evidence.anchors import Correction, Corrections, Run
 from chipwise.evidence.judge import Factors, Nearness, tier_factors
 from chipwise.evidence.tiers import judged_as, level_figure, tier_of
@@ -29,8 +29,8 @@ from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
 from chipwise.report.assemble import Deployed, Doing, Fleet, plan_record, price_record
 from chipwise.report.energy import Powered
-from chipwise.report.plans import span
-from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
+from chipwise.report.plans import PlanRecord, span
+from chipwise.report.records import PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
@@ -59,7 +59,10 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.tactics.apart and self.workload.task == "local":
-            raise UsageError("--disaggregate is for many users", "add --task serve or --task batch")
+            raise UsageError(
+                "--disaggregate is for many users",
+                Said("add ", Setting("task", "serve"), " or ", Setting("task", "batch")),
+            )
 
     @cached_property
     def measured(self) -> OwnRuns | None:

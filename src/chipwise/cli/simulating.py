@@ -6,11 +6,10 @@ from typing import Any
 
 from chipwise.api.requests.simulate import SimulateRequest
 from chipwise.cli.options import Answer, taking
-from chipwise.report.simulated import simulation_view
 
 
 @taking(SimulateRequest)
 def simulate(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
     report = output.of("simulate", SimulateRequest(**given))
-    output.show((simulation_view(report),), report)
+    output.show(report.tables(), report)

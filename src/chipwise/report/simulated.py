@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
@@ -71,6 +72,8 @@ class SimulationReport(Answer):
     """The answer to `simulate`: one deployment, the requests that came, and what became of them. `times` are the three
     times of `simulation` as rows."""
 
+    rows: ClassVar[str] = "times"
+
     model: ModelRecord
     workload: WorkloadRecord
     deployment: str
@@ -79,6 +82,10 @@ class SimulationReport(Answer):
     times: tuple[TimeRow, ...]
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line for each time."""
+        return (simulation_view(self),)
 
 
 TIMES = (

@@ -40,7 +40,7 @@ from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.system import parse_have
-from chipwise.errors import UsageError, shorten
+from chipwise.errors import Said, Setting, UsageError, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.speculative import Speculation
@@ -618,7 +618,9 @@ class Money(Asked):
         """The pricing that this stands for. Raises `UsageError` for figures of owning where one rents."""
         figures = self.values["owning"] or {}
         if figures and self.price != "own":
-            raise UsageError("--owning is for chips that one owns", "add --price own", field="owning")
+            raise UsageError(
+                "--owning is for chips that one owns", Said("add ", Setting("price", "own")), field="owning"
+            )
         return Pricing(self.price, self.provider, self.region, figures, self.values["price_of"] or {})
 
 

@@ -55,6 +55,9 @@ class Request(Protocol):
     def answer(self) -> Any:
         """The same; an error about a name that does not exist carries the field that holds it."""
 
+    def glance(self) -> Any:
+        """The answer without what stands beside the plans."""
+
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
