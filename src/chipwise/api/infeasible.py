@@ -17,7 +17,7 @@ from chipwise.report.records import PlanRecord, RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import Limits
-from chipwise.units import duration_above, duration_words, format_number, format_seconds
+from chipwise.units import duration_above, duration_words, format_number, format_seconds, typed_s
 from chipwise.workload.workload import Workload
 
 ASKS = 6  # times a change is made larger before it is given up
@@ -242,13 +242,6 @@ def _targets(refusal: Refusal, w: Workload) -> str:
     if np.isfinite(reach.tpot_with_ttft_s):
         best = f"best TPOT where TTFT is met {format_seconds(reach.tpot_with_ttft_s)}"
     return f"TTFT and TPOT are each in reach, but not together on one deployment ({best})"
-
-
-def typed_s(seconds: float) -> float:
-    """Seconds as they are typed."""
-    words = duration_above(seconds)
-    by = {"min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
-    return by * float(words.rstrip("mins"))
 
 
 def down(value: float) -> str:
