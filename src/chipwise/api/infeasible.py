@@ -42,6 +42,7 @@ def ways_out(
         *_less_load(w, near, works, timed=timed),
         *_more_chips(market.limits, near, works),
         *_later(w, near, works),
+        *_later_job(w, near, works),
     ]
 
 
@@ -124,6 +125,22 @@ def _later(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
         if changed and works(best.chip, **changed):
             yield " ".join(f"--{name.removesuffix('_s')} {duration_above(later[name])}" for name in changed)
             return
+
+
+def _later_job(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
+    """The deadline by which a job is done, as far as a few questions tell."""
+    best = max(near, key=lambda r: r.reach.requests_per_s, default=None)
+    if w.job is None or w.job.deadline_s is None or w.due_per_s is None or best is None:
+        return
+    if not best.reach.requests_per_s > 0.0:
+        return
+    later = max(1.0, w.due_per_s / best.reach.requests_per_s) * w.job.deadline_s
+    for _ in range(ASKS):
+        hours = math.ceil(later / 3600.0)
+        if works(best.chip, job=replace(w.job, deadline_s=3600.0 * hours)):
+            yield f"--deadline {hours}h"
+            return
+        later *= LATER
 
 
 def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
