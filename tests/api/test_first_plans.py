@@ -11,7 +11,7 @@ from docs.generate.console import on_the_day
 import chipwise as cw
 from chipwise.api.requests.doors import read_request
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from command_line import Run
 
 MODELS = (

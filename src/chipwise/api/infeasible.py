@@ -11,9 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.api.candidates import Format, Market, Space
-from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.errors import ChipwiseError, Command, InfeasibleError, Said
 from chipwise.parallel.layout import Reason
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import Limits
@@ -226,7 +227,7 @@ def no_plan(
     if rejected.get(Reason.MEMORY):
         what = f"{name} does not fit on what was asked"
         return InfeasibleError(
-            what, f"chipwise fit {shlex.quote(name)} shows what would", reasons=reasons, see="fit"
+            what, Said(Command(f"fit {shlex.quote(name)}", "shows what would")), reasons=reasons, see="fit"
         )
     detail = never[0].detail if never else refusals[0].reason.value if refusals else "no chips were given"
     return InfeasibleError(f"{name}: no plan", detail, reasons=reasons)

@@ -12,7 +12,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
 from chipwise.catalog.override import with_figures
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, Command, Said, UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
@@ -92,11 +92,13 @@ def load_generating(model: str, precision: str | None = None, kv: str | None = N
     name = found.graph.model.name
     if not found.graph.model.ends.head:
         raise UsageError(
-            f"{name} is an encoder and generates no tokens", f"chipwise fit {shlex.quote(model)} sizes it"
+            f"{name} is an encoder and generates no tokens",
+            Said(Command(f"fit {shlex.quote(model)}", "sizes it")),
         )
     if found.graph.encoder:
         raise UsageError(
-            f"{name} has an encoder, which is not timed yet", f"chipwise fit {shlex.quote(model)} sizes it"
+            f"{name} has an encoder, which is not timed yet",
+            Said(Command(f"fit {shlex.quote(model)}", "sizes it")),
         )
     return found
 

@@ -28,7 +28,8 @@ from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import cheapest_plan, model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
-from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord, PlanReport, RefusalRecord
+from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord, PlanReport
+from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.deployments import few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach

@@ -822,8 +822,8 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     where = _many(count, s.chip)
     if fit.verdict != "no":
         batch = work.figure("requests of 2,300 tokens at once", float(fit.largest_batch), "")
-        room = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
-        because = f"Weights of {weights} fit on {where}, and {room} too."
+        many = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
+        because = f"Weights of {weights} fit on {where}, and {many} too."
         verdict = (
             "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
         )

@@ -20,13 +20,13 @@ from chipwise.predict.energy import Use
 from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Prediction
 from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
+from chipwise.report.plans import PlanRecord
 from chipwise.report.records import (
     Figure,
     JobRecord,
     LayoutRecord,
     MemoryRecord,
     ModelRecord,
-    PlanRecord,
     PriceRecord,
     TailRecord,
     WorkloadRecord,

@@ -26,7 +26,9 @@ from chipwise.workload.workload import Workload
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
 BETWEEN = 0.03
-"""Of a probability: about how far it may be off that was worked out between two points of the grid of loads."""
+"""probability: about how far one may be off that was worked out between two points of the grid of loads. Chosen: so
+that no plan that may hold is left out before it is worked out anew; moves how many are worked out anew, and an answer
+only where one was off by more."""
 LAYOUTS = 6  # of chips that one has that are shown beside each other
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
@@ -142,8 +144,9 @@ class Chosen:
 
 
 APART = 3.0
-"""How many times as fast as another a software may be on one layout: those of one chip differ by up to 2 in published
-serving."""
+"""ratio: how many times as fast as another a software may be on one layout. Chosen: those of one chip differ by up to
+2 in published serving; moves how many layouts are tried with other software, and an answer only where two differ by
+more."""
 
 
 def _hopeless(

@@ -12,9 +12,10 @@ from chipwise.catalog.machine import DESKS
 from chipwise.catalog.offer import MARKETPLACES, offers_of, rare
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.runtime import get_runtime, load_runtimes, override, runtimes_for
+from chipwise.catalog.runtime import get_runtime, override, runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import load_systems, systems_for
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
@@ -188,7 +189,7 @@ def runtimes_that(
 @per_snapshot
 def _kept_by_one() -> frozenset[str]:
     """Precisions of files that one runtime alone has: those of MLX, the block formats of Tenstorrent."""
-    return frozenset(s for r in load_runtimes().values() for s in r.stores.values()) - frozenset(GGUF)
+    return frozenset(s for r in all_software(Runtime).values() for s in r.stores.values()) - frozenset(GGUF)
 
 
 def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
