@@ -11,7 +11,7 @@ from docs.generate.console import on_the_day
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 
 MODEL = "Qwen/Qwen3-32B"
 WORKS = "what works: "
