@@ -26,7 +26,7 @@ from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.judge import tier_factors
 from chipwise.evidence.residuals import Residuals
 from chipwise.evidence.store import Store
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.units import format_seconds
 from command_line import Run
 

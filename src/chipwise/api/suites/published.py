@@ -31,7 +31,8 @@ from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
-from chipwise.report.records import Figure, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import Figure
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")
