@@ -435,5 +435,13 @@ def test_kernels_of_older_software() -> None:
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "v5.1") == "cutlass_sm100"
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-10") == "trtllm"
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4") == "trtllm"
-    assert kernel_era("2025-10") == kernel_era("2025-12-11") == "2025-12"
+    assert (kernel_era("2025-10"), kernel_era("2025-12-11")) == ("2025-11", "2025-12")
     assert kernel_era("") == kernel_era("2027-01") == ""
+
+
+def test_passes_with_prompts_are_captured_in_pieces_where_software_does_so() -> None:
+    cdna, hopper = get_chip("mi300x").generation, get_chip("h100").generation
+    assert kernel_library("prompt_pass", "sglang", hopper, software="2026-03") == "eager"
+    assert kernel_library("prompt_pass", "sglang", hopper, software="2026-04") == "pieces"
+    assert kernel_library("prompt_pass", "sglang", cdna) == "eager"
+    assert kernel_library("prompt_pass", "vllm", hopper) == ""

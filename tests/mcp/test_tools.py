@@ -43,6 +43,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "operators": {"model": SMALL, "chip": "h100-sxm5-80gb"},
     "load": {"model": SMALL, "chip": "h100-sxm5-80gb"},
     "sensitivity": {"model": SMALL, "chip": "h100-sxm5-80gb"},
+    "simulate": {"model": SMALL, "chip": "h100-sxm5-80gb", "rate": "4/s", "requests": 100},
     "frontier": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
     "check_statement": {"text": "an H100 is 3x an A100"},
     "launch": {

@@ -17,6 +17,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
 from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord
+from chipwise.units import duration_above, typed_s
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 
@@ -27,6 +28,8 @@ EVEN = 0.5
 """The confidence that is offered where the one asked for leaves chips idle."""
 IDLE = 0.75
 """Of the utilisation asked for: a plan below it holds its targets by idling, so that less certainty is cheaper."""
+LOOSER = 4.0 / 3.0
+"""Times a target for tokens: a pace that a reader does not notice, 40 ms in place of 30."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured. DeepSeek's own module is right on 85 to 90 % of second tokens
 (DeepSeek-V3 Technical Report, 5.4.3); small drafts are right less often."""
@@ -109,6 +112,13 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             f"--confidence {EVEN:.0%}",
             "if the targets may be missed as likely as not",
             lambda: replace(context, workload=likely),
+        )
+    if w.tpot_s is not None and w.task == "serve":
+        later = typed_s(LOOSER * w.tpot_s)
+        yield _Change(
+            f"--tpot {duration_above(LOOSER * w.tpot_s)}",
+            "if tokens may take a third longer",
+            lambda: replace(context, workload=replace(w, tpot_s=later)),
         )
     quality = "quality not assessed"
     if first.kv in ("bf16", "fp16"):

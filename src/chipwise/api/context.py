@@ -91,8 +91,10 @@ class Context:
         dated, policies = self.tactics.software, deployments[0].policies
         costs = self.numbers.cost(family, software, chips, software=dated, policies=policies)
         if self.tactics.level == "stock":
-            costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
+            costs = self.numbers.as_installed(costs, software, chips, dated)
         overheads = served_overheads(self.numbers, family, software, chips)
+        if self.tactics.level == "stock":  # submissions run engines of their own, or capture what they send
+            overheads = self.numbers.starts(overheads, software, chips, dated)
         overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
         return costs, self.tactics.paced(overheads, self.numbers, deployments[0].runtime, chips)
 

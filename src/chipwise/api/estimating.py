@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ import numpy as np
 
 from chipwise.api.context import Context
 from chipwise.api.desk import machine_estimate
+from chipwise.api.infeasible import down
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
 from chipwise.api.published import beside_published
@@ -240,7 +242,8 @@ def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:
         carried = float(found.requests_per_s[0, 0])
         if carried < rate * (1.0 - 1e-6):
             what = f"{one.name}: at most {carried:.3g} requests/s are carried, {rate:g} were asked"
-            raise InfeasibleError(what, "a lower --rate, more --replicas, or a larger layout")
+            enough = math.ceil(float(engines.replicas[0]) * rate / carried * (1.0 + 1e-6))
+            raise InfeasibleError(what, f"what works: --rate {down(carried)}/s, or --replicas {enough}")
         return
     room = float((engines.limit * engines.ranks * engines.replicas)[0])
     asked_ = one.concurrency

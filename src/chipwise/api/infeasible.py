@@ -18,7 +18,7 @@ from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import Limits
-from chipwise.units import duration_above, duration_words, format_number, format_seconds
+from chipwise.units import duration_above, duration_words, format_number, format_seconds, typed_s
 from chipwise.workload.workload import Workload
 
 ASKS = 6  # times a change is made larger before it is given up
@@ -43,6 +43,7 @@ def ways_out(
         *_less_load(w, near, works, timed=timed),
         *_more_chips(market.limits, near, works),
         *_later(w, near, works),
+        *_later_job(w, near, works),
     ]
 
 
@@ -125,6 +126,22 @@ def _later(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
         if changed and works(best.chip, **changed):
             yield " ".join(f"--{name.removesuffix('_s')} {duration_above(later[name])}" for name in changed)
             return
+
+
+def _later_job(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
+    """The deadline by which a job is done, as far as a few questions tell."""
+    best = max(near, key=lambda r: r.reach.requests_per_s, default=None)
+    if w.job is None or w.job.deadline_s is None or w.due_per_s is None or best is None:
+        return
+    if not best.reach.requests_per_s > 0.0:
+        return
+    later = max(1.0, w.due_per_s / best.reach.requests_per_s) * w.job.deadline_s
+    for _ in range(ASKS):
+        hours = math.ceil(later / 3600.0)
+        if works(best.chip, job=replace(w.job, deadline_s=3600.0 * hours)):
+            yield f"--deadline {hours}h"
+            return
+        later *= LATER
 
 
 def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
@@ -246,13 +263,6 @@ def _targets(refusal: Refusal, w: Workload) -> str:
     if np.isfinite(reach.tpot_with_ttft_s):
         best = f"best TPOT where TTFT is met {format_seconds(reach.tpot_with_ttft_s)}"
     return f"TTFT and TPOT are each in reach, but not together on one deployment ({best})"
-
-
-def typed_s(seconds: float) -> float:
-    """Seconds as they are typed."""
-    words = duration_above(seconds)
-    by = {"min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
-    return by * float(words.rstrip("mins"))
 
 
 def down(value: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from chipwise.api.infeasible import down, either, typed_s, up
+from chipwise.api.infeasible import down, either, up
 from chipwise.api.media_asked import Sampling
 from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
@@ -20,7 +20,7 @@ from chipwise.report import figures
 from chipwise.report.media import MediaPlan, noticed
 from chipwise.search.deployments import HOST_SHARE
 from chipwise.search.space import Limits
-from chipwise.units import duration_above, format_bytes, format_number, format_seconds
+from chipwise.units import duration_above, format_bytes, format_number, format_seconds, typed_s
 from chipwise.workload.pipeline import Pipeline
 
 ASKS = 5  # questions by which a number is narrowed down

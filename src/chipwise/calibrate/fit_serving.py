@@ -203,7 +203,8 @@ def harnessed(
         return seen
     if harness.median_of:
         # the mean holds requests that found the server cold, and those held up behind a crowd
-        return replace(seen, request_s=harness.request_s or seen.request_s)
+        own_s = harness.request_s.get(runtime)
+        return seen if own_s is None else replace(seen, request_s=own_s)
     seen = replace(seen, stream_tokens=float(found["stream_tokens"][0]))
     if runtime not in fitted.keys_of("runtime"):
         return seen

@@ -28,7 +28,7 @@ Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal[
-    "attention", "latent_attention", "latent_prompt", "latent_layer", "experts", "all_reduce"
+    "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass"
 ]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
@@ -61,7 +61,7 @@ class Policies:
     context_bytes: float
     """Driver context and libraries of one process."""
     collective_bytes: float
-    """Communication buffers, only where more than one device works on one model."""
+    """Communication buffers, only where more than one device works on one stage of a model."""
     graph_bytes: float
     """Captured graphs or compiled programs."""
     workspace: Literal["profiled", "reserved"]
@@ -231,7 +231,10 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """Whose kernels run an operator, on some runtimes, generations of chips and data types, in software up to the month
-    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention."""
+    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention, a
+    `layer` the same of others. Of a
+    `prompt_pass` the library says how passes with prompts start: "eager", each kernel by the host, or in "pieces" that
+    were captured."""
 
     operator: Operator
     library: str

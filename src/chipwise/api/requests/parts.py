@@ -301,12 +301,18 @@ class Targets(LengthOptions):
         ttft_s, tpot_s = self.values["ttft"], self.values["tpot"]
         if task == "serve" and self.e2e is None:
             ttft_s, tpot_s = ttft_s or TTFT_S, tpot_s or TPOT_S
-        rate = self.values["rate"]
+        rate, workload = self.values["rate"], self.workload(task)
         curve = self.curve()
+        log = workload.log
+        if log is not None and log.rate_per_s is not None and task == "serve" and curve is None:
+            # a log that knows its times is a load
+            log = log if rate is None else log.at_rate(rate)
+            rate = log.rate_per_s
         if curve is not None and (task != "serve" or rate is not None):
             raise UsageError(DAY, "without --rate, and with --task serve", field="day")
         return replace(
-            self.workload(task),
+            workload,
+            log=log,
             rate_per_s=rate if curve is None else curve.peak,
             ttft_s=ttft_s,
             tpot_s=tpot_s,
