@@ -479,8 +479,8 @@ LOOPED = 45
 """Files of the two circles that are left, both in api: questions answer themselves with verbs that make questions. The
 number only gets smaller."""
 LATE = {"api": 97, "cli": 27, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
-"""Names imported inside functions by room: of extras, of what a command alone needs, and of the circles of api. The numbers
-only get smaller."""
+"""Names imported inside functions by room: of extras, of what a command alone needs, and of the circles of api. The
+numbers only get smaller."""
 
 
 def test_no_file_leads_back_to_itself_by_its_imports() -> None:

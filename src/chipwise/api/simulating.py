@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from chipwise.api.estimating import Asked
+from chipwise.api.estimating import AskedLoad
 from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
@@ -80,7 +80,7 @@ class Runs:
         return self.low, self.mid, self.high
 
 
-def fleet_of(one: Asked, passes: PassTimes, *, route: str = "least") -> Fleet:
+def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Fleet:
     """What a deployment is to the engine: its ranks, the policies of its software, and its cache in blocks.
 
     Pipeline stages are engines of their own, which share sequences and cache: passes take the time through all
@@ -122,7 +122,7 @@ def fleet_of(one: Asked, passes: PassTimes, *, route: str = "least") -> Fleet:
     return Fleet(rules, passes.mid, one.replicas * stages, ranks, route)
 
 
-def runs_of(one: Asked, traffic: Traffic, *, route: str = "least") -> Runs:
+def runs_of(one: AskedLoad, traffic: Traffic, *, route: str = "least") -> Runs:
     """The requests on a deployment, at the middle and the ends of its interval: the same requests each time. Raises the
     errors of `fleet_of` and `pass_times`."""
     passes = pass_times(one)
@@ -137,7 +137,7 @@ def runs_of(one: Asked, traffic: Traffic, *, route: str = "least") -> Runs:
 
 
 def simulate(
-    one: Asked, traffic: Traffic, *, route: str = "least", targets: Mapping[str, float] | None = None
+    one: AskedLoad, traffic: Traffic, *, route: str = "least", targets: Mapping[str, float] | None = None
 ) -> SimulationReport:
     """What becomes of requests on a deployment; `targets` are seconds by name (TTFT, TPOT, whole answer), of which the
     share within is told. Raises the errors of `runs_of`, and `InfeasibleError` where no request can be served."""
@@ -162,7 +162,7 @@ def simulate(
     )
 
 
-def _words(one: Asked, traffic: Traffic, runs: Runs, route: str) -> tuple[str, ...]:
+def _words(one: AskedLoad, traffic: Traffic, runs: Runs, route: str) -> tuple[str, ...]:
     """What the answer rests on."""
     policies, layout = one.deployment.policies, one.layout
     engines = one.replicas * float(layout.pp) * (float(layout.dp) if one.context.found.graph.routed else 1.0)

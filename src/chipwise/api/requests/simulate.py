@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chipwise.api.requests.command import about
 from chipwise.api.requests.field import CONFIG, Asked, ask, count_of, duration, option_of
-from chipwise.api.requests.parts import Lengths, Place, Serving
+from chipwise.api.requests.parts import LengthOptions, PlaceOptions, Serving
 from chipwise.api.requests.planning import MODEL, PlanRequest
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
@@ -30,7 +30,7 @@ def _generates(model: str, why: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRequest(Serving, Place):
+class StepRequest(Serving, PlaceOptions):
     """The seconds of any pass of a deployment: of one rank of one replica, as a value that answers without delay."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -52,7 +52,7 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is told"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateRequest(Serving, Lengths, Place):
+class SimulateRequest(Serving, LengthOptions, PlaceOptions):
     """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
 
     model: str = ask(
