@@ -115,7 +115,7 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
         )
     if w.tpot_s is not None and w.task == "serve":
         later = typed_s(LOOSER * w.tpot_s)
-        yield _Change(
+        yield _Lever(
             f"--tpot {duration_above(LOOSER * w.tpot_s)}",
             "if tokens may take a third longer",
             lambda: replace(context, workload=replace(w, tpot_s=later)),

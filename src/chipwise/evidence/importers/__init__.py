@@ -26,7 +26,7 @@ from chipwise.evidence.importers import (
 )
 from chipwise.evidence.item import Item, from_json, own_item
 
-__all__ = ["EXPORT", "FORMATS", "MAX_BYTES", "Given", "Imported", "exported", "read_file", "read_paths"]
+__all__ = ["EXPORT", "FORMATS", "MAX_BYTES", "ImportTerms", "Imported", "exported", "read_file", "read_paths"]
 
 MAX_BYTES = 64_000_000
 """A file above this is no summary: a full table of MLCommons has under 2 MB, a report with all requests may
