@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, served
-from chipwise.api.simulating import QUANTILES, Runs, Traffic, fleet_of, runs_of
+from chipwise.api.simulating import QUANTILES, RepeatedRuns, SimulatedTraffic, fleet_of, runs_of
 from chipwise.api.stepping import pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
@@ -40,10 +40,10 @@ UNSEEN = "not simulated: formulas for random arrivals, which these are not"
 
 
 @dataclass(frozen=True)
-class Sized:
+class SizedForLog:
     """A plan under a log: `runs` of its requests, with so many `replicas` that carry them."""
 
-    runs: Runs
+    runs: RepeatedRuns
     replicas: int
 
 
@@ -149,7 +149,7 @@ def _holds(found: Outcome, workload: Workload) -> bool:
     return all(_bounded(times, workload) <= limit for limit, times in _limits(found, workload))
 
 
-def _sized(one: AskedLoad, plan: PlanRecord, workload: Workload, most: int) -> Sized:
+def _sized(one: AskedLoad, plan: PlanRecord, workload: Workload, most: int) -> SizedForLog:
     """The fewest replicas, from those that formulas ask for on, with which the targets hold as surely as was asked."""
     assert workload.log is not None
     passes = pass_times(one)
@@ -170,11 +170,11 @@ def _sized(one: AskedLoad, plan: PlanRecord, workload: Workload, most: int) -> S
     while count - below > 1 and count > least:
         middle = (below + count) // 2
         below, count = (below, middle) if holds(middle) else (middle, count)
-    traffic = Traffic(workload.log, workload.log.line)
-    return Sized(runs_of(replace(one, replicas=count), traffic), count)
+    traffic = SimulatedTraffic(workload.log, workload.log.line)
+    return SizedForLog(runs_of(replace(one, replicas=count), traffic), count)
 
 
-def _told(one: AskedLoad, plan: PlanRecord, found: Sized, workload: Workload) -> PlanRecord:
+def _told(one: AskedLoad, plan: PlanRecord, found: SizedForLog, workload: Workload) -> PlanRecord:
     """The plan with so many replicas, its times those of the simulation, with what formulas had said of it."""
     runs, replicas = found.runs, found.replicas
     if replicas != plan.replicas - plan.spare:
