@@ -23,10 +23,6 @@ from chipwise.workload.workload import Workload
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
-EVEN = 0.5
-"""The confidence that is offered where the one asked for leaves chips idle."""
-IDLE = 0.75
-"""Of the utilisation asked for: a plan below it holds its targets by idling, so that less certainty is cheaper."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured. DeepSeek's own module is right on 85 to 90 % of second tokens
 (DeepSeek-V3 Technical Report, 5.4.3); small drafts are right less often."""
@@ -105,10 +101,11 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             f"if {GUESSED.draft_tokens} drafted tokens are accepted with {GUESSED.acceptance:.0%} probability each",
             lambda: replace(context, tactics=guessed),
         )
-    if first.chance is not None and w.confidence > EVEN and first.load < IDLE * w.utilisation:
-        likely = replace(w, confidence=EVEN)
+    p = preferences()
+    if first.chance is not None and w.confidence > p.even and first.load < p.idle * w.utilisation:
+        likely = replace(w, confidence=p.even)
         yield _Change(
-            f"--confidence {EVEN:.0%}",
+            f"--confidence {p.even:.0%}",
             "if the targets may be missed as likely as not",
             lambda: replace(context, workload=likely),
         )
