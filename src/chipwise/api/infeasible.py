@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.api.candidates import Format, Market, Space
-from chipwise.errors import ChipwiseError, Command, InfeasibleError, Said
+from chipwise.api.candidates import CandidateFormat, Market, Space
+from chipwise.errors import ChipwiseError, CommandText, InfeasibleError, Sentence
 from chipwise.parallel.layout import Reason
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
@@ -29,7 +29,7 @@ MORE = (2, 3, 4, 6, 8)  # times the chips that one has
 
 
 def ways_out(
-    market: Market, tried: Sequence[Format], refusals: Sequence[Refusal], *, timed: bool = False
+    market: Market, tried: Sequence[CandidateFormat], refusals: Sequence[Refusal], *, timed: bool = False
 ) -> list[str]:
     """Single changes with which a question without a plan has one that keeps it, each the smallest of its kind that
     works, found by asking: a lower rate, more of the chips that one has, more chips, a later target or deadline.
@@ -47,7 +47,7 @@ def ways_out(
     ]
 
 
-def kept_with(market: Market, tried: Sequence[Format], likeliest: PlanRecord) -> list[str]:
+def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:
     """The changes with which targets are kept that no plan keeps as surely as asked: later ones, found by asking on the
     chip of the `likeliest`, or the confidence that it has."""
     w = tried[0].context.workload
@@ -66,7 +66,7 @@ Works = Callable[..., PlanRecord | None]
 keeps what is asked."""
 
 
-def _asker(market: Market, tried: Sequence[Format]) -> Works:
+def _asker(market: Market, tried: Sequence[CandidateFormat]) -> Works:
     w = tried[0].context.workload
     known = {chip.id: chip for chip in market.chips}
 
@@ -227,7 +227,10 @@ def no_plan(
     if rejected.get(Reason.MEMORY):
         what = f"{name} does not fit on what was asked"
         return InfeasibleError(
-            what, Said(Command(f"fit {shlex.quote(name)}", "shows what would")), reasons=reasons, see="fit"
+            what,
+            Sentence(CommandText(f"fit {shlex.quote(name)}", "shows what would")),
+            reasons=reasons,
+            see="fit",
         )
     detail = never[0].detail if never else refusals[0].reason.value if refusals else "no chips were given"
     return InfeasibleError(f"{name}: no plan", detail, reasons=reasons)

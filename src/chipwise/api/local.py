@@ -407,7 +407,11 @@ class _Walk:
         assert per_user is not None
         host = used[-1] * assembly.parts[-1].count if assembly.host is not None else 0.0
         return LocalRecord(
-            rank=0,
+            chip=record.chip,
+            chips=record.chips,
+            bound=record.bound,
+            shares=record.shares,
+            energy=record.energy,
             model=self.candidate.model,
             params=self.params,
             active_params=self.stored.graph.active_params(),
