@@ -21,7 +21,7 @@ from mcp.types import PromptReference
 from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
 from chipwise.mcp.prompts import PROMPTS
-from chipwise.mcp.resources import Kept
+from chipwise.mcp.resources import KeptAnswers
 from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
 
@@ -333,7 +333,7 @@ def test_a_sentence_with_figures_is_judged_by_a_tool(heard: Heard) -> None:
 
 
 def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> None:
-    kept = Kept()
+    kept = KeptAnswers()
     first = kept.keep({"question": {}, "plans": [{"a": 1.23456}]})
     assert kept.read(f"{first}/plans/1") == '{"a":1.235}'
     for address in (
@@ -345,7 +345,7 @@ def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> 
     ):
         with pytest.raises(KeyError):
             kept.read(address)
-    for _ in range(Kept.MOST):
+    for _ in range(KeptAnswers.MOST):
         kept.keep({})
     with pytest.raises(KeyError):
         kept.read(first)

@@ -12,15 +12,15 @@ from statistics import NormalDist
 
 import numpy as np
 
-from chipwise.api.estimating import Asked, loads_of, served
-from chipwise.api.simulating import QUANTILES, Runs, Traffic, fleet_of, runs_of
+from chipwise.api.estimating import AskedLoad, loads_of, served
+from chipwise.api.simulating import QUANTILES, RepeatedRuns, SimulatedTraffic, fleet_of, runs_of
 from chipwise.api.stepping import pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.judge import chance
 from chipwise.predict.events.engine import Fleet as Engines
 from chipwise.predict.events.engine import Outcome, run
-from chipwise.report.assemble import Fleet, rank_plans
+from chipwise.report.assemble import ReplicaSet, rank_plans
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure, TailRecord
 from chipwise.units import Array, format_number, format_seconds
@@ -40,14 +40,14 @@ UNSEEN = "not simulated: formulas for random arrivals, which these are not"
 
 
 @dataclass(frozen=True)
-class Sized:
+class SizedForLog:
     """A plan under a log: `runs` of its requests, with so many `replicas` that carry them."""
 
-    runs: Runs
+    runs: RepeatedRuns
     replicas: int
 
 
-Asking = Callable[[PlanRecord], Asked | None]
+Asking = Callable[[PlanRecord], AskedLoad | None]
 """The deployment of one replica of a plan, None where it cannot be simulated."""
 
 
@@ -149,7 +149,7 @@ def _holds(found: Outcome, workload: Workload) -> bool:
     return all(_bounded(times, workload) <= limit for limit, times in _limits(found, workload))
 
 
-def _sized(one: Asked, plan: PlanRecord, workload: Workload, most: int) -> Sized:
+def _sized(one: AskedLoad, plan: PlanRecord, workload: Workload, most: int) -> SizedForLog:
     """The fewest replicas, from those that formulas ask for on, with which the targets hold as surely as was asked."""
     assert workload.log is not None
     passes = pass_times(one)
@@ -170,17 +170,17 @@ def _sized(one: Asked, plan: PlanRecord, workload: Workload, most: int) -> Sized
     while count - below > 1 and count > least:
         middle = (below + count) // 2
         below, count = (below, middle) if holds(middle) else (middle, count)
-    traffic = Traffic(workload.log, workload.log.line)
-    return Sized(runs_of(replace(one, replicas=count), traffic), count)
+    traffic = SimulatedTraffic(workload.log, workload.log.line)
+    return SizedForLog(runs_of(replace(one, replicas=count), traffic), count)
 
 
-def _told(one: Asked, plan: PlanRecord, found: Sized, workload: Workload) -> PlanRecord:
+def _told(one: AskedLoad, plan: PlanRecord, found: SizedForLog, workload: Workload) -> PlanRecord:
     """The plan with so many replicas, its times those of the simulation, with what formulas had said of it."""
     runs, replicas = found.runs, found.replicas
     if replicas != plan.replicas - plan.spare:
         group, loads = loads_of([replace(one, replicas=replicas, rate_per_s=workload.rate_per_s)])
         each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
-        fleet = Fleet(replicas, plan.spare, largest_per_s=each, slope=plan.rate_slope, driven=True)
+        fleet = ReplicaSet(replicas, plan.spare, largest_per_s=each, slope=plan.rate_slope, driven=True)
         asked = [replace(one, replicas=replicas, rate_per_s=workload.rate_per_s)]
         (more,) = one.context.records(
             group, loads, served(asked, loads), [fleet], rate_per_s=workload.rate_per_s, quantiles={}

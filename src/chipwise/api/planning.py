@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.api.alternatives import apis, levers
-from chipwise.api.candidates import Format, Market, Space, formats, fully_ready
+from chipwise.api.candidates import CandidateFormat, Market, Space, formats, fully_ready
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
-from chipwise.api.estimating import Asked, asked
+from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import BEST, Given, Terms
@@ -137,7 +137,7 @@ def ranked(
     alone = replace(market, chips=[its] if its else [], runtime=first.runtime)
 
     def again(changed: Context) -> list[PlanRecord]:
-        return Space.over(alone, [Format(changed)]).plans()
+        return Space.over(alone, [CandidateFormat(changed)]).plans()
 
     def beside() -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
         # what formulas say of changes is not held against what was simulated
@@ -191,11 +191,11 @@ def ranked(
 
 def _replicated(
     model: str, workload: Workload, terms: Terms, limits: Limits
-) -> tuple[Callable[[PlanRecord], Asked | None], Callable[[PlanRecord], int]]:
+) -> tuple[Callable[[PlanRecord], AskedLoad | None], Callable[[PlanRecord], int]]:
     """A plan as the deployment of one of its replicas, None where it is none of one kind of chip, and how many of them
     the limits allow."""
 
-    def asking(plan: PlanRecord) -> Asked | None:
+    def asking(plan: PlanRecord) -> AskedLoad | None:
         if plan.parts or plan.prompt_workers:
             return None
         degrees = {name: float(getattr(plan.layout, name)) for name in ("tp", "pp", "dp", "ep")}

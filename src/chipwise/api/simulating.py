@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from chipwise.api.estimating import Asked
+from chipwise.api.estimating import AskedLoad
 from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
@@ -37,7 +37,7 @@ AHEAD = 0.1
 
 
 @dataclass(frozen=True)
-class Traffic:
+class SimulatedTraffic:
     """Requests, and how they come: at their own times, or from so many `clients`, each of which sends its next one when
     the last has ended. The `counted` ones alone are told. `words` say so."""
 
@@ -49,7 +49,7 @@ class Traffic:
     @classmethod
     def random(
         cls, workload: Workload, count: int, rate_per_s: float, *, burstiness: float = 1.0, seed: int = 0
-    ) -> Traffic:
+    ) -> SimulatedTraffic:
         """`count` requests at a rate, with others before and after them."""
         more = ceil(AHEAD * count)
         drawn = Arrivals.drawn(
@@ -67,7 +67,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Runs:
+class RepeatedRuns:
     """The same requests at the ends and the middle of the interval of step times."""
 
     low: Outcome
@@ -80,7 +80,7 @@ class Runs:
         return self.low, self.mid, self.high
 
 
-def fleet_of(one: Asked, passes: PassTimes, *, route: str = "least") -> Fleet:
+def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Fleet:
     """What a deployment is to the engine: its ranks, the policies of its software, and its cache in blocks.
 
     Pipeline stages are engines of their own, which share sequences and cache: passes take the time through all
@@ -122,7 +122,7 @@ def fleet_of(one: Asked, passes: PassTimes, *, route: str = "least") -> Fleet:
     return Fleet(rules, passes.mid, one.replicas * stages, ranks, route)
 
 
-def runs_of(one: Asked, traffic: Traffic, *, route: str = "least") -> Runs:
+def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") -> RepeatedRuns:
     """The requests on a deployment, at the middle and the ends of its interval: the same requests each time. Raises the
     errors of `fleet_of` and `pass_times`."""
     passes = pass_times(one)
@@ -133,11 +133,15 @@ def runs_of(one: Asked, traffic: Traffic, *, route: str = "least") -> Runs:
         found = run(traffic.arrivals, fleet, clients=traffic.clients, pause_s=host_s)
         return found.delayed(host_s).counting(traffic.counted)
 
-    return Runs(*(at(replace(fleet, table=table)) for table in (passes.low, passes.mid, passes.high)))
+    return RepeatedRuns(*(at(replace(fleet, table=table)) for table in (passes.low, passes.mid, passes.high)))
 
 
 def simulate(
-    one: Asked, traffic: Traffic, *, route: str = "least", targets: Mapping[str, float] | None = None
+    one: AskedLoad,
+    traffic: SimulatedTraffic,
+    *,
+    route: str = "least",
+    targets: Mapping[str, float] | None = None,
 ) -> SimulationReport:
     """What becomes of requests on a deployment; `targets` are seconds by name (TTFT, TPOT, whole answer), of which the
     share within is told. Raises the errors of `runs_of`, and `InfeasibleError` where no request can be served."""
@@ -162,7 +166,7 @@ def simulate(
     )
 
 
-def _words(one: Asked, traffic: Traffic, runs: Runs, route: str) -> tuple[str, ...]:
+def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route: str) -> tuple[str, ...]:
     """What the answer rests on."""
     policies, layout = one.deployment.policies, one.layout
     engines = one.replicas * float(layout.pp) * (float(layout.dp) if one.context.found.graph.routed else 1.0)
@@ -191,7 +195,7 @@ def _words(one: Asked, traffic: Traffic, runs: Runs, route: str) -> tuple[str, .
     return (*words, *traffic.arrivals.said)
 
 
-def _record(runs: Runs, targets: Mapping[str, float]) -> SimulationRecord:
+def _record(runs: RepeatedRuns, targets: Mapping[str, float]) -> SimulationRecord:
     mid = runs.mid
     tpot = None if not len(mid.tpot_s) else _spread([o.tpot_s for o in runs.all])
     last = float(mid.arrived[-1])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chipwise.api.requests.command import about
 from chipwise.api.requests.field import CONFIG, Asked, ask, count_of, duration, option_of
-from chipwise.api.requests.parts import Lengths, Place, Serving
+from chipwise.api.requests.parts import LengthOptions, PlaceOptions, Serving
 from chipwise.api.requests.planning import MODEL, PlanRequest
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
@@ -16,7 +16,7 @@ from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.simulating import Traffic
+    from chipwise.api.simulating import SimulatedTraffic
     from chipwise.api.stepping import PassTimes
 
 
@@ -30,7 +30,7 @@ def _generates(model: str, why: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRequest(Serving, Place):
+class StepRequest(Serving, PlaceOptions):
     """The seconds of any pass of a deployment: of one rank of one replica, as a value that answers without delay."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -52,7 +52,7 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is told"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateRequest(Serving, Lengths, Place):
+class SimulateRequest(Serving, LengthOptions, PlaceOptions):
     """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -94,24 +94,26 @@ class SimulateRequest(Serving, Lengths, Place):
         targets = {told: self.values[name] for name, told in names.items() if self.values[name] is not None}
         return simulate(one, self.traffic(workload), route=self.route, targets=targets)
 
-    def traffic(self, workload: Workload) -> Traffic:
+    def traffic(self, workload: Workload) -> SimulatedTraffic:
         """The requests and how they come. Raises `UsageError` where nothing says so."""
-        from chipwise.api.simulating import Traffic
+        from chipwise.api.simulating import SimulatedTraffic
 
         count, log, rate = self.requests, workload.log, self.values["rate"]
         clients = None if self.concurrency is None else max(round(self.concurrency), 1)
         if log is None and rate is not None:
             how = 1.0 if self.burstiness is None else self.burstiness
-            return Traffic.random(workload, count or REQUESTS, rate, burstiness=how, seed=self.seed)
+            return SimulatedTraffic.random(workload, count or REQUESTS, rate, burstiness=how, seed=self.seed)
         if log is None:
             drawn = Arrivals.drawn(workload.served, count or REQUESTS, None, seed=self.seed)
-            return Traffic(drawn, "all at once" if clients is None else _clients(clients), clients)
+            return SimulatedTraffic(drawn, "all at once" if clients is None else _clients(clients), clients)
         drawn = log if count is None else log.first(count)
         if rate is not None:
             drawn = drawn.at_rate(rate)
         if clients is not None:
-            return Traffic(drawn, f"{drawn.line}; {_clients(clients)}", clients)
-        return Traffic(drawn, drawn.line if drawn.time_s is not None else f"{drawn.line}; all at once")
+            return SimulatedTraffic(drawn, f"{drawn.line}; {_clients(clients)}", clients)
+        return SimulatedTraffic(
+            drawn, drawn.line if drawn.time_s is not None else f"{drawn.line}; all at once"
+        )
 
     def _check(self) -> None:
         """Raises `UsageError` for what changes nothing, cannot be, or leaves open what comes."""

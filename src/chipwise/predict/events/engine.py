@@ -43,7 +43,8 @@ def least_loaded() -> Route:
 
 
 PREFIX_WORTH = 8.0
-"""Requests in flight that a prompt which is there as a whole outweighs: assumed."""
+"""requests in flight: that a prompt which is there as a whole outweighs. Chosen: no source is known; moves who gets a
+request where routing looks at prefixes."""
 
 
 def by_prefix() -> Route:
