@@ -21,7 +21,7 @@ from chipwise.api.own import question_of_item
 from chipwise.api.suites.serving import SERVING, UNSEEN
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.evidence.anchors import FIRST, FURTHER, Anchors, corrections, kriged
-from chipwise.evidence.anchors import Run as Owned
+from chipwise.evidence.anchors import OwnRun as Owned
 from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.judge import tier_factors
 from chipwise.evidence.residuals import Residuals

@@ -13,7 +13,7 @@ from chipwise.catalog.system import load_systems
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
 from chipwise.evidence.tiers import power_tier
-from chipwise.predict.energy import Machine, PowerModel, Use
+from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
 
 JOULE_PER_KWH = 3.6e6
@@ -36,7 +36,7 @@ class Powered:
 
     limit_w: float
     power: PowerModel
-    machine: Machine
+    machine: PoweredMachine
     near: Nearness
     pue: float
     kind: str = ""

@@ -178,7 +178,7 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredPublished:
     """Published figures that were answered, and how near to them a fit was; from `bare` on under numbers without those
     that were chosen from such tables."""
 
@@ -199,7 +199,7 @@ def _figures(
                 yield row, found[1]
 
 
-def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
+def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredPublished:
     """Rows with their answers; of runtimes some of whose numbers were chosen from such tables also without those, as a
     runtime that nobody measured."""
     kept = [(row, figure, _near(row, numbers)) for path in paths for row, figure in _figures(path)]
@@ -218,7 +218,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
             for row, figure in _figures(path, file.name, only=chosen)
         ]
     rows, figures, near = zip(*kept, strict=True)
-    return _Measured(rows, figures, near, bare)
+    return _MeasuredPublished(rows, figures, near, bare)
 
 
 def _near(row: Row, numbers: Parameters, *, experts: bool | None = None) -> Nearness:
@@ -226,12 +226,12 @@ def _near(row: Row, numbers: Parameters, *, experts: bool | None = None) -> Near
     return tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, numbers, experts=routed)
 
 
-def _who(m: _Measured) -> list[str]:
+def _who(m: _MeasuredPublished) -> list[str]:
     """Who measured a row."""
     return [" ".join(row["source"].split()[:2]).split("@")[0] for row in m.rows]
 
 
-def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
+def _compared(m: _MeasuredPublished, out: Index, _: None, __: str) -> Residuals:
     """Every row against the answer that users get; nothing is fitted to it."""
     every = _who(m)
     rows, who = [m.rows[i] for i in out], [every[i] for i in out]
@@ -274,7 +274,7 @@ def _judged(found: Residuals) -> Residuals:
     return replace(found, low=low, high=high)
 
 
-def _report(_: _Measured, found: Residuals, key: str) -> Validation:
+def _report(_: _MeasuredPublished, found: Residuals, key: str) -> Validation:
     """What intervals hold that are made without the benchmarker of a row."""
     judged = _judged(found)
     shipped, bare = (judged.where(numbers=name) for name in ("shipped", "without"))
