@@ -322,6 +322,7 @@ class PlanRecord(Quantified, Tabled):
     none is known), `energy` what they draw (None: no power limit is known). `converted`: weights are not as the
     checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
     share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
+    `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
     """
 
     rank: int
@@ -351,6 +352,7 @@ class PlanRecord(Quantified, Tabled):
     bound: str
     shares: dict[str, float]
     memory: MemoryRecord
+    memory_range: Figure
     tails: dict[str, TailRecord] = field(default_factory=dict)
     nearest: NearestRecord | None = None
     day: Day | None = None
@@ -370,6 +372,7 @@ class PlanRecord(Quantified, Tabled):
     parts: tuple[PartRecord, ...] = ()
     placed: PlacedRecord | None = None
     capacity: Figure | None = None
+    memory_chance: float = 1.0
     rate_slope: float = 1.0
 
     def tables(self) -> Sequence[Table]:

@@ -141,6 +141,8 @@ class TrainPlanRecord(Quantified):
     energy_kwh: float | None
     memory: dict[str, float]
     memory_bytes: float
+    memory_range: Figure
+    memory_chance: float
     capacity_bytes: float
     verdict: str
     shares: dict[str, float]
