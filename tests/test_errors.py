@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.errors import (
     ChipwiseError,
+    Command,
     InfeasibleError,
     MissingExtraError,
+    Said,
+    Setting,
     UnknownNameError,
     UsageError,
+    listed,
     nearest,
     shorten,
 )
@@ -36,6 +42,44 @@ def test_exit_codes(error: ChipwiseError, code: int) -> None:
 def test_an_error_says_what_and_the_next_step() -> None:
     assert str(UsageError("--tp 0", "at least 1")) == "--tp 0 (at least 1)"
     assert str(UsageError("--tp 0")) == "--tp 0"
+
+
+def test_each_face_writes_options_its_own_way() -> None:
+    plain = Said("--max-chips 8: too few, as (--kv-heads); a--b and --- stay")
+    assert plain == "--max-chips 8: too few, as (--kv-heads); a--b and --- stay"
+    assert plain.as_fields == "max_chips 8: too few, as (kv_heads); a--b and --- stay"
+    add = Said("add ", Setting("price", "own"), " or --day")
+    assert (add, add.as_fields) == ("add --price own or --day", "add price=own or day")
+
+
+def test_commands_keep_their_options_and_their_verbs_are_called_by_name() -> None:
+    save = Said("save one: ", Command("plan MODEL --save FILE"), "; see --out")
+    assert save == "save one: chipwise plan MODEL --save FILE; see --out"
+    assert save.as_fields == "save one: chipwise plan MODEL --save FILE; see out"
+    assert Said(Said(save)).as_fields == pickle.loads(pickle.dumps(save)).as_fields == save.as_fields
+    shows = Said(Command("fit 'a b'", "shows what would"))
+    assert (shows, shows.as_fields) == (
+        "chipwise fit 'a b' shows what would",
+        "the verb fit shows what would",
+    )
+    assert (listed("chips"), listed("chips").as_fields) == (
+        "list them: chipwise chips list",
+        "the verb chips lists them",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ("--kv-heads 3 does not", "kv_heads"),
+        ("seq: 0", "seq"),
+        ("no plan", ""),
+        ("", ""),
+        ("two words: x", ""),
+    ],
+)
+def test_the_field_that_a_sentence_begins_with(said: str, field: str) -> None:
+    assert Said(said).first == field
 
 
 def test_a_missing_extra_prints_the_pip_line() -> None:

@@ -19,7 +19,8 @@ import chipwise
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "chipwise"
@@ -258,7 +259,7 @@ def ids() -> set[str]:
     chips = load_chips().values()
     of_chips = {name for c in chips for name in (c.id, c.generation, c.base_generation, c.vendor)}
     trainers = {name for part in training_effects(shipped_parameters()) for name in part.keys_of("stack")}
-    return (of_chips | set(load_runtimes()) | trainers) - WORDS
+    return (of_chips | set(all_software(Runtime)) | trainers) - WORDS
 
 
 def texts(path: Path) -> set[str]:
@@ -280,6 +281,54 @@ def test_machines_and_their_software_are_named_in_the_catalogue_alone() -> None:
     assert found == {}, "a fact about a machine or its software is a field of its row"
     done = [name for name in STILL_NAMED if not named.get(name)]
     assert done == [], "they name nothing any more: take them off the list"
+
+
+# What stands behind a number of a formula: `unit: what it is. Source: where it was read.`, or `Exact:` of what follows
+# from definitions, or `Chosen:` with why and what it moves.
+SAID = re.compile(r"[^:]+: .+?\. (Source: .+|Exact: .+|Chosen: .+; moves .+)\.", re.DOTALL)
+FORMULAS = ("cost", "parallel", "predict", "search")
+
+
+def unsaid(text: str) -> list[str]:
+    """Names of the module's own floats that the text behind them does not give a unit, a meaning and an origin."""
+    body = ast.parse(text).body
+    found = []
+    for node, following in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        floats = [
+            n for n in ast.walk(node.value) if isinstance(n, ast.Constant) and isinstance(n.value, float)
+        ]
+        behind = following.value if isinstance(following, ast.Expr) else None
+        said = behind.value if isinstance(behind, ast.Constant) else ""
+        if floats and not SAID.fullmatch(" ".join(str(said).split())):
+            found.append(ast.unparse(node).partition(" =")[0])
+    return found
+
+
+@pytest.mark.parametrize("room", FORMULAS)
+def test_every_number_of_a_formula_has_a_unit_a_meaning_and_an_origin(room: str) -> None:
+    files = sorted((SRC / room).rglob("*.py"))
+    found = {p.relative_to(SRC).as_posix(): names for p in files if (names := unsaid(p.read_text("utf-8")))}
+    assert found == {}, (
+        'a text behind it: """unit: what. Source: ...""", or Exact: ..., or Chosen: ...; moves ..."""'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('A = 1.5\n"""s: what it takes. Source: a page."""', []),
+        ('A = 1.5\n"""s: what it takes. Chosen: as it is seen; moves all."""', []),
+        ('A = 1.5\n"""s: what it takes. Chosen: as it is seen."""', ["A"]),
+        ('A = 1.5\n"""What it takes."""', ["A"]),
+        ("A = 1.5  # s, what it takes", ["A"]),
+        ("A: Final = (1, 2.5)\nB = 3", ["A: Final"]),
+        ("def f(x=1.5): return x", []),
+    ],
+)
+def test_what_counts_as_said(text: str, names: list[str]) -> None:
+    assert unsaid(text) == names
 
 
 # Functions of more than seven arguments, and why. The list only gets shorter: elsewhere an object is missing.
@@ -340,3 +389,36 @@ def test_a_function_takes_seven_arguments_or_says_why() -> None:
     }
     assert long - set(LONG) == set(), "more than seven arguments: an object is missing"
     assert set(LONG) - long == set(), "they take fewer now, or went: take them off the list"
+
+
+FACES = ("cli", "mcp", "web", "report")
+
+
+def test_faces_ask_a_record_and_not_what_kind_it_is() -> None:
+    """A record declares its rows, tables, pictures and why it is no plan to follow."""
+    kinds = {
+        node.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and node.name.endswith(("Report", "Request"))
+    }
+    assert len(kinds) > 40
+    asked = [
+        f"{path.relative_to(SRC).as_posix()}:{node.lineno}"
+        for path in SOURCES
+        if path.relative_to(SRC).parts[0] in FACES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "isinstance"
+        and kinds & {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+    ]
+    assert asked == []
+
+
+@pytest.mark.parametrize("file", ["errors.py", "api/requests/doors.py", "mcp/server.py", "web/problems.py"])
+def test_sentences_of_errors_are_written_and_not_searched(file: str) -> None:
+    """An error is made of parts (`errors.Said`), so that no face looks for options in what was said already."""
+    tree = ast.parse((SRC / file).read_text("utf-8"))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    assert "re" not in names

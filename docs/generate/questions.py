@@ -19,7 +19,7 @@ from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError
 from chipwise.report import figures
-from chipwise.report.records import PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.units import format_count
 

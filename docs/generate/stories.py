@@ -16,11 +16,11 @@ from docs.generate.console import run, transcript
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
 from chipwise.report.desk import LocalReport, local_verdict
+from chipwise.report.fit import FitReport
 from chipwise.report.kernel import KernelReport
 from chipwise.report.media import MediaReport
 from chipwise.report.media import verdict as media_verdict
-from chipwise.report.plans import verdict
-from chipwise.report.records import FitReport, PlanReport
+from chipwise.report.plans import PlanReport, verdict
 from chipwise.report.training import TrainReport, train_verdict
 from chipwise.units import format_bytes, format_seconds
 

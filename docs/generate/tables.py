@@ -12,7 +12,8 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import price_range
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import load_systems
 from chipwise.catalog.system_spec import System
 from chipwise.report.catalogue import Citations
@@ -91,7 +92,7 @@ def runtimes_table(_: str) -> str:
         "sources",
     )
     rows = []
-    for r in load_runtimes().values():
+    for r in all_software(Runtime).values():
         p = r.policies
         chips = {chip for rule in r.rules if rule.runs for chip in rule.chips}
         rows.append(
@@ -157,8 +158,8 @@ def counts(_: str) -> str:
     """How much is known."""
     models = sum(not config.alias for config in bundled_configs().values())
     return (
-        f"{len(load_chips())} chips, {len(load_systems())} systems, {len(load_runtimes())} runtimes, {models} models "
-        f"and {len(load_offers())} offers are in the catalogue."
+        f"{len(load_chips())} chips, {len(load_systems())} systems, {len(all_software(Runtime))} runtimes, "
+        f"{models} models and {len(load_offers())} offers are in the catalogue."
     )
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "rl",
     "runtimes",
     "sensitivity",
+    "step",
     "systems",
     "trace",
     "train",
@@ -52,7 +53,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_PLAIN = ("diff", "launch", "replay", "trace")
+_PLAIN = ("diff", "launch", "replay", "step", "trace")
 
 
 def __getattr__(name: str) -> Any:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, takewhile
 
 ALIKE = 0.6
 """Likeness from which on a name may be the one that was meant: that of `difflib`."""
@@ -29,9 +30,108 @@ FEW = 40
 """Names that are listed where none resembles the one that was given."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A part of the question in a sentence, by the name of its field; `value` where the sentence says what to give. The
+    command line writes `--max-chips 8`, those who send fields `max_chips=8`."""
+
+    name: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        option = f"--{self.name.replace('_', '-')}"
+        return f"{option} {self.value}" if self.value else option
+
+    @property
+    def as_field(self) -> str:
+        """As those write it who send fields."""
+        return f"{self.name}={self.value}" if self.value else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command in a sentence, without the name of the program. Where it is only about what its verb `does`, as in
+    `shows` or `lists them`, those who call verbs by name hear that; `lead` stands before it on the command line."""
+
+    command: str
+    does: str = ""
+    lead: str = ""
+
+    def __str__(self) -> str:
+        does = "" if self.lead or not self.does else f" {self.does}"
+        return f"{self.lead}chipwise {self.command}{does}"
+
+    @property
+    def as_field(self) -> str:
+        """As those write it who send fields: a command with options is shown as it is."""
+        return f"the verb {self.command.split()[0]} {self.does}" if self.does else f"chipwise {self.command}"
+
+
+class Said(str):
+    """A sentence to a user, in the words of the command line; `parts` are what it was made of, so that others write
+    the options and commands in it their own way."""
+
+    __slots__ = ("parts",)
+
+    parts: tuple[str | Setting | Command, ...]
+
+    def __new__(cls, *parts: str | Setting | Command) -> Said:
+        """A sentence of texts, which may be sentences too, settings and commands."""
+        made = super().__new__(cls, "".join(map(str, parts)))
+        made.parts = tuple(part for whole in parts for part in _parts(whole))
+        return made
+
+    def __getnewargs__(self) -> tuple[str | Setting | Command, ...]:  # type: ignore[override]
+        return self.parts
+
+    @property
+    def as_fields(self) -> str:
+        """The sentence as those read it who send fields: `max_chips` for `--max-chips`."""
+        return "".join(part if isinstance(part, str) else part.as_field for part in self.parts)
+
+    @property
+    def first(self) -> str:
+        """The field that the sentence begins with, as in `--m 0: ...` or `seq: ...`; "" for none."""
+        head = self.parts[0] if self.parts else ""
+        if isinstance(head, Setting):
+            return head.name
+        name, colon, _ = str(head).partition(":")
+        return name if colon and name.isidentifier() else ""
+
+
+def listed(verb: str, command: str = "") -> Said:
+    """Where names are to be looked up: `list them: chipwise chips list`."""
+    return Said(Command(f"{command or verb} list", "lists them", lead="list them: "))
+
+
+def _parts(said: str | Setting | Command) -> Iterator[str | Setting | Command]:
+    """What a sentence is made of. A text names fields as options of the command line, `--max-chips`, wherever a word
+    begins."""
+    if isinstance(said, Said):
+        yield from said.parts
+        return
+    if not isinstance(said, str):
+        yield said
+        return
+    text, *rest = said.split("--")
+    for part in rest:
+        name = "".join(takewhile(lambda c: "a" <= c <= "z" or c == "-", part))
+        inside = text[-1:].isalnum() or text[-1:] in ("-", "_")
+        if inside or not name or name.startswith("-"):
+            text += f"--{part}"
+            continue
+        if text:
+            yield text
+        yield Setting(name.replace("-", "_"))
+        text = part[len(name) :]
+    if text:
+        yield text
+
+
 class ChipwiseError(Exception):
     """Anything the user can mend. `what` is one sentence; `hint` is the next step; `field` is the part of the question
-    that it is about, "" where it is about the whole."""
+    that it is about, "" where it is about the whole. Sentences are texts, or `Said` where they hold commands or values
+    to give, which faces write their own way."""
 
     exit_code = 1
 
@@ -85,7 +185,7 @@ class UnknownNameError(ChipwiseError):
         if not self._whole:
             near, names, said = nearest(self.name, self._known), self._known, self._hint
             if near:
-                said = f"did you mean {', '.join(near)}?" + (f" {said}" if said else "")
+                said = Said(f"did you mean {', '.join(near)}?", *((" ", said) if said else ()))
             elif not said and len(names) <= FEW:
                 said = f"one of {', '.join(sorted(filter(str.isprintable, names)))}"
             self.hint = said

@@ -24,7 +24,7 @@ from chipwise.catalog.price import Pricing
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError
 from chipwise.report.assemble import contenders
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from chipwise.search.deployments import few_of
 
 __all__ = ["ASKED", "Answer", "Pair", "answer", "command", "pairs", "worse"]

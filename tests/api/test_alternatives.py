@@ -12,7 +12,7 @@ from chipwise.api.alternatives import apis, published_as
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import load_token_prices
 from chipwise.errors import ChipwiseError
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from chipwise.workload.workload import Workload
 
 ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": "none"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import chipwise as cw
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 
 MODEL = "Qwen/Qwen3-32B"
 

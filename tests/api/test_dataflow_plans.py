@@ -8,7 +8,7 @@ from chipwise import api
 from chipwise.api.placing import Given, Terms
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
-from chipwise.report.records import PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.workload.workload import Workload
 
 MODEL = "meta-llama/Llama-3.1-8B"

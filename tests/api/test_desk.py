@@ -13,8 +13,7 @@ from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.desk import LocalReport, local_view
-from chipwise.report.plans import verdict
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord, verdict
 
 DENSE, ROUTED = "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b"
 

@@ -23,3 +23,13 @@ def test_a_text_longer_than_the_model_is_answered_with_a_note_where_positions_ar
     assert any("positions have to be scaled" in note for note in report.assumptions)
     with pytest.raises(UsageError, match=r"more than .* can read"):
         chipwise.estimate("facebook/opt-1.3b", chip="h100-sxm5-80gb", in_=6000, out=1000, concurrency=1)
+
+
+def test_a_text_too_long_for_a_model_names_one_of_its_dimensions_that_reads_it() -> None:
+    longer = "Qwen/Qwen3-235B-A22B-Instruct-2507"
+    with pytest.raises(UsageError, match=r"more than .* can read: 40,960") as refused:
+        chipwise.plan("Qwen/Qwen3-235B-A22B", in_=50_000, chips="b200")
+    assert longer in refused.value.instead
+    assert chipwise.plan(longer, in_=50_000, chips="b200").plans
+    with pytest.raises(UsageError, match="prompt and output together: a smaller"):
+        chipwise.plan("Qwen/Qwen3-8B", in_=50_000, chips="b200")

@@ -11,7 +11,7 @@ from docs.generate.console import on_the_day
 import chipwise as cw
 from chipwise.api.requests.doors import read_request
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from command_line import Run
 
 MODELS = (
@@ -126,3 +126,43 @@ def test_a_bare_latency_is_refused_with_both_readings(field: str, value: Any, ru
     assert done.code == 2
     assert both in done.err
     assert f"--{field} {value}ms" in done.err
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"rate": "2/s", "provider": "azure", "chips": "h200,mi300x,gb200"},
+        {"rate": "9/s", "provider": "aws", "chips": "h200,b200", "spare": 1},
+        {"task": "batch", "tokens": "100M", "deadline": "12h", "price": "spot", "chips": "b300,b200"},
+    ],
+)
+def test_chips_that_are_billed_are_not_left_idle(asked: dict[str, Any]) -> None:
+    """Of a machine of eight that is paid whole two cards worked and six stood by."""
+    with on_the_day():
+        plans = cw.plan("Qwen/Qwen3-32B", evidence="none", **asked).plans
+    for plan in plans:
+        assert plan.price is not None
+        assert plan.price.billed - plan.chips < plan.chips / plan.replicas, plan
+        if plan.job is not None:
+            assert plan.job.usd is not None
+            assert plan.job.usd.mid == pytest.approx(plan.price.mid * plan.job.hours.mid)
+            assert plans[0].job.usd.mid <= 1.1 * plan.job.usd.mid
+
+
+def test_a_limit_of_chips_leaves_billed_ones_idle() -> None:
+    with on_the_day():
+        plan = cw.plan(
+            "Qwen/Qwen3-32B", evidence="none", rate="1/s", provider="azure", chips="h200", max_chips=2
+        ).plans[0]
+    assert plan.chips <= 2
+
+
+def test_an_api_that_costs_less_stands_in_the_first_words() -> None:
+    asked = {"chips": "h100", "evidence": "none"}
+    with on_the_day():
+        seldom, often = (
+            " ".join(str(cw.plan("openai/gpt-oss-120b", rate=rate, **asked)).split())
+            for rate in ("0.05/s", "40/s")
+        )
+    assert "Cheaper as an API: groq sells openai/gpt-oss-120b" in seldom
+    assert "Cheaper as an API" not in often

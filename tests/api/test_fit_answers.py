@@ -8,7 +8,7 @@ from chipwise import api
 from chipwise.api.placing import Terms
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.report.records import FitRecord, FitReport
+from chipwise.report.fit import FitRecord, FitReport
 
 MODEL = "meta-llama/Llama-3.1-70B"
 SMALL = "meta-llama/Llama-3.1-8B"

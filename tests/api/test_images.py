@@ -9,7 +9,7 @@ import pytest
 import chipwise as cw
 from chipwise.api.loaded import load
 from chipwise.errors import UsageError
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.workload.graph import count_entries
 from chipwise.workload.media.tower import picture
 

@@ -15,7 +15,8 @@ from chipwise.api.requests.planning import EstimateRequest
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError, InfeasibleError
-from chipwise.report.records import Figure, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import Figure
 
 DRAWN, MANY = 300, 2000
 QUESTIONS = list(drawn(DRAWN))

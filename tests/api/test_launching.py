@@ -20,7 +20,8 @@ from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import answered, open_saved, save
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import use
-from chipwise.catalog.trainer import get_trainer, load_trainers
+from chipwise.catalog.software import all_software
+from chipwise.catalog.trainer import Trainer, get_trainer
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import account
@@ -372,7 +373,7 @@ SETTINGS: tuple[dict[str, object], ...] = (
     {"seq": 8192},
     {"precision": "fp8"},
 )
-STARTED = [t.id for t in load_trainers().values() if t.tool]
+STARTED = [t.id for t in all_software(Trainer).values() if t.tool]
 
 
 def planned(trainer: str, **changes: str) -> Saved:

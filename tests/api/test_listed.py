@@ -8,7 +8,9 @@ import pytest
 
 import chipwise as cw
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.runtime import load_runtimes, runtimes_for
+from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError, InfeasibleError
 
 MODEL = "Qwen/Qwen3-8B"
@@ -33,7 +35,7 @@ def test_a_trainer_that_does_not_list_the_chip() -> None:
 
 
 def test_every_chip_and_runtime_has_an_answer_or_a_refusal() -> None:
-    pairs = [(chip, runtime, None) for chip in load_chips() for runtime in load_runtimes()]
+    pairs = [(chip, runtime, None) for chip in load_chips() for runtime in all_software(Runtime)]
     asked = random.Random(3).sample(pairs, 300) + [(chip, None, "256GB") for chip in load_chips()]
     for chip, runtime, host in asked:
         try:
@@ -46,5 +48,5 @@ def test_every_chip_and_runtime_has_an_answer_or_a_refusal() -> None:
         assert plan.shares, chip
         used = get_chip(chip)
         assert any(
-            runtime_.id == plan.runtime for runtime_ in load_runtimes().values() if runtime_.rule(used)
+            runtime_.id == plan.runtime for runtime_ in all_software(Runtime).values() if runtime_.rule(used)
         ), chip

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chipwise import api
-from chipwise.report.records import FitRecord
+from chipwise.report.fit import FitRecord
 
 LLAMA_2_70B = {
     "model_type": "llama",

@@ -380,3 +380,16 @@ def test_a_wait_that_nobody_notices_is_no_number() -> None:
     p = rare.plans[0]
     assert p.wait_p99_s >= p.wait_s
     assert "with hardly any wait" in " ".join(str(rare).split())
+
+
+def test_an_engine_of_8_bits_computes_convolutions_in_8_bits_and_eager_does_not() -> None:
+    """TensorRT finds scales beforehand for all layers; operator by operator only products of matrices are narrow."""
+
+    def latency(runtime: str, precision: str) -> float:
+        one = cw.estimate("yolo11m", chip="jetson-orin-nano-super", runtime=runtime, precision=precision)
+        return float(one.plans[0].latency_s.mid)
+
+    assert (
+        latency("tensorrt", "int8") == latency("tensorrt", "int8-static") < 0.7 * latency("tensorrt", "fp16")
+    )
+    assert latency("eager", "int8") > 0.9 * latency("eager", "fp16")

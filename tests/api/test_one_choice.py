@@ -12,7 +12,7 @@ from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.preferences import preferences
-from chipwise.report.records import PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.search.deployments import deployments
 from chipwise.search.targets import chances
 from command_line import Run

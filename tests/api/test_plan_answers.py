@@ -14,7 +14,7 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.report.assemble import doubts
-from chipwise.report.records import PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.search.space import Limits
 from chipwise.workload.workload import Workload
 

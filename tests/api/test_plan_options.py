@@ -12,7 +12,7 @@ from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, FitR
 from chipwise.catalog.price import rent_basis
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 
 SMALL = "meta-llama/Llama-3.1-8B"
 LARGE = "meta-llama/Llama-3.1-70B"

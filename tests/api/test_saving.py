@@ -321,7 +321,7 @@ def test_tables_that_were_edited_end_in_one_line(damage: str, saved: str, tmp_pa
             assert len(found.one_line()) < 700
 
 
-@pytest.mark.parametrize("name", [CHIPS, OFFERS, "calibrate/data/serving.csv", "catalog/data/runtimes.toml"])
+@pytest.mark.parametrize("name", [CHIPS, OFFERS, "calibrate/data/serving.csv", "catalog/data/software.toml"])
 @pytest.mark.parametrize("seed", range(6))
 def test_bytes_of_tables_that_were_edited(name: str, seed: int, saved: str, tmp_path: Path, run: Run) -> None:
     kept, file, draw = open_saved(saved), str(tmp_path / "a.json"), random.Random(seed)

@@ -19,7 +19,8 @@ from chipwise.api.train_job import site_of
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.trainer import able_trainers, load_trainers
+from chipwise.catalog.software import all_software
+from chipwise.catalog.trainer import Trainer, able_trainers
 from chipwise.errors import InfeasibleError
 from chipwise.evidence.judge import chance
 from chipwise.predict.training.dims import transformer
@@ -221,7 +222,7 @@ def test_a_run_whose_layout_or_batch_is_said_keeps_the_usual_trainer() -> None:
 
 
 def test_what_is_tried_can_be_launched_and_runs_there() -> None:
-    for t in load_trainers().values():
+    for t in all_software(Trainer).values():
         assert t.tool or not t.tried, t.id
         assert not t.tried or not t.runs_on or set(t.tried) <= {*t.runs_on, "nvidia", "amd", "intel"}, t.id
 

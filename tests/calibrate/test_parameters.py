@@ -13,7 +13,8 @@ from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameter import Parameter, write_table
 from chipwise.calibrate.parameters import Parameters, load_parameters, shipped_parameters
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError
@@ -56,7 +57,7 @@ def test_a_parameter_with_rows_says_whether_they_were_fitted() -> None:
 
 def test_every_family_and_runtime_has_what_a_roofline_needs() -> None:
     for family in ("simt", "systolic", "cpu"):
-        for runtime in load_runtimes():
+        for runtime in all_software(Runtime):
             e, o = SHIPPED.efficiency(family, runtime), SHIPPED.overheads(family, runtime)
             assert all(0 < share <= 1 for share in e.compute.values())
             assert e.softness >= 1

@@ -72,10 +72,18 @@ BY_FIGURE = {figure: column for column, figure in FIGURES.items()} | {
     "scaleup_domain": "scaleup_max_domain",
 }
 
+HALF_OF_FP16 = (
+    *("gb10-dgx-spark", "rtx-spark-n1x", "jetson-thor-t5000", "jetson-thor-t4000", "jetson-agx-orin-64"),
+    *("jetson-agx-orin-32", "jetson-orin-nx-16gb", "jetson-orin-nx-8gb"),
+    *("jetson-orin-nano-super", "jetson-orin-nano-8gb", "jetson-orin-nano-4gb"),
+)
+"""Chips with matrix units of Ampere and later whose sheets leave TF32 out."""
 NOT_IN_TABLE = (
     {("m1-max", "tdp_W"), ("m2-ultra", "tdp_W")}  # Apple's page on power, read later
     | {("mi455x", "process"), ("gaudi3", "peak_MHz"), ("gaudi3", "boost_MHz")}
     | {(chip, "macs_per_clock") for chip in ("a10g", "jetson-thor-t5000", "gb300-dgx-station")}
+    | {(chip, "matrix_tflops.tf32") for chip in HALF_OF_FP16}
+    | {("jetson-agx-orin-64", "matrix_tflops.bf16")}
     | {("ascend-910c", figure) for figure in ("unit", "units", "matrix_unit", "macs_per_clock", "peak_MHz")}
     | {
         ("ascend-910b", figure)

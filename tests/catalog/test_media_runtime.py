@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.media_runtime import get_media_runtime, load_media_runtimes, media_runtime_for
+from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime, media_runtime_for
+from chipwise.catalog.software import all_software
 from chipwise.errors import UnknownNameError, UsageError
 
 
 def test_every_runtime_runs_on_a_chip_and_has_a_source() -> None:
     chips = [load_chips()[name] for name in load_chips()]
-    for runtime in load_media_runtimes().values():
+    for runtime in all_software(MediaRuntime).values():
         assert any(runtime.runs_on(chip) for chip in chips), runtime.id
-        assert runtime.source
-        assert runtime.date
+        assert all(source.date for source in runtime.default.sources)
+        assert runtime.default.sources
         assert runtime.pace in ("host", "compiled", "graph")
 
 
 def test_names_are_unique() -> None:
-    names = [name for r in load_media_runtimes().values() for name in (r.id, *r.also)]
+    names = [name for r in all_software(MediaRuntime).values() for name in (r.id, *r.also)]
     assert len(names) == len(set(names))
     assert get_media_runtime("Faster-Whisper").id == "ctranslate2"
 

@@ -271,9 +271,12 @@ def test_unknown_providers_and_regions_are_named():
     with pytest.raises(UnknownNameError, match="unknown provider 'lamda'") as provider:
         Pricing(provider="lamda")
     assert "lambda" in provider.value.nearest
-    with pytest.raises(UnknownNameError, match="unknown region of aws 'us-east1'") as region:
+    with pytest.raises(UnknownNameError, match="unknown price of aws in 'us-east1'") as region:
         Pricing(provider="aws", region="us-east1")
     assert "us-east-1" in region.value.nearest
+    with pytest.raises(UnknownNameError, match=r"us-east-1.*in eu: .*nebius eu-north1") as gap:
+        Pricing(provider="aws", region="eu-central-1")
+    assert "without --region" in gap.value.hint
     found = Pricing(region="us-east5").basis("tpu-v6e", DAY)
     assert found is not None
     assert all("us-east5" in quote.region for quote in found.quotes)

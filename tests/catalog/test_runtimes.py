@@ -11,21 +11,15 @@ from collections import Counter
 import pytest
 
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.runtime import (
-    get_runtime,
-    kernel_era,
-    kernel_library,
-    load_runtimes,
-    read_runtimes,
-    runtimes_for,
-)
+from chipwise.catalog.runtime import get_runtime, kernel_era, kernel_library, runtimes_for
 from chipwise.catalog.runtime_spec import FIGURES, Operator, Policies, Runtime
 from chipwise.catalog.snapshot import shipped_text
+from chipwise.catalog.software import Table, all_software
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import GIB
 from chipwise.workload.formats import FORMATS
 
-RUNTIMES = list(load_runtimes().values())
+RUNTIMES = list(all_software(Runtime).values())
 CHIPS = list(load_chips().values())
 
 # (name, runtime, chip, weights, activations, cache, state, arithmetic); where each stands is in the comment
@@ -319,19 +313,20 @@ hopper = ["h100-sxm5-80gb"]
 ref = "a page"
 date = "2026-11-21"
 [preset]
-[runtime.mine]
+[software.mine]
 name = "Mine"
 version = "1"
-access = "public"
 source = "page"
 grade = "datasheet"
-[runtime.mine.policies]
+[software.mine.serves]
+access = "public"
+[software.mine.serves.policies]
 {FIGURE_LINES}
-[runtime.mine.features]
+[software.mine.serves.features]
 is = ["tp"]
-[runtime.mine.architectures]
+[software.mine.serves.architectures]
 is = ["llama"]
-[[runtime.mine.on]]
+[[software.mine.serves.on]]
 chips = ["hopper"]
 native = ["@half", "fp8"]
 kv = ["bf16"]
@@ -339,7 +334,7 @@ kv = ["bf16"]
 
 
 def test_a_good_file_is_read() -> None:
-    mine = read_runtimes(GOOD, "mine.toml")["mine"]
+    mine = Table(GOOD, "mine.toml").able(Runtime)["mine"]
     assert mine.policies.graph_bytes == GIB
     assert mine.supports(get_chip("h100-sxm5-80gb"), "bf16", architecture="llama").state == "yes"
 
@@ -375,7 +370,7 @@ def test_a_good_file_is_read() -> None:
         ('kv = ["bf16"]', 'kv = ["bf16"]\nmixed = ["fp8"]', "unknown value ''"),
         (
             'kv = ["bf16"]',
-            'kv = ["bf16"]\n[[runtime.mine.tier]]\nfrom_byte = "1 GiB"',
+            'kv = ["bf16"]\n[[software.mine.serves.tier]]\nfrom_byte = "1 GiB"',
             "did you mean from_bytes",
         ),
     ],
@@ -383,12 +378,13 @@ def test_a_good_file_is_read() -> None:
 def test_a_bad_file_is_refused_with_the_place_and_the_nearest_key(old: str, new: str, message: str) -> None:
     assert GOOD.count(old) >= 1
     with pytest.raises(UsageError, match=message):
-        read_runtimes(GOOD.replace(old, new, 1), "mine.toml")
+        Table(GOOD.replace(old, new, 1), "mine.toml").able(Runtime)
 
 
 def test_loading_pulls_in_nothing_heavy() -> None:
     code = (
-        "import sys; from chipwise.catalog.runtime import load_runtimes; load_runtimes();"
+        "import sys; from chipwise.catalog.runtime_spec import Runtime;"
+        "from chipwise.catalog.software import all_software; all_software(Runtime);"
         "print([m for m in ('pydantic', 'rich', 'cyclopts', 'chipwise.workload') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -427,7 +423,7 @@ def test_whose_kernels_run_an_operator(
 
 
 def test_rows_of_kernels_name_generations_of_the_catalogue() -> None:
-    table = tomllib.loads(shipped_text("catalog/data/runtimes.toml"))
+    table = tomllib.loads(shipped_text("catalog/data/software.toml"))
     named = {g for row in table["kernel"] for g in row.get("generations", ())}
     assert named
     assert named <= {chip.generation for chip in load_chips().values()}

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.catalog import trainer
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.trainer import get_trainer, load_trainers, trainer_called, usual_trainer
+from chipwise.catalog.software import Table, all_software
+from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES
 
@@ -45,26 +45,37 @@ def test_an_unknown_trainer_is_named_with_the_nearest() -> None:
 
 
 def test_what_trainers_set_is_legal() -> None:
-    for t in load_trainers().values():
+    for t in all_software(Trainer).values():
         assert set(t.schedules) <= set(SCHEDULES)
         assert t.usual_recompute in ("", *RECOMPUTE)
         assert t.usual_schedule in ("", *(t.schedules or SCHEDULES))
         assert t.refusal(t.usual) == ""
-        assert t.source
+        assert t.default.sources
     assert get_trainer("nemo-tuned").schedules == get_trainer("nemo").schedules
 
 
-def test_a_table_whose_trainer_cannot_run_what_it_sets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value, able in (
-        ("recompute", "none", ("selective", "full")),
-        ("zero", 1, (0, 3)),
-        ("schedule", "dualpipe", ("1f1b", "gpipe")),
-    ):
-        name = "schedules" if key == "schedule" else key
-        entry = {"name": "t", "kind": "fsdp", "source": "s", f"usual_{key}": value, name: list(able)}
-        monkeypatch.setattr(trainer, "parse", lambda text, entry=entry: {"t": entry})
-        with pytest.raises(UsageError, match=f"t: usual_{key} {value}: this trainer knows"):
-            load_trainers.__wrapped__()  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    ("key", "value", "able"),
+    [
+        ("recompute", '"none"', '["selective", "full"]'),
+        ("zero", "1", "[0, 3]"),
+        ("schedule", '"dualpipe"', '["1f1b", "gpipe"]'),
+    ],
+)
+def test_a_table_whose_trainer_cannot_run_what_it_sets_is_refused(key: str, value: str, able: str) -> None:
+    name = "schedules" if key == "schedule" else key
+    text = f"""
+        [software.t]
+        name = "t"
+        source = {{ ref = "s" }}
+        [software.t.trains]
+        kind = "fsdp"
+        usual_{key} = {value}
+        {name} = {able}
+    """
+    said = value.strip('"')
+    with pytest.raises(UsageError, match=f"t.trains: usual_{key} {said}: this trainer knows"):
+        Table(text, "mine.toml").able(Trainer)
 
 
 def test_what_a_layout_does_not_fix_is_not_refused() -> None:

@@ -9,7 +9,7 @@ from docs.generate.console import on_the_day
 from docs.generate.questions import Asked, answer, asked
 
 from chipwise.errors import InfeasibleError
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 
 QUESTIONS = asked()
 MOST_LOADED = 0.8

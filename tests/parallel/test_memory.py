@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chipwise.catalog.runtime import load_runtimes
-from chipwise.catalog.runtime_spec import Policies
+from chipwise.catalog.runtime_spec import Policies, Runtime
+from chipwise.catalog.software import all_software
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount, account, kv_sequence_bytes, weight_items, workspace_bytes
 from chipwise.parallel.shard import shard
@@ -104,7 +104,7 @@ def test_items_cache_and_withheld_are_the_capacity(base: str, layout: Layout) ->
 
 
 def test_every_shipped_runtime_adds_up() -> None:
-    for runtime in load_runtimes().values():
+    for runtime in all_software(Runtime).values():
         a = account(shard(network(), Layout(2.0)), runtime.policies, 64 * GB, 1000)
         assert a.cache_bytes > 0, runtime.id
         assert a.fixed_bytes + a.cache_bytes + a.withheld_bytes == pytest.approx(64 * GB), runtime.id

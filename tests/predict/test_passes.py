@@ -14,7 +14,8 @@ from tests.predict.tabulated import BASE_S, SEQUENCE_S, TOKEN_S, requests, table
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.errors import UsageError
@@ -33,7 +34,7 @@ from chipwise.workload.step import Step, decode, prefill
 from chipwise.workload.workload import Workload
 
 WORKLOAD = Workload(prompt_tokens=1000, output_tokens=200)
-POLICIES = replace(load_runtimes()["vllm"].policies, max_batched_tokens=4000, prefill="mixed")
+POLICIES = replace(all_software(Runtime)["vllm"].policies, max_batched_tokens=4000, prefill="mixed")
 
 
 def pairs(step: Step) -> Iterator[tuple[str, Cost]]:

@@ -13,13 +13,11 @@ from chipwise import api
 from chipwise.api.placing import Terms
 from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
+from chipwise.report.answer import Answer
 from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.media import MediaExplainReport, MediaReport
-from chipwise.report.plans import ExplainReport, breakdown_view, plan_view, verdict
-from chipwise.report.records import Figure, PlanReport
-from chipwise.report.training import TrainReport
-from chipwise.report.views import SHOWN, table, tables
+from chipwise.report.plans import PlanReport, breakdown_view, plan_view, verdict
+from chipwise.report.records import Figure
 from chipwise.search.space import Limits
 from chipwise.units import format_number
 from chipwise.workload.workload import Workload
@@ -165,21 +163,19 @@ def test_words_of_training_plans_are_explained(word: str) -> None:
 
 def test_every_answer_has_its_tables(report: PlanReport) -> None:
     """What a notebook shows: the first table of an answer, with all that was found."""
-    whole = table(report)
+    whole = report.tables(everything=True)[0]
     assert len(whole.rows) == len(report.plans)
-    assert tables(report, "the command")[0].foot[-1] == "next: the command"
+    assert report.tables("the command")[0].foot[-1] == "next: the command"
     one = api.fit(MODEL, chips=["h100-sxm5-80gb"])
-    assert [t.columns[0] for t in tables(one)] == ["chip", "use"]
-    with pytest.raises(TypeError, match="str is not an answer"):
-        tables("a text")
+    assert [t.columns[0] for t in one.tables()] == ["chip", "use"]
 
 
 def test_every_record_that_is_an_answer_is_shown() -> None:
     """The answers of all verbs: a new one needs a table."""
     given = (get_type_hints(request.run)["return"] for request in VERBS.values())
     answers = {kind for either in given for kind in get_args(either) or (either,)}
-    own = {PlanReport, ExplainReport, TrainReport, MediaReport, MediaExplainReport}
-    assert {a for a in answers if a not in SHOWN} <= own
+    assert {a for a in answers if a.tables is Answer.tables} == set()
+    assert {a for a in answers if a.rows and a.rows not in a.__dataclass_fields__} == set()
 
 
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
@@ -200,7 +196,7 @@ def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     assert verdict(replace(report, considered=1))[0].startswith(f"{first.chips}x {first.chip}")
     free = replace(report, plans=(replace(first, price=None, ties=()),))
     assert "no price is known" in verdict(free)[0]
-    assert table(report).head[2:5] == verdict(report)[:3]
+    assert report.tables(everything=True)[0].head[2:5] == verdict(report)[:3]
 
 
 def test_measured_rows_beyond_the_interval_are_said_to_be() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.errors import UsageError
 from chipwise.workload.curve import RateCurve, read_curve
-from chipwise.workload.lengths import STRATA, Lengths, PrefixCache, read_lengths
+from chipwise.workload.lengths import STRATA, Lengths, PrefixCache
 
 
 def test_equal_lengths_are_their_means() -> None:
@@ -67,51 +67,6 @@ def test_a_log_normal_keeps_its_mean_and_quantiles() -> None:
 def test_lengths_that_cannot_be(values: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         Lengths(**{"prompt_tokens": 100.0, "output_tokens": 10.0, **values})
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.csv", "prompt_tokens,output_tokens\n100,10\n300,30\n"),
-        (
-            "a.jsonl",
-            '{"prompt_tokens": 100, "output_tokens": 10}\n\n{"prompt_tokens": 300, "output_tokens": 30}\n',
-        ),
-    ],
-)
-def test_logs_are_read(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    found = read_lengths(str(tmp_path / name))
-    assert (found.prompt_tokens, found.output_tokens) == (200, 20)
-    assert found.prompt_cv == pytest.approx(0.5)
-    assert found.correlation == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("a.csv", "prompt,output\n1,2\n", "prompt_tokens"),
-        ("a.csv", "prompt_tokens,output_tokens\n100,ten\n", "request 1"),
-        ("a.csv", "prompt_tokens,output_tokens\n100,0\n", "out of range"),
-        ("a.csv", "prompt_tokens,output_tokens\n", "no requests"),
-        ("a.jsonl", "[1, 2]\n", "line 1"),
-        ("a.jsonl", "not json", "line 1"),
-        ("b.csv", None, "cannot be read"),
-    ],
-)
-def test_logs_that_cannot_be_read(tmp_path: Path, name: str, text: str | None, words: str) -> None:
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    with pytest.raises(UsageError) as caught:
-        read_lengths(str(tmp_path / name))
-    assert words in f"{caught.value} {caught.value.hint}"
-
-
-def test_a_shipped_trace_is_a_log(truth: Path) -> None:
-    trace = next((truth / "request_traces").glob("*.jsonl"))
-    found = read_lengths(str(trace))
-    assert found.prompt_cv > 0.3
-    assert found.quantile("output", 0.95) > found.output_tokens
 
 
 def test_a_prefix_that_all_share_is_kept_once() -> None:

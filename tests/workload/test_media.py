@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -48,9 +49,16 @@ PARAMETERS = {
     "sam2.1_hiera_small": 46.06,
     "sam2.1_hiera_base_plus": 80.85,
     "sam2.1_hiera_large": 224.45,
-    "yolov8n": 3.157,
-    "yolov8m": 25.903,
-    "yolov8x": 68.230,
+    "yolov8n": 3.1572,
+    "yolov8s": 11.16656,
+    "yolov8m": 25.90264,
+    "yolov8l": 43.69152,
+    "yolov8x": 68.229648,
+    "yolo11n": 2.62408,
+    "yolo11s": 9.458752,
+    "yolo11m": 20.114688,
+    "yolo11l": 25.37216,
+    "yolo11x": 56.966176,
     "faster_rcnn_R_50_FPN": 41.7,
     "mask_rcnn_R_50_FPN": 44.4,
     "retinanet_R_50_FPN": 37.97,
@@ -204,6 +212,23 @@ def test_classifiers_as_timm_counts_them(name: str, published: tuple[float, floa
     made = pipeline(name)
     assert made.parameters / M == pytest.approx(published[0], rel=0.002)
     assert macs(made) / 1e9 == pytest.approx(published[1], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [("yolov8n", 8.7), ("yolov8m", 78.9), ("yolo11n", 6.5), ("yolo11m", 68.0), ("yolo11x", 194.9)],
+)
+def test_detectors_compute_what_their_makers_say(name: str, published: float) -> None:
+    """10^9 operations of one picture of 640 x 640: ultralytics docs, models/yolov8 and models/yolo11."""
+    ops = [(n, op) for stage in pipeline(name).stages for n, op in stage.ops]
+    products = sum(n * float(op.flops) for n, op in ops if op.kind in ("gemm", "conv", "attention"))
+    assert products / 1e9 == pytest.approx(published, rel=0.008)
+
+
+def test_a_module_that_no_detector_has_is_named() -> None:
+    rows = build(part("yolo11n-net").graph.__class__, {"rows": ["-1 1 Conv 64 3 2", "-1 1 Mamba 64"]}, "here")
+    with pytest.raises(UsageError, match="'Mamba' is no module"):
+        replace(part("yolo11n-net"), graph=rows).block(LAYERS, (640, 640))
 
 
 def test_a_matrix_and_a_convolution_by_hand() -> None:

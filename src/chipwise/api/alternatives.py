@@ -16,7 +16,7 @@ from chipwise.catalog.price import ApiPrice, load_token_prices
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
-from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord
+from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 

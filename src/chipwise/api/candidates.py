@@ -22,7 +22,8 @@ from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import contenders
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
 from chipwise.search.prefer import Contenders, first

@@ -15,7 +15,8 @@ from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.published import load_inference_results
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.machine import DeviceReport
@@ -42,7 +43,7 @@ def doctor() -> tuple[Check, ...]:
     checks = [
         Check("chipwise", True, f"{__version__} on Python {python}"),
         _count("chips", lambda: len(load_chips())),
-        _count("runtimes", lambda: len(load_runtimes())),
+        _count("runtimes", lambda: len(all_software(Runtime))),
         _count("systems", lambda: len(load_systems())),
         _count("published results", lambda: len(load_inference_results())),
         _count("offers", lambda: len(load_offers())),

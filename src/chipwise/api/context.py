@@ -19,11 +19,11 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import Own, Pricing, Rent
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
-from chipwise.errors import UsageError
+from chipwise.errors import Said, Setting, UsageError
 from chipwise.evidence.anchors import Correction, Corrections, Run
 from chipwise.evidence.axes import chip_axes, served_axes, served_family
 from chipwise.evidence.discrepancy import spread_of
-from chipwise.evidence.judge import Nearness
+from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
@@ -32,8 +32,8 @@ from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
 from chipwise.report.assemble import Deployed, Doing, Doubt, Fleet, plan_record, price_record
 from chipwise.report.energy import Powered
-from chipwise.report.plans import span
-from chipwise.report.records import PlanRecord, PriceRecord, TailRecord
+from chipwise.report.plans import PlanRecord, span
+from chipwise.report.records import PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
@@ -62,7 +62,10 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.tactics.apart and self.workload.task == "local":
-            raise UsageError("--disaggregate is for many users", "add --task serve or --task batch")
+            raise UsageError(
+                "--disaggregate is for many users",
+                Said("add ", Setting("task", "serve"), " or ", Setting("task", "batch")),
+            )
 
     @cached_property
     def measured(self) -> OwnRuns | None:
@@ -136,6 +139,10 @@ class Context:
             return "kind"
         experts, level = self.found.graph.routed, self.tactics.level
         return tier_of(d.chip, d.runtime.id, self.numbers, experts=experts, level=level)
+
+    def ends(self, d: Deployment) -> Estimate:
+        """The ends of the 80 % interval of its passes over their middle: those of the time per token."""
+        return judge(1.0, float(self.doubt(d).further.sd()[0]), basis_of(self._near(d)))
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
@@ -258,8 +265,9 @@ class Context:
 
     def _load(self) -> Iterator[str]:
         lengths, prefix = self.workload.served, self.workload.prefix
-        if lengths.prompt_points:
-            yield "lengths as in the log"
+        if self.workload.log is not None:
+            yield f"lengths as in the log: {self.workload.log.line}"
+            yield from self.workload.log.said
         elif lengths.prompt_cv or lengths.output_cv:
             yield f"lengths log-normal, deviation over mean {lengths.prompt_cv:g} in and {lengths.output_cv:g} out"
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from chipwise.cost.cost import Cost
 from chipwise.evidence.anchors import Anchors, Corrections, Run, corrections
 from chipwise.predict.service import Prediction
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.units import Array, format_seconds
 
 NAMED = 3

@@ -11,14 +11,16 @@ from chipwise.api.context import Context
 from chipwise.api.placing import Given, Terms
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import Machine, parse_machine
-from chipwise.catalog.runtime import get_runtime, load_runtimes
+from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction
 from chipwise.report.assemble import Fleet, memory_record, model_record, rank_plans, workload_record
-from chipwise.report.records import PartRecord, PlacedRecord, PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
+from chipwise.report.records import PartRecord, PlacedRecord
 from chipwise.search.assembly import Assembly, assemble
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment, Group
@@ -173,10 +175,10 @@ def _holds(assembly: Assembly, index: int) -> str:
 def _sharing(runtime: str | None) -> Sequence[Runtime]:
     """Runtimes that share a model between parts of a machine. Raises `UsageError` for one that does not."""
     if runtime is None:
-        return [r for r in load_runtimes().values() if r.offload is not None and r.offload.alone]
+        return [r for r in all_software(Runtime).values() if r.offload is not None and r.offload.alone]
     named = get_runtime(runtime)
     if named.offload is None:
-        able = [r.id for r in load_runtimes().values() if r.offload is not None]
+        able = [r.id for r in all_software(Runtime).values() if r.offload is not None]
         what = f"{named.name} keeps no part of a model on the host and joins no unlike cards"
         raise UsageError(what, f"--runtime {' or '.join(able)}", field="runtime")
     return [named]

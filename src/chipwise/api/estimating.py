@@ -16,14 +16,14 @@ from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime
-from chipwise.errors import InfeasibleError, UsageError
+from chipwise.errors import Command, InfeasibleError, Said, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
 from chipwise.report.assemble import Fleet, model_record, rank_plans, workload_record
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
@@ -288,7 +288,7 @@ def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next
     if missing > 0 and not bool(np.all(memory.fits(float(layout.pp)))):
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device",
-            f"{next_step} shows what would help",
+            Said(Command(next_step.removeprefix("chipwise "), "shows what would help")),
             reasons={Reason.MEMORY.value: 1},
             see="fit",
         )

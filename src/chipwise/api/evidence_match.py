@@ -21,7 +21,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import TrainingResult, find_result, load_inference_results
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
-from chipwise.errors import ChipwiseError, UsageError
+from chipwise.errors import ChipwiseError, Command, Said, UsageError
 from chipwise.evidence.claim import Condition, judge_claim, judge_measured, rivals_of
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import anchored, match, nearest
@@ -31,7 +31,7 @@ from chipwise.evidence.nearest import generates, predicted
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
 from chipwise.report.evidence import ClaimReport, MatchReport
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.units import format_seconds
 from chipwise.workload.workload import Task, Workload
 
@@ -67,10 +67,14 @@ def measured_evidence(model: str, workload: Workload) -> MatchReport:
         ]
         if not ran:
             fit = near_benchmarks(model)
-            hint = f"name a chip: chipwise evidence match {shlex.quote(model)} --chip CHIP shows the nearest"
+            hint = Said(
+                "name a chip: ",
+                Command(f"evidence match {shlex.quote(model)} --chip CHIP"),
+                " shows the nearest",
+            )
             raise UsageError(
                 f"no benchmark runs {model}",
-                f"did you mean {' or '.join(fit)}? Else {hint}" if fit else hint,
+                Said(f"did you mean {' or '.join(fit)}? Else ", hint) if fit else hint,
                 field="chip",
             )
         named = Named(ran[0], True)

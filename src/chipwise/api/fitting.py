@@ -15,7 +15,8 @@ from chipwise.catalog.machine import Machine, joined, kinds, parse_machine
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
-from chipwise.report.records import FitRecord, FitReport, LayoutRecord, MemoryRecord, RefusalRecord
+from chipwise.report.fit import FitRecord, FitReport
+from chipwise.report.records import LayoutRecord, MemoryRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import deployments, rented, runtime_for
 from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips

@@ -19,7 +19,8 @@ from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
 from chipwise.report.assemble import Fleet, model_record, workload_record
 from chipwise.report.frontier import FrontierPoint, FrontierReport, MeasuredPoint
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.space import Group, Limits, candidates

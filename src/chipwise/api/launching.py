@@ -28,7 +28,7 @@ from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.catalog.trainer import get_trainer
-from chipwise.errors import UsageError, shorten
+from chipwise.errors import Command, Said, UsageError, shorten
 from chipwise.predict.pipeline import Spread
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
@@ -81,7 +81,7 @@ def launched(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, .
         what = next(name for name in TOLD if mine[name] != theirs[name])
         raise UsageError(
             f"{path}: plan {found[1]} was changed, or comes from another version: its question leads to another {what}",
-            f"chipwise replay {shorten(path)} shows what differs",
+            Said(Command(f"replay {shorten(path)}", "shows what differs")),
         )
     return found
 
@@ -165,7 +165,8 @@ def _spec(saved: Saved, rank: int) -> Launched:
     plans = _plans(saved)
     if saved.verb not in (*SERVED, "train") or not plans:
         raise UsageError(
-            f"a saved {saved.verb} holds no plan to launch", "save one: chipwise plan MODEL --save FILE"
+            f"a saved {saved.verb} holds no plan to launch",
+            Said("save one: ", Command("plan MODEL --save FILE")),
         )
     plan = _numbered(plans, rank)
     if plan is None:

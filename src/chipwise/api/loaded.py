@@ -12,7 +12,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
 from chipwise.catalog.override import with_figures
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, Command, Said, UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
@@ -92,11 +92,13 @@ def load_generating(model: str, precision: str | None = None, kv: str | None = N
     name = found.graph.model.name
     if not found.graph.model.ends.head:
         raise UsageError(
-            f"{name} is an encoder and generates no tokens", f"chipwise fit {shlex.quote(model)} sizes it"
+            f"{name} is an encoder and generates no tokens",
+            Said(Command(f"fit {shlex.quote(model)}", "sizes it")),
         )
     if found.graph.encoder:
         raise UsageError(
-            f"{name} has an encoder, which is not timed yet", f"chipwise fit {shlex.quote(model)} sizes it"
+            f"{name} has an encoder, which is not timed yet",
+            Said(Command(f"fit {shlex.quote(model)}", "sizes it")),
         )
     return found
 
@@ -105,9 +107,31 @@ def check_length(found: Loaded, tokens: float) -> None:
     """Refuse a sequence that is longer than the model can read. Raises `UsageError`."""
     model = found.graph.model
     if model.max_context and tokens > model.max_context:
-        what = f"{tokens:,.0f} tokens are more than {model.name} can read"
-        hint = f"at most {model.max_context:,}, prompt and output together: a smaller --in or --out"
-        raise UsageError(what, hint, field="in")
+        what = f"{tokens:,.0f} tokens are more than {model.name} can read: {model.max_context:,}"
+        longer = reading(found, tokens)
+        if longer:
+            raise UsageError(
+                what, f"of its dimensions {longer[0]} reads as many", field="model", instead=longer
+            )
+        raise UsageError(what, "prompt and output together: a smaller --in or --out", field="in")
+
+
+def reading(found: Loaded, tokens: float) -> tuple[str, ...]:
+    """Bundled models of the same maker, dimensions and format that read as many tokens."""
+    model, params = found.graph.model, found.graph.params()
+    maker = model.name.split("/")[0].lower()
+    names = []
+    for name, config in bundled_configs().items():
+        if name.split("/")[0].lower() != maker:
+            continue
+        try:
+            other = load_model(config)
+        except ChipwiseError:
+            continue
+        alike = (other.architecture, other.precision.name) == (model.architecture, model.precision.name)
+        if alike and (other.max_context or 0) >= tokens and build(other).params() == params:
+            names.append(name)
+    return tuple(sorted(names, key=lambda name: (len(name), name)))
 
 
 def shown(found: Loaded, workload: Workload) -> tuple[Loaded, Workload]:

@@ -21,13 +21,16 @@ from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import DESKS, Candidate, Machine, candidates, parse_machine, quantized_words
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
-from chipwise.catalog.runtime import load_runtimes, runtimes_for
+from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
 from chipwise.report.desk import LocalRecord, LocalReport
 from chipwise.report.launch.desk import desk_commands
-from chipwise.report.records import PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.prefer import Contenders
 from chipwise.search.prefer import order as in_order
@@ -397,7 +400,9 @@ class _Walk:
 
 def _engine() -> str:
     """The engine that figures are of: the first made for files of desks that shares a model with the host."""
-    able = (r for r in load_runtimes().values() if "gguf" in r.made_for and r.offload and r.offload.alone)
+    able = (
+        r for r in all_software(Runtime).values() if "gguf" in r.made_for and r.offload and r.offload.alone
+    )
     return next(able).id
 
 

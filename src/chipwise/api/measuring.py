@@ -16,7 +16,7 @@ from chipwise.api.probed import kept_machine
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.files import output_file, writing
 from chipwise.cost.probed import group_of
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import Command, Said, UnknownNameError, UsageError
 from chipwise.evidence.importers import Given
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
@@ -211,7 +211,7 @@ def measure_model(
     )
     if (here.backend, here.threads) != ("torch", measured.threads):
         what = f"the machine was measured with {here.backend} and {here.threads} threads"
-        raise UsageError(what, f"chipwise measure probe --backend torch --threads {measured.threads}")
+        raise UsageError(what, Said(Command(f"measure probe --backend torch --threads {measured.threads}")))
     passes, weight = [], 0.0
     for example in examples_of(place, train, measured.device):
         seen = trace_calls(example.module, example.arguments, example.keywords, training=example.training)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_ways import OFFLOADS, family_of, priced
 from chipwise.api.media_work import Place
-from chipwise.catalog.media_runtime import load_media_runtimes
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError
 from chipwise.predict.pipeline import ONE, Spread
 from chipwise.report.media import MediaChange, MediaPlan
@@ -86,7 +87,7 @@ def _changes(
 def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Iterator[_Change]:
     """Other software, and formats of products."""
     chip, paces, family = place.chip, {place.runtime.pace}, family_of(model)
-    for runtime in load_media_runtimes().values():
+    for runtime in all_software(MediaRuntime).values():
         if runtime.runs_on(chip) and runtime.runs(family) and runtime.pace not in paces:
             paces.add(runtime.pace)
             how = replace(terms, runtime=runtime.id)
@@ -94,7 +95,7 @@ def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -
     if asked.level == "stock":
         tuned = replace(asked, level="tuned")
         yield _Change("--level tuned", "as benchmark submissions run it", tuned, terms)
-    folds = next((r.id for r in load_media_runtimes().values() if r.runs_on(chip) and r.folds), None)
+    folds = next((r.id for r in all_software(MediaRuntime).values() if r.runs_on(chip) and r.folds), None)
     narrow = next((name for name in NARROW if name in chip.matrix), None)
     if terms.precision is None and narrow is not None:
         words = f"products in {narrow}, {QUALITY}"

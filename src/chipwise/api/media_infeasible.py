@@ -4,10 +4,11 @@ smallest changes that work, found by asking again."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from chipwise.api.infeasible import down, either, typed_s, up
 from chipwise.api.media_asked import Sampling
 from chipwise.api.media_choice import Choice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
@@ -58,7 +59,7 @@ def no_plan(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleEr
         p = near.plan()
         what = f"no plan within the limits, the nearest is {p.chip}, which {taken(p, asked)}"
         ways = [*_limits(asked, limits, near), *_less(question, near)]
-        return InfeasibleError(f"{shown.name}: {what}", _either([*ways, *_targets(asked)]))
+        return InfeasibleError(f"{shown.name}: {what}", either([*ways, *_targets(asked)]))
     if surest is None:
         return _no_room(question, choice, shown)
     p = surest.plan()
@@ -66,14 +67,14 @@ def no_plan(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleEr
         what, hint = too_late(shown.name, p, asked)
         return InfeasibleError(what, hint, reasons={"SLO": 1})
     if asked.latency_s is None:
-        return InfeasibleError(f"{shown.name}: no chip keeps the target", _either(_targets(asked)))
+        return InfeasibleError(f"{shown.name}: no chip keeps the target", either(_targets(asked)))
     waits = "" if not noticed(p) else f" after waiting {format_seconds(p.wait_s or 0.0)}"
     within = f"within {format_seconds(asked.latency_s)} with {p.chance or 0.0:.0%} probability"
     return InfeasibleError(
         f"{shown.name}: no chip keeps the target, the nearest is {p.chips:,}x {p.chip} with "
         f"{p.runtime}, where a request takes {figures.seconds(p.latency_s)}{waits}: {within}, "
         f"{asked.confidence:.0%} asked",
-        _either([*_sooner(question, surest), "a lower --confidence"]),
+        either([*_sooner(question, surest), "a lower --confidence"]),
         reasons={"SLO": 1},
     )
 
@@ -91,7 +92,7 @@ def _no_room(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleE
         return host_too_small(choice.tried[0].chip.id, d.waiting_bytes, d.work.host_capacity_bytes)
     sizes = [f"a smaller --{name}" for name in ("batch", "resolution", "frames") if getattr(asked, name)]
     said = [*_smaller(question, choice), *sizes, "other chips", "a narrower --precision"]
-    return InfeasibleError(f"{shown.name}: no chip has the memory", _either(said), reasons={"MEMORY": 1})
+    return InfeasibleError(f"{shown.name}: no chip has the memory", either(said), reasons={"MEMORY": 1})
 
 
 def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
@@ -104,7 +105,7 @@ def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
     ways = choice.best_by()
     if asked.rate_per_s is None or not ways:
         return InfeasibleError(
-            f"{shown.name}: it takes {takes}, more than there are", _either(_targets(asked))
+            f"{shown.name}: it takes {takes}, more than there are", either(_targets(asked))
         )
     plans = [way.plan() for way in ways]
     kinds = ", ".join(f"{p.chips:,}x {p.chip} with {p.runtime}" for p in plans)
@@ -112,7 +113,7 @@ def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
     verb = "carries" if sum(p.chips for p in plans) == 1 else "carry"
     by, time = figures.per(min(every, asked.rate_per_s))
     carried, wanted = (f"{format_number(r * by)} {shown.unit}s/{time}" for r in (every, asked.rate_per_s))
-    hint = _either([*_less(question, near), *_targets(asked), "more chips"])
+    hint = either([*_less(question, near), *_targets(asked), "more chips"])
     return InfeasibleError(f"{shown.name}: {kinds} {verb} {carried}, {wanted} take {takes}", hint)
 
 
@@ -132,7 +133,7 @@ def _sooner(question: Question, near: Way) -> Iterator[str]:
 
     later_s = near.doing.speed.latency.mid * near.doing.speed.within(asked.confidence)
     for _ in range(ASKS):
-        if kept(latency_s=_typed_s(later_s)):
+        if kept(latency_s=typed_s(later_s)):
             yield f"--e2e {duration_above(later_s)}"
             break
         later_s *= LATER
@@ -166,7 +167,7 @@ def _less(question: Question, near: Way) -> Iterator[str]:
             low, high = (middle, high) if kept(middle) else (low, middle)
         by, time = figures.per(rate)
         if low:
-            yield f"--rate {_down(low * by)}/{time}"
+            yield f"--rate {down(low * by)}/{time}"
     yield from _narrower(question, near)
 
 
@@ -211,19 +212,6 @@ def _most(low: int, high: int, works: Callable[[int], bool]) -> int | None:
     return low
 
 
-def _typed_s(seconds: float) -> float:
-    """Seconds as they are typed."""
-    words = duration_above(seconds)
-    by = {"min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
-    return by * float(words.rstrip("mins"))
-
-
-def _down(value: float) -> str:
-    """A number with two digits, rounded down."""
-    digit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{math.floor(value / digit * (1.0 + 1e-9)) * digit:.6g}"
-
-
 def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
     """The limits that the nearest plan breaks, as it would keep them together."""
     p, chip = near.plan(), near.place.chip.id
@@ -231,26 +219,18 @@ def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
     total = None if asked.job is None or usd is None else cautious_usd(near, usd)
     broken = {
         f"--max-chips {p.chips}": limits.max_chips is not None and p.chips > limits.max_chips,
-        f"--max-usd-per-h {_up(usd)}": limits.max_usd_per_h is not None
+        f"--max-usd-per-h {up(usd)}": limits.max_usd_per_h is not None
         and (usd is None or usd > limits.max_usd_per_h),
         "a higher --max-watts": bool(limits.fed) and p.chips > limits.fed.get(chip, 0),
         f"more of them in --chips, as in {p.chips}x{chip}": p.chips > limits.at_most.get(chip, math.inf),
         f"chips named by --chips, as in {chip}": chip in limits.few
         and p.chips > Limits(few=limits.few).chips(chip),
-        f"--max-usd {_up(total)}": asked.job is not None
+        f"--max-usd {up(total)}": asked.job is not None
         and asked.job.max_usd is not None
         and (total is None or total > asked.job.max_usd),
     }
     words = [words for words, holds in broken.items() if holds]
     return [" with ".join(words)] if words else []
-
-
-def _up(usd: float | None) -> str:
-    """Dollars with three digits, rounded up."""
-    if usd is None or not math.isfinite(usd):
-        return "(no price is known)"
-    digit = 10.0 ** (math.floor(math.log10(usd)) - 2)
-    return f"{math.ceil(usd / digit * (1.0 - 1e-9)) * digit:.6g}"
 
 
 def _targets(asked: Sampling) -> list[str]:
@@ -266,8 +246,3 @@ def _targets(asked: Sampling) -> list[str]:
         "fewer --spare": asked.spare,
     }
     return [words for words, given in said.items() if given]
-
-
-def _either(ways: Sequence[str]) -> str:
-    """Ways out as one sentence."""
-    return ", or ".join(filter(None, (", ".join(ways[:-1]), *ways[-1:])))

@@ -139,6 +139,7 @@ class Place:
     def pipeline(self, model: str | Files, terms: Terms, asked: Sampling, *, timed: bool = True) -> Pipeline:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
+        terms = replace(terms, precision=self.runtime.computes(terms.precision))
         return made(model, terms, asked, scores=scores, timed=timed)
 
 

@@ -15,7 +15,7 @@ from chipwise.api.alternatives import apis, levers
 from chipwise.api.candidates import Format, Market, Space, formats, fully_ready
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
-from chipwise.api.infeasible import no_plan, refusal_record
+from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
 from chipwise.api.placing import BEST, Terms
 from chipwise.api.published import beside_published
 from chipwise.calibrate.parameters import Parameters
@@ -28,7 +28,8 @@ from chipwise.parallel.layout import Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import cheapest_plan, model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
-from chipwise.report.records import ApiRecord, LeverRecord, PlanRecord, PlanReport, RefusalRecord
+from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord, PlanReport
+from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.deployments import few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
@@ -117,7 +118,9 @@ def ranked(
             free = [replace(one, context=one.context.without_budget()) for one in space.formats]
             priced = [p for p in Space.over(unlimited, free).plans() if p.price]
             dearer = min(priced, key=PlanRecord.usd, default=None)
-        raise no_plan(found.graph.model.name, workload, rejected, list(refusals.values()), never, dearer)
+        short = list(refusals.values())
+        ways = ways_out(market, space.formats, short, timed=curve is not None)
+        raise no_plan(found.graph.model.name, workload, rejected, short, never, dearer, ways)
     del rejected[Reason.OK]
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
@@ -139,6 +142,7 @@ def ranked(
     planned = {p.chip for p in plans}
     stored = space.plans(stored=True) if first.converted else []
     as_stored = rank_plans(stored, workload)[:1]
+    kept = first.keeps_targets(workload.confidence)
     report = PlanReport(
         model=described,
         workload=workload_record(workload),
@@ -165,7 +169,8 @@ def ranked(
         owned=bool(have),
         cheapest=least,
         saves=saves,
-        kept=first.keeps_targets(workload.confidence),
+        kept=kept,
+        ways=() if kept else tuple(kept_with(market, space.formats, first)),
         by=limits.by,
         software=tuple(replace(p, rank=len(in_order) + p.rank, ties=(), on_front=False) for p in other),
     )

@@ -15,7 +15,7 @@ from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.price import price
 from chipwise.cost.probed import probed_time
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import Command, Said, UnknownNameError, UsageError
 from chipwise.evidence.store import Store
 from chipwise.measure.timed import Machine, machine_of
 from chipwise.units import scalar
@@ -50,7 +50,7 @@ def kept_machine(name: str = "") -> tuple[str, Machine]:
     for key, machine in reversed(machines):
         if machine.finished or (machine.place not in ended and _rated(machine)):
             return key, machine
-    raise UsageError("no machine was measured yet", "chipwise measure probe --budget 60s")
+    raise UsageError("no machine was measured yet", Said(Command("measure probe --budget 60s")))
 
 
 def _rated(machine: Machine) -> bool:
@@ -72,7 +72,7 @@ def measured_chip(name: str) -> Chip:
     """
     key, machine = kept_machine(name)
     if not machine.like:
-        hint = "chipwise doctor --devices says why; chips of your own: --chip FILE.toml"
+        hint = Said(Command("doctor --devices"), " says why; chips of your own: --chip FILE.toml")
         raise UsageError(f"{key} is like no chip of the catalogue", hint, field="chip")
     base = get_chip(machine.like)
     numbers = (

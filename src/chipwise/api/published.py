@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from chipwise.report.records import ModelRecord, NearestRecord, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import ModelRecord, NearestRecord
 from chipwise.workload.workload import Workload
 
 LOOKED_UP = 5

@@ -7,20 +7,54 @@ it can be saved and launched.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipwise.api.requests.doors import problem_of
-from chipwise.api.requests.verbs import VERBS, question
+from chipwise.api.requests.simulate import StepRequest
+from chipwise.api.requests.verbs import VERBS, question, question_of
 from chipwise.api.requests.written import Files, Origin
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
 
+if TYPE_CHECKING:
+    from chipwise.api.stepping import PassTimes
+
 FIRST = ("model", "text", "op", "search")
 """Fields that a program may give without their name: of those that a verb has, the first."""
+
+
+def step(model: Any, **keywords: Any) -> PassTimes:
+    """The seconds of any pass of a deployment, which `chip` and the options of `estimate` name:
+    `step("Qwen/Qwen3-32B", chip="h200", tp=2).seconds(decode=32, context=2000)`. Raises the errors of `estimate`."""
+    with _in_python():
+        said = {key.removesuffix("_"): value for key, value in {"model": model, **keywords}.items()}
+        found: PassTimes = question_of(StepRequest, "step", _with_own(said)).answer()
+    return found
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Errors in the names of keywords."""
+    try:
+        yield
+    except ChipwiseError as error:
+        found = problem_of(error)
+        error.what, error.hint, error.args = found.what, found.hint, (found.what,)
+        raise
+
+
+def _with_own(said: dict[str, Any]) -> dict[str, Any]:
+    """What was asked with the chips of this machine for `auto`."""
+    if {"have", "chips", "chip"}.isdisjoint(said):
+        return said
+    from chipwise.api.checkup import with_own_chips
+
+    return with_own_chips(said)
 
 
 @cache
@@ -35,7 +69,7 @@ def verb(name: str) -> Callable[..., Any]:
     first = next((name for name in FIRST if name in names), None)
 
     def answer(*values: Any, **keywords: Any) -> Any:
-        try:
+        with _in_python():
             if len(values) > (first is not None):
                 least = f"only {first} can" if first else "no value can"
                 other = next((n for n in ("chips", "chip") if n in names), _names(kind)[0])
@@ -44,17 +78,8 @@ def verb(name: str) -> Callable[..., Any]:
                 )
             given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
-            said = {key.removesuffix("_"): value for key, value in given.items()}
-            if not {"have", "chips", "chip"}.isdisjoint(said):
-                from chipwise.api.checkup import with_own_chips
-
-                said = with_own_chips(said)
-            asked = question(name, said)
+            asked = question(name, _with_own({key.removesuffix("_"): value for key, value in given.items()}))
             report = asked.answer()
-        except ChipwiseError as error:
-            found = problem_of(error)
-            error.what, error.hint, error.args = found.what, found.hint, (found.what,)
-            raise
         object.__setattr__(report, "_origin", Origin(name, asked))
         return report
 

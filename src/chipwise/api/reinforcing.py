@@ -21,7 +21,8 @@ from chipwise.parallel.collective import exchange
 from chipwise.predict.training.rollout import FORWARD, Answers, Decoder, Loop, handed_s, rollout_s
 from chipwise.predict.training.values import Cluster
 from chipwise.report.assemble import model_record, price_record
-from chipwise.report.records import Figure, PlanRecord, RefusalRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import Figure, RefusalRecord
 from chipwise.report.reinforce import RlPlanRecord, RlReport
 from chipwise.report.train_assemble import layout_record, price_doubts
 from chipwise.search.prefer import Contenders, order

@@ -822,8 +822,8 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     where = _many(count, s.chip)
     if fit.verdict != "no":
         batch = work.figure("requests of 2,300 tokens at once", float(fit.largest_batch), "")
-        room = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
-        because = f"Weights of {weights} fit on {where}, and {room} too."
+        many = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
+        because = f"Weights of {weights} fit on {where}, and {many} too."
         verdict = (
             "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
         )
@@ -831,9 +831,9 @@ def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
         return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
-    room = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
-    if asked.model.weight_bytes <= room and not saying.denied:
-        have = work.figure(f"memory of {where}", room, "B")
+    held = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
+    if asked.model.weight_bytes <= held and not saying.denied:
+        have = work.figure(f"memory of {where}", held, "B")
         because = (
             f"Weights of {weights} lie within the {have} of {where}, "
             f"but a server needs {short} more for cache and workspace."

@@ -8,7 +8,7 @@ from dataclasses import replace
 from chipwise.api.estimating import estimate
 from chipwise.api.placing import Given, Terms
 from chipwise.errors import ChipwiseError
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.report.sensitivity import InputRecord, SensitivityReport
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload

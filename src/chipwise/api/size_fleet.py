@@ -15,7 +15,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Loads, Prediction
 from chipwise.report.assemble import Fleet
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.search.choose import Choice
 from chipwise.search.evaluate import Evaluated
 from chipwise.search.space import Group

@@ -212,7 +212,7 @@ def _kept(policy: MemoryPolicy, half: str) -> dict[str, float]:
 def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: Parameters) -> Kernels:
     """Where and how the operators of a rank run: types of its products, devices of a package that it has."""
     narrow = NARROW.get(PRECISIONS[precision][0], half)
-    found = numbers.cost(chip.family, trainer.kernels, [chip]).take(np.zeros((), dtype=np.intp))
+    found = numbers.cost(chip.family, trainer.kernels_of or "any", [chip]).take(np.zeros((), dtype=np.intp))
     if isinstance(found, SystolicModel):
         found = replace(found, resident=0.0)  # what a layer makes is saved for its backward pass
     if isinstance(found, SimtParameters):

@@ -15,7 +15,7 @@ from typing import Any
 from chipwise.api.saving import open_saved
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.names import core
-from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.errors import ChipwiseError, Command, Said, UsageError, shorten
 from chipwise.measure.metrics import UNREADABLE, Reading, Window, metrics_address, read_metrics
 from chipwise.report.records import Figure
 from chipwise.report.watched import Expected, WatchReport, exposition, held, unlike
@@ -30,7 +30,7 @@ def expected_of(path: str, rank: int = 1) -> Expected:
     plans = saved.report.get("plans") or () if saved.verb in SERVED else ()
     plan = next((p for p in plans if p["rank"] == rank and "ttft_s" in p), None)
     if plan is None:
-        ranks = f"1 to {len(plans)}" if plans else "save one: chipwise plan MODEL --save FILE"
+        ranks = f"1 to {len(plans)}" if plans else Said("save one: ", Command("plan MODEL --save FILE"))
         raise UsageError(f"{path}: no plan {rank} of a server in it", ranks)
     workload = saved.report["workload"]
     layout = plan["layout"]

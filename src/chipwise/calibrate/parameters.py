@@ -21,9 +21,10 @@ from chipwise.calibrate.systolic_kernels import systolic_effects, systolic_model
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.runtime import kernel_library, load_runtimes
-from chipwise.catalog.runtime_spec import Policies
+from chipwise.catalog.runtime import kernel_library
+from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
+from chipwise.catalog.software import all_software
 from chipwise.cost.dataflow import StageNumbers
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.price import CostParameters
@@ -111,7 +112,7 @@ class Parameters:
         to be taken along with a stack of their devices. `alone`: an operator on its own, not one of a model.
         `software` is the date of the runtime, "" the newest; `policies` are those that it runs under, by default its
         own on each chip."""
-        known = load_runtimes().get(runtime)
+        known = all_software(Runtime).get(runtime)
         if known and known.backends:
             return local_model(self.local, known, chips, policies, software)
         if family == "systolic":

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from chipwise.calibrate.effects import Effects
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import kernel_era, kernel_library, kernels_of, load_runtimes
-from chipwise.catalog.runtime_spec import Operator
+from chipwise.catalog.runtime import kernel_era, kernel_library, kernels_of
+from chipwise.catalog.runtime_spec import Operator, Runtime
+from chipwise.catalog.software import all_software
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array
@@ -114,7 +115,7 @@ def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
 def measured_runtime(group: str, runtime: str) -> str:
     """The runtime whose measured rows stand for those of `runtime` in a group of operators."""
     run = kernels_of(runtime)
-    known = load_runtimes().get(run)
+    known = all_software(Runtime).get(run)
     return (known.latent_as if known and group == "simt.latent_decode" else "") or run
 
 

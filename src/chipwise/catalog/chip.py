@@ -22,7 +22,7 @@ class Source:
     """Where a figure was read: a citation and the date it was read or committed (ISO, or None)."""
 
     ref: str
-    date: str | None
+    date: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

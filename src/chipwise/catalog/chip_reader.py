@@ -49,7 +49,7 @@ from chipwise.catalog.chip import (
 from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import Values, known_keys, read_sources
-from chipwise.errors import UsageError, nearest, shorten
+from chipwise.errors import UsageError, listed, nearest, shorten
 
 USABLE_SHARE = 0.99
 """Share of the label that software can use where no driver reading is known."""
@@ -198,7 +198,7 @@ def _as_like(chip: Chip, bundled: Mapping[str, Chip], where: str) -> Chip:
     other = bundled.get(names_of(bundled, "the catalogue").get(chip.like, chip.like))
     if other is None:
         close = nearest(chip.like, bundled)
-        hint = f"did you mean {', '.join(close)}?" if close else "list them: chipwise chips list"
+        hint = f"did you mean {', '.join(close)}?" if close else listed("chips")
         raise UsageError(f"{where}: like names no chip of the catalogue: '{shorten(chip.like, 40)}'", hint)
     return replace(chip, like=other.id, **{name: getattr(other, name) for name in INHERITED})
 

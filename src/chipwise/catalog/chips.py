@@ -15,7 +15,7 @@ from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES, rented
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
-from chipwise.errors import UnknownNameError, UsageError, is_name
+from chipwise.errors import UnknownNameError, UsageError, is_name, listed
 
 MAKERS = frozenset(
     "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"
@@ -162,7 +162,7 @@ def get_chip(name: str) -> Chip:
     Raises `UnknownNameError`: with the chips that have all the words where there are several, else the nearest names.
     """
     if not is_name(name):
-        raise UnknownNameError("chip", name, (), "list them: chipwise chips list")
+        raise UnknownNameError("chip", name, (), listed("chips"))
     chips = load_chips()
     key = re.sub(r"[\s_]+", "-", name.strip().lower())
     found = key if key in chips else _names().get(key) or _spoken().get(words_of(name)) or _sized(key)
@@ -230,7 +230,7 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     if made:
         return _near(name, f"a maker of {len(made)} chips: {_some(made)}", made)
     known = (n for n in (*chips, *_names()) if not makers or _maker(n) in makers)
-    return UnknownNameError("chip", name, dict.fromkeys(known), "list them: chipwise chips list")
+    return UnknownNameError("chip", name, dict.fromkeys(known), listed("chips"))
 
 
 def _maker(name: str) -> str:

@@ -27,7 +27,7 @@ from chipwise.catalog.snapshot import (
     per_snapshot,
     shipped_text,
 )
-from chipwise.errors import UnknownNameError, UsageError, nearest, shorten
+from chipwise.errors import Command, Said, UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
 BY_DIMENSIONS = "transformer:"
@@ -112,10 +112,13 @@ def find_config(name: str) -> ModelConfig:
     if TRACED.search(name):
         short = shlex.quote(shorten(name))
         what = f"{shorten(name)}: is traced, not read as a configuration, and this question is about language models"
-        hint = (
-            f"ask: chipwise estimate {short} --chip h100, with --training of one step; chipwise trace {short}"
+        ask = Said(
+            "ask: ",
+            Command(f"estimate {short} --chip h100"),
+            ", with --training of one step; ",
+            Command(f"trace {short}"),
         )
-        raise UsageError(what, hint)
+        raise UsageError(what, ask)
     looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
     path = Path(name)
     try:
@@ -359,7 +362,8 @@ def _read_path(path: Path) -> ModelConfig:
         hint = "give a config.json or its folder"
         if own_exists(path / "model_index.json"):
             short = shlex.quote(shorten(str(path)))
-            hint = f"a diffusers folder is asked about by chipwise estimate {short} --chip h100, with --training too"
+            asking = Command(f"estimate {short} --chip h100")
+            hint = Said("a diffusers folder is asked about by ", asking, ", with --training too")
         raise UsageError(f"{path}: holds no config.json", hint)
     text = read_text(file, MAX_BYTES, "a model configuration")
     if file.name != "config.json":
@@ -517,8 +521,14 @@ def _unknown(name: str) -> NoReturn:
         own = networks.find(name).entry.name
         raise UsageError(
             f"{own} is {kind or 'no language model'}, and this question is about language models",
-            f"ask: chipwise plan {own}; one step of its training: chipwise estimate {own} --chip h100 --training; "
-            f"measured: chipwise evidence match {own}",
+            Said(
+                *("ask: ", Command(f"plan {own}"), "; one step of its training: "),
+                *(
+                    Command(f"estimate {own} --chip h100 --training"),
+                    "; measured: ",
+                    Command(f"evidence match {own}"),
+                ),
+            ),
             field="model",
         )
     measured = benchmark_of(name)

@@ -1,25 +1,24 @@
-"""Software that runs pipelines, models that do not generate tokens: facts of `data/media_runtimes.toml`."""
+"""Software that runs pipelines, models that do not generate tokens."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self
 
 from chipwise.catalog.chip import Chip, Family
-from chipwise.catalog.parsed import parse
 from chipwise.catalog.rounds import month_of
-from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.schema import read_text, record
+from chipwise.catalog.software import Software, Table, all_software
 from chipwise.errors import UnknownNameError, UsageError
 
-TABLE = "catalog/data/media_runtimes.toml"
 VERSION = re.compile(r"\b(\d+\.\d+)")
 DATE = re.compile(r"\b(20\d\d(?:-\d\d)?)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class MediaRuntime:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRuntime(Software):
     """What software does with the operators of a pipeline.
 
     `pace`: a host starts kernels one by one, or fewer that were compiled, or a call is one graph.
@@ -33,32 +32,38 @@ class MediaRuntime:
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
     `networks`: the families that it runs, none for any; `ported`: they have to be exported to it or written again.
+    `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
+    found beforehand.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
-    id: str
-    name: str
+    capability: ClassVar[str] = "networks"
+
     pace: Literal["host", "compiled", "graph"]
     folds: bool
     fused_since: str
     tf32_conv: bool
     vendors: frozenset[str]
     families: frozenset[Family]
-    also: tuple[str, ...]
-    narrows_loaded: tuple[str, ...]
-    widens: bool
-    attends: Literal["", "registers", "own"]
-    overlaps_since: str
-    flash: frozenset[str]
-    turns: frozenset[str]
-    shares: bool
-    offloads: bool
-    networks: frozenset[str]
-    ported: bool
-    releases: Mapping[str, str]
-    source: str
-    date: str
-    grade: str
+    narrows_loaded: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    widens: bool = False
+    attends: Literal["", "registers", "own"] = ""
+    overlaps_since: str = ""
+    flash: frozenset[str] = frozenset()
+    turns: frozenset[str] = frozenset()
+    shares: bool = False
+    offloads: bool = False
+    networks: frozenset[str] = frozenset()
+    ported: bool = False
+    releases: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        """The runtime of one table `networks`; `version_of` names the tool whose releases date it."""
+        plain = dict(entry)
+        tool = read_text(f"{where}.version_of", plain.pop("version_of", ""), ("", *table.releases))
+        return record(cls, plain, where, releases=table.releases.get(tool, {}), **common)
 
     def runs_on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""
@@ -85,6 +90,10 @@ class MediaRuntime:
         nothing is folded."""
         return bool(self.narrows_loaded) and not self.folds
 
+    def computes(self, precision: str | None) -> str | None:
+        """What it makes of a precision that is asked for; None stays as it is."""
+        return f"{precision}-static" if precision in self.whole else precision
+
     def month(self, software: str) -> str:
         """The month of the software as it is said: a date, an MLPerf round, or a version of the tool that it comes
         with; "" where none is told."""
@@ -104,89 +113,9 @@ class MediaRuntime:
         return bool(first) and (not month or month >= first)
 
 
-@per_snapshot
-def load_media_runtimes() -> Mapping[str, MediaRuntime]:
-    """All of them by id, in the order in which they are preferred."""
-    table = parse(shipped_text(TABLE))
-    releases = table["release"]
-    return {
-        name: MediaRuntime(
-            name,
-            t["name"],
-            t["pace"],
-            t["folds"],
-            t["fused_since"],
-            t["tf32_conv"],
-            frozenset(t["vendors"]),
-            frozenset(t["families"]),
-            tuple(t.get("also", ())),
-            tuple(t.get("narrows_loaded", ())),
-            t.get("widens", False),
-            t.get("attends", ""),
-            t.get("overlaps_since", ""),
-            frozenset(t.get("flash", ())),
-            frozenset(t.get("turns", ())),
-            t.get("shares", False),
-            t.get("offloads", False),
-            frozenset(t.get("networks", ())),
-            t.get("ported", False),
-            releases.get(t.get("version_of", ""), {}),
-            t["source"],
-            t["date"],
-            t["grade"],
-        )
-        for name, t in table["runtime"].items()
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Habit:
-    """What the source of a table of measurements does not say row by row.
-
-    `precision`: what it means by one. `memory`: what its figures of memory count, `gigabyte` their unit in bytes.
-    `settings`: of its models; `training`: of theirs in training. `pictures`: their usual size, where it gives bounds
-    that they are fitted into. `sharded`: several devices keep weights in parts.
-    """
-
-    precision: Mapping[str, str]
-    memory: Literal["allocated", "reserved", "device"] = "device"
-    gigabyte: float = 1e9
-    settings: Mapping[str, str] = field(default_factory=dict)
-    training: Mapping[str, str] = field(default_factory=dict)
-    pictures: Mapping[str, str] = field(default_factory=dict)
-    sharded: bool = False
-
-    def sizes(self, *, trained: bool) -> Mapping[str, str]:
-        """Settings of a run."""
-        return {**self.settings, **self.training} if trained else self.settings
-
-    def picture(self, bounds: str, *, trained: bool, peak: bool = False) -> str:
-        """The usual size, width x height, of pictures that were fitted into bounds, of a `peak` over them the largest;
-        "" where they are the size."""
-        usual = self.pictures.get(f"{bounds} trained" if trained else bounds, "")
-        return self.pictures.get(f"{bounds} peak", usual) if peak else usual
-
-
-@per_snapshot
-def _habits() -> Mapping[str, Habit]:
-    facts = ("precision", "memory", "settings", "training", "pictures", "sharded")
-    return {
-        start: Habit(
-            **{"precision": {}} | {name: t[name] for name in facts if name in t},
-            gigabyte=2.0**30 if t.get("binary") else 1e9,
-        )
-        for start, t in parse(shipped_text(TABLE))["habit"].items()
-    }
-
-
-def habit_of(source: str) -> Habit:
-    """The habits of a source; those of one that is not known."""
-    return next((habit for start, habit in _habits().items() if source.startswith(start)), Habit({}))
-
-
 def get_media_runtime(name: str) -> MediaRuntime:
     """The runtime of that name. Raises `UnknownNameError`."""
-    known = load_media_runtimes()
+    known = all_software(MediaRuntime)
     wanted = name.strip().lower()
     for runtime in known.values():
         if wanted in (runtime.id, *runtime.also):
@@ -200,11 +129,11 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
     if name is not None:
         found = get_media_runtime(name)
         if not found.runs_on(chip):
-            able = [r.id for r in load_media_runtimes().values() if r.runs_on(chip)]
+            able = [r.id for r in all_software(MediaRuntime).values() if r.runs_on(chip)]
             hint = f"there run {', '.join(able)}" if able else "nothing known runs pipelines there"
             raise UsageError(f"{found.name} does not run on {chip.id}", hint, field="runtime")
         return found
-    for runtime in load_media_runtimes().values():
+    for runtime in all_software(MediaRuntime).values():
         if runtime.runs_on(chip):
             return runtime
     raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
@@ -213,7 +142,7 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
 def media_runtimes_tried(chip: Chip, family: str | None) -> tuple[MediaRuntime, ...]:
     """All software that runs networks of a family on a chip, the usual one first. Raises `UsageError` where none
     does."""
-    found = tuple(r for r in load_media_runtimes().values() if r.runs_on(chip) and r.runs(family))
+    found = tuple(r for r in all_software(MediaRuntime).values() if r.runs_on(chip) and r.runs(family))
     if not found:
         raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
     return found

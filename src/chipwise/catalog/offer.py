@@ -30,6 +30,8 @@ from chipwise.errors import UsageError, shorten
 
 MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
 """Providers of single machines of others: nobody can order many alike of them."""
+CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
+"""Providers with regions full of each kind of machine: what one of them alone rents out is not rare."""
 JOINED = ("tpu-", "gb200-", "gb300-")
 """Chips whose machines, rented together, form one scale-up domain: slices of TPUs, racks of NVLink."""
 
@@ -133,6 +135,13 @@ def load_offers() -> tuple[Offer, ...]:
 def offers_of(chip_id: str) -> tuple[Offer, ...]:
     """The offers in force of one chip."""
     return _by_chip().get(chip_id, ())
+
+
+def rare(chip_id: str) -> bool:
+    """Whether a chip is for rent by marketplaces alone, or besides by one provider alone that is none of `CLOUDS`:
+    how many such machines are free nobody says, and no other has one."""
+    sellers = {o.provider for o in offers_of(chip_id)} - MARKETPLACES
+    return len(sellers) <= 1 and not sellers & CLOUDS
 
 
 @per_snapshot

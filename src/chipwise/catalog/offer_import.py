@@ -29,7 +29,7 @@ from chipwise.catalog.offer import (
     read_offers,
     write_offers,
 )
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.errors import Command, Said, Setting, UnknownNameError, UsageError, shorten
 
 LARGEST_BYTES = 64_000_000
 WAIT_S = 30.0
@@ -71,7 +71,7 @@ def text_of(source: str) -> str:
         why = shorten(str(getattr(reason, "strerror", None) or reason), 100)
         raise UsageError(
             f"{shorten(source)}: cannot be fetched: {why}",
-            "download it, then: chipwise offers update --from FILE",
+            Said("download it, then: ", Command("offers update --from FILE")),
         ) from None
     if len(content) > LARGEST_BYTES:
         raise UsageError(
@@ -166,7 +166,7 @@ def _provider_of(origin: str, kind: str) -> str:
     if name.lower() not in known:
         raise UsageError(
             f"{shorten(origin)}: it does not say whose prices these are",
-            "add --provider NAME, as in --provider aws",
+            Said("add ", Setting("provider", "NAME"), ", as in ", Setting("provider", "aws")),
         )
     return name.lower()
 

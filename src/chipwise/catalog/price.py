@@ -349,10 +349,25 @@ class Pricing:
             asked = (o for o in load_offers() if not self.providers or o.provider in self.providers)
             regions = {region for o in asked for region in o.regions}
             if self.region not in regions:
-                kind = f"region of {' or '.join(self.providers)}" if self.providers else "region"
-                raise UnknownNameError(kind, self.region, regions, "see chipwise offers")
+                raise self._nowhere(regions)
         own = {get_chip(name).id: usd for name, usd in self.given.items()}
         object.__setattr__(self, "given", own)
+
+    def _nowhere(self, regions: set[str]) -> UnknownNameError:
+        """That no price is known in the region, whether or not there is one of that name: where there are prices, and
+        who has some in the same part of the world."""
+        mine, part = set(self.providers), self.region.partition("-")[0]
+        near = {
+            f"{o.provider} {region}"
+            for o in load_offers()
+            if o.provider not in mine
+            for region in o.regions
+            if region.partition("-")[0] == part
+        }
+        said = [f"known are {', '.join(sorted(regions - {'global'}))}"] if regions - {"global"} else []
+        said += [f"in {part}: {', '.join(sorted(near))}"] if near else []
+        kind = f"price of {' or '.join(self.providers)} in" if mine else "price in"
+        return UnknownNameError(kind, self.region, regions, "; ".join([*said, "without --region: anywhere"]))
 
     @property
     def providers(self) -> tuple[str, ...]:

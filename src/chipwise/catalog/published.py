@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.snapshot import per_snapshot, shipped_bytes
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, listed
 
 INFERENCE_COLUMNS = (
     *("row_id", "round", "category", "availability", "submitter", "system_name", "chip", "accelerator"),
@@ -167,7 +167,7 @@ def find_result(name: str) -> InferenceResult | TrainingResult:
     training = load_training_results()
     if key in training:
         return training[key]
-    raise UnknownNameError("result", name, (*inference, *training), "list them: chipwise evidence list")
+    raise UnknownNameError("result", name, (*inference, *training), listed("evidence"))
 
 
 def select(

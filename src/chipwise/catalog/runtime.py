@@ -1,6 +1,6 @@
 """Serving software: its policies, and which chip, number format and architecture it can run.
 
-The facts are in `data/runtimes.toml`, each with source, date and grade. Grades are those of chips;
+The facts are in `data/software.toml`, each with source, date and grade. Grades are those of chips;
 `datasheet` reads here "documented by the makers of the runtime: their documentation or code".
 """
 
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import month_of
-from chipwise.catalog.runtime_reader import RuntimeReader
 from chipwise.catalog.runtime_spec import (
     FIGURES as POLICY_NAMES,
 )
 from chipwise.catalog.runtime_spec import (
+    KernelRow,
     Operator,
     Policies,
     Runtime,
 )
-from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.schema import read_texts, record
+from chipwise.catalog.snapshot import per_snapshot
+from chipwise.catalog.software import all_software, shipped
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
 
@@ -51,23 +52,14 @@ LOCAL = ("micro_batch_tokens", "backend")
 """Figures of runtimes that bring kernels of their own."""
 
 
-def read_runtimes(text: str, origin: str) -> Mapping[str, Runtime]:
-    """The runtimes of a TOML text by id, in its order. The format: `runtime_reader`.
-
-    Raises `UsageError`, naming `origin` and the place, for an unknown key, name or value.
-    """
-    return MappingProxyType(RuntimeReader(text, origin).runtimes)
-
-
 @per_snapshot
-def _shipped() -> RuntimeReader:
-    return RuntimeReader(shipped_text("catalog/data/runtimes.toml"), "runtimes.toml")
-
-
-@per_snapshot
-def load_runtimes() -> Mapping[str, Runtime]:
-    """All bundled runtimes by id, the better default for a chip before the worse."""
-    return MappingProxyType(_shipped().runtimes)
+def kernel_rows() -> tuple[KernelRow, ...]:
+    """Whose kernels run what, in the order of the table. Raises `UsageError`."""
+    table, rows = shipped(), []
+    for i, entry in enumerate(table.kernels):
+        rows.append(record(KernelRow, entry, f"kernel[{i}]"))
+        read_texts(f"kernel[{i}].runtimes", list(rows[-1].runtimes), table.names("serves"))
+    return tuple(rows)
 
 
 def kernel_library(
@@ -78,7 +70,7 @@ def kernel_library(
     `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any". `software` is a date
     or MLPerf round, "" the newest.
     """
-    rows, runs, month = _shipped().kernels, kernels_of(runtime), month_of(software)
+    rows, runs, month = kernel_rows(), kernels_of(runtime), month_of(software)
     return next((row.library for row in rows if row.fits(operator, runs, generation, dtype, month)), "")
 
 
@@ -86,25 +78,25 @@ def kernel_era(software: str) -> str:
     """The software of a date or MLPerf round as far as kernels tell it apart: the month until which some row of kernels
     holds, "" for what no later row replaces."""
     month = month_of(software)
-    ends = sorted({row.until for row in _shipped().kernels if row.until and "" < month <= row.until})
+    ends = sorted({row.until for row in kernel_rows() if row.until and "" < month <= row.until})
     return ends[0] if ends else ""
 
 
 def kernels_of(runtime: str) -> str:
     """The runtime whose kernels a runtime runs: another's, or its own."""
-    known = load_runtimes().get(runtime)
+    known = all_software(Runtime).get(runtime)
     return (known.kernels_of if known else "") or runtime
 
 
 def own_kernels(runtime: str) -> bool:
     """Whether a runtime brings kernels of its own, beside those of the measured libraries."""
-    known = load_runtimes().get(runtime)
+    known = all_software(Runtime).get(runtime)
     return bool(known and known.backends)
 
 
 def get_runtime(name: str) -> Runtime:
     """The runtime of that id or other name, case ignored. Raises `UnknownNameError`, naming the nearest."""
-    runtimes = load_runtimes()
+    runtimes = all_software(Runtime)
     if name in runtimes:
         return runtimes[name]
     named = {other.lower(): r for r in runtimes.values() for other in (r.id, *r.also)}
@@ -123,7 +115,7 @@ def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
         return ()
     found = [
         r
-        for r in load_runtimes().values()
+        for r in all_software(Runtime).values()
         if (rule := r.rule(chip)) is not None and rule.runs and (r.offload is None or r.offload.alone)
     ]
     return tuple(sorted(found, key=lambda r: r.access != "public"))

@@ -1,13 +1,28 @@
-"""What a serving runtime is: its policies on a chip and its rows of the support matrix."""
+"""What a serving runtime is: its policies on a chip and its rows of the support matrix.
+
+Tables of the capability `serves`, besides fields of `Runtime`:
+
+```
+policies    figure = value, or { is = value, source = ..., grade = ..., note = ... }; `like` a preset
+tier        a list: from_bytes, chips, except, until (a month), and the figures that differ there
+on          a list: chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
+backends    kind of chips (generation, family, vendor, any) -> kernels of its own, the default first; source
+features, architectures     is, and where that was read
+```
+A row of `on` with an empty `native` and no `weights_only` records that the chips are not supported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from chipwise.catalog.chip import Chip, Provenance
-from chipwise.errors import UnknownNameError
+from chipwise.catalog.schema import known_keys, read_text, read_texts, record
+from chipwise.catalog.software import CITED, Software, Table
+from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.units import parse_quantity
 
 Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
@@ -82,6 +97,57 @@ class Policies:
 
 FIGURES = tuple(f.name for f in fields(Policies))
 """Names of the policy figures."""
+_OPTIONAL = tuple(f.name for f in fields(Policies) if f.default is not MISSING)
+_SHARES = ("memory_share", "kv_reserved_share")
+
+
+def _figure(where: str, name: str, value: object) -> Any:
+    """A policy figure of the type and range that its field asks for."""
+    kind = get_type_hints(Policies)[name]
+    if kind is str or get_origin(kind) is Literal:
+        return read_text(where, value, get_args(kind) or None)
+    if name.endswith("_bytes"):
+        return parse_quantity(read_text(where, value), "B", where)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UsageError(f"{where}: expected a number, found {shorten(repr(value))}")
+    if kind is int and name != "gather_passes" and (not isinstance(value, int) or value < 1):
+        raise UsageError(f"{where}: {value} is not a count", "a whole number of at least 1")
+    if name in _SHARES and not 0 < value <= 1:
+        raise UsageError(f"{where}: {value} is no share", "more than 0 and at most 1")
+    return value
+
+
+def _figures(
+    table: Table, where: str, entry: Mapping[str, Any], default: Provenance
+) -> tuple[dict[str, Any], dict[str, Provenance]]:
+    """Policy figures and the provenance of each: its own for `{ is = value, source = ..., ... }`."""
+    values: dict[str, Any] = {}
+    own: dict[str, Provenance] = {}
+    for name, value in entry.items():
+        spot, own[name] = f"{where}.{name}", default
+        if isinstance(value, dict):
+            own[name] = table.cited(spot, known_keys(value, CITED, spot, ("is",)), default)
+            value = value["is"]
+        values[name] = _figure(spot, name, value)
+    return values, own
+
+
+def _policies(
+    table: Table, where: str, entry: object, default: Provenance
+) -> tuple[dict[str, Any], dict[str, Provenance]]:
+    """All policy figures: those of the preset that `like` names, then the table's own."""
+    said = dict(known_keys(entry, ("like", *FIGURES), where))
+    like = said.pop("like", None)
+    values, own = _figures(table, where, said, default)
+    shared = {n: known_keys(preset, FIGURES, f"preset.{n}") for n, preset in table.presets.items()}
+    if like is not None:
+        preset = shared[read_text(f"{where}.like", like, shared)]
+        theirs, theirs_own = _figures(table, f"preset.{like}", preset, Provenance((), "assumed"))
+        values, own = theirs | values, theirs_own | own
+    known_keys(
+        values, _OPTIONAL[:-1], where, [f for f in FIGURES if f not in _OPTIONAL]
+    )  # backends follow the chip
+    return values, own
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +173,16 @@ class PolicyTier:
         memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
         return memory / chip.devices_per_package >= self.from_bytes
 
+    @classmethod
+    def read(cls, table: Table, where: str, entry: object, default: Provenance) -> Self:
+        """One entry of `tier`. Raises `UsageError`."""
+        said = known_keys(entry, ("from_bytes", "chips", "except", "until", *CITED, *FIGURES), where)
+        figures = {name: value for name, value in said.items() if name in FIGURES}
+        changes, own = _figures(table, where, figures, table.cited(where, said, default))
+        bound = parse_quantity(read_text(f"{where}.from_bytes", said.get("from_bytes", "0 B")), "B", where)
+        chips, excluded = (table.chips(f"{where}.{key}", said.get(key, [])) for key in ("chips", "except"))
+        return cls(bound, chips, excluded, changes, own, read_text(f"{where}.until", said.get("until", "")))
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -127,6 +203,29 @@ class Rule:
     def runs(self) -> bool:
         """False for a row which records that the chips are not supported."""
         return bool(self.native or self.weights_only)
+
+    @classmethod
+    def read(cls, table: Table, where: str, entry: object, default: Provenance) -> Self:
+        """One entry of `on`. Raises `UsageError`."""
+        said = known_keys(entry, ("mixed", "weights_only", "kv", "half", *CITED), where, ("chips", "native"))
+        native = {(name, table.formats[name]) for name in table.formats_of(f"{where}.native", said["native"])}
+        for pair in read_texts(f"{where}.mixed", said.get("mixed", [])):
+            weight, _, act = pair.partition("/")
+            act = read_text(f"{where}.mixed", act, table.formats.values())
+            native.add((read_text(f"{where}.mixed", weight, table.formats), act))
+        rule = cls(
+            chips=table.chips(f"{where}.chips", said["chips"]),
+            native=frozenset(native),
+            weights_only=frozenset(table.formats_of(f"{where}.weights_only", said.get("weights_only", []))),
+            kv=frozenset(table.formats_of(f"{where}.kv", said.get("kv", ["bf16", "fp16"]))),
+            half=read_text(f"{where}.half", said.get("half", "bf16"), table.formats),
+            provenance=table.cited(where, said, default),
+        )
+        if not rule.runs and not rule.provenance.note:
+            raise UsageError(
+                f"{where}: a row without formats records that chips are not supported", "say why in note"
+            )
+        return rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,45 +298,78 @@ class Support:
         return self.state in ("yes", "weights_only")
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime(Software):
     """A serving stack. `access` other than `public`: users cannot launch it themselves, see `note`.
 
-    `kernels_of` is the runtime whose kernels it runs, `latent_as` the one whose measured kernels of latent attention
-    stand for its own. `converts` are formats that it turns 16-bit weights into when it loads them, `made_for` classes
-    of formats that it was made for. `published_as` is what published results call it where that is not its id;
-    `also` are other names of it, and of software that it stands in for. `narrow_cache` are formats of checkpoints
+    `latent_as` is the runtime whose measured kernels of latent attention stand for its own. `converts` are formats that
+    it turns 16-bit weights into when it loads them, `made_for` classes of formats that it was made for. `published_as`
+    is what published results call it where that is not its id. `narrow_cache` are formats of checkpoints
     beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
     `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
     `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
     it, None where nothing is known of that.
     """
 
-    id: str
-    name: str
-    version: str
+    capability: ClassVar[str] = "serves"
+
     access: Access
-    note: str
     policies: Policies
     tiers: tuple[PolicyTier, ...]
     rules: tuple[Rule, ...]
     architectures: frozenset[str]
-    features: frozenset[str]
-    default: Provenance
+    features: frozenset[Feature]
     own: Mapping[str, Provenance] = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
     listed_chips: frozenset[str] = frozenset()
-    kernels_of: str = ""
     latent_as: str = ""
     converts: frozenset[str] = frozenset()
     made_for: frozenset[str] = frozenset()
     published_as: str = ""
-    also: tuple[str, ...] = ()
     narrow_cache: frozenset[str] = frozenset()
     offload: Offload | None = None
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     service: Service | None = None
+
+    @classmethod
+    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        """The runtime of one table `serves`. Raises `UsageError`."""
+        tables = ("policies", "on", "architectures", "features")
+        plain = dict(known_keys(entry, entry, where, tables))
+        default: Provenance = common["default"]
+        values, own = _policies(table, f"{where}.policies", plain.pop("policies"), default)
+        for key in ("architectures", "features"):
+            part = known_keys(plain[key], CITED, f"{where}.{key}", ("is",))
+            plain[key], own[key] = part["is"], table.cited(f"{where}.{key}", part, default)
+        said = plain.pop("backends", {})
+        own["backend"] = table.cited(
+            f"{where}.backends", {k: v for k, v in said.items() if k in CITED}, default
+        )
+        plain["backends"] = {kind: names for kind, names in said.items() if kind not in CITED}
+        kinds: dict[str, type[Any]] = {"offload": Offload, "service": Service}
+        parts: dict[str, Any] = {
+            key: table.part(kind, f"{where}.{key}", plain.pop(key), default)
+            for key, kind in kinds.items()
+            if key in plain
+        }
+        tiers = [
+            PolicyTier.read(table, f"{where}.tier[{i}]", row, default)
+            for i, row in enumerate(plain.pop("tier", []))
+        ]
+        rules = [Rule.read(table, f"{where}.on[{i}]", row, default) for i, row in enumerate(plain.pop("on"))]
+        legal = {
+            "converts": table.formats, "narrow_cache": table.formats, "made_for": table.formats.values()
+        }  # fmt: skip
+        for key in legal.keys() & plain.keys():
+            read_texts(f"{where}.{key}", plain[key], legal[key])
+        read_text(f"{where}.latent_as", plain.get("latent_as", ""), ("", *table.names("serves")))
+        if (service := parts.get("service")) and service.stored:
+            read_text(f"{where}.service.stored", service.stored, table.formats)
+        return record(
+            cls, plain, where, policies=Policies(**values), tiers=tuple(tiers), rules=tuple(rules), own=own,
+            formats=table.formats, listed_chips=table.listed, **parts, **common,
+        )  # fmt: skip
 
     def backends_on(self, chip: Chip) -> tuple[str, ...]:
         """Kinds of kernels of its own that a local runtime has for a chip, the default first; none for others."""

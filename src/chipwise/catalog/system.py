@@ -17,7 +17,7 @@ from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.system_reader import SystemEntry, read_system_table, system_entries
 from chipwise.catalog.system_spec import ScaleOut, System
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.errors import UnknownNameError, UsageError, listed, shorten
 
 
 class Yard(Mapping[str, System]):
@@ -79,7 +79,7 @@ def get_system(name: str) -> System:
     table = load_systems()
     found = table.get(name.strip().lower())
     if found is None:
-        raise UnknownNameError("system", name, table, "list them: chipwise systems list")
+        raise UnknownNameError("system", name, table, listed("systems"))
     return found
 
 

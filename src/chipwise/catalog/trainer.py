@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.schema import record
+from chipwise.catalog.software import Software, Table, all_software
 from chipwise.errors import UnknownNameError, UsageError
 
-TABLE = "catalog/data/trainers.toml"
 Kind = Literal["eager", "fsdp", "fused", "xla"]
 Counting = Literal["model", "causal", "hardware"]
 DEGREES = ("tp", "pp", "cp", "ep")
 # Nothing, what is cheap (attention cores, norms, activation functions), some of the layers whole, or all of them.
-RECOMPUTE = ("none", "selective", "shares", "full")
+Recompute = Literal["none", "selective", "shares", "full"]
+RECOMPUTE: tuple[Recompute, ...] = get_args(Recompute)
 NOTHING: Mapping[str, int | str] = MappingProxyType({})
 
 # What each optimiser keeps of its own per trained parameter, bytes: Adam two moments in fp32, in bf16, in 8 bits with a
@@ -99,8 +99,8 @@ CHOICES: Mapping[str, Collection[Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Trainer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trainer(Software):
     """A trainer as the equations see it.
 
     | field | meaning |
@@ -140,14 +140,13 @@ class Trainer:
     | graphs, flat, broadcast | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
-    | kernels | the runtime whose measured kernels stand for its own |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
     """
 
-    id: str
-    name: str
+    capability: ClassVar[str] = "trains"
+    own_keys: ClassVar[tuple[str, ...]] = ("called", "chips")
+
     kind: Kind
-    source: str
     called: tuple[str, ...] = ()
     chips: tuple[str, ...] = ()
     runs_on: tuple[str, ...] = ()
@@ -155,8 +154,8 @@ class Trainer:
     methods: tuple[str, ...] = ("full",)
     degrees: tuple[str, ...] = DEGREES
     offloads: bool = True
-    recompute: tuple[str, ...] = RECOMPUTE
-    stashes: tuple[str, ...] = ()
+    recompute: tuple[Recompute, ...] = RECOMPUTE
+    stashes: tuple[Recompute, ...] = ()
     hybrid: bool = True
     staged: bool = True
     tool: str = ""
@@ -182,10 +181,17 @@ class Trainer:
     graphs: bool = False
     flat: bool = False
     broadcast: bool = False
-    kernels: str = "any"
     counts: Counting = "model"
     compile_s: float = 0.0
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        """The trainer of one table `trains`. Raises `UsageError`."""
+        made = record(cls, entry, where, **common)
+        if cannot := made.refusal(made.usual):
+            raise UsageError(f"{where}: usual_{cannot}", "usual_* are of what the trainer can run")
+        return made
 
     @property
     def compiled(self) -> bool:
@@ -246,36 +252,9 @@ class Trainer:
         return not self.runs_on or _among(chip, self.runs_on)
 
 
-@per_snapshot
-def load_trainers() -> Mapping[str, Trainer]:
-    """All trainers by id. Raises `UsageError` for a table that is wrong."""
-    known = {f.name for f in fields(Trainer)} - {"id"}
-    raw: dict[str, dict[str, Any]] = parse(shipped_text(TABLE))
-    found: dict[str, Trainer] = {}
-    for name, entry in raw.items():
-        like = raw[entry["like"]] if "like" in entry else {}
-        figures = {k: v for k, v in like.items() if k not in ("called", "chips", "like")} | entry
-        figures.pop("like", None)
-        for key in figures:
-            if key not in known:
-                raise UsageError(
-                    f"{TABLE}: {name}: unknown key '{key}'", f"one of {', '.join(sorted(known))}"
-                )
-        read: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
-        for key in ("recompute", "stashes"):
-            if not set(read.get(key, ())) <= {*RECOMPUTE}:
-                raise UsageError(f"{TABLE}: {name}: {key}", f"of {', '.join(RECOMPUTE)}")
-        held = MemoryPolicy(**{**like.get("memory", {}), **entry.get("memory", {})})
-        made = Trainer(id=name, **{**read, "memory": held})
-        if cannot := made.refusal(made.usual):
-            raise UsageError(f"{TABLE}: {name}: usual_{cannot}", "usual_* are of what the trainer can run")
-        found[name] = made
-    return MappingProxyType(found)
-
-
 def get_trainer(name: str) -> Trainer:
     """The trainer of this id, or the one that is called so. Raises `UnknownNameError`."""
-    table = load_trainers()
+    table = all_software(Trainer)
     found = table.get(name.strip().lower()) or trainer_called(name)
     if found is None:
         hint = f"one of {', '.join(table)}; 'other' for software that is not listed"
@@ -286,7 +265,7 @@ def get_trainer(name: str) -> Trainer:
 def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     """The trainer whose longest word a name contains, among those that run on the chip; None: nobody is called so."""
     lowered = text.lower()
-    able = [t for t in load_trainers().values() if chip is None or t.on(chip)]
+    able = [t for t in all_software(Trainer).values() if chip is None or t.on(chip)]
     words = [(word, t) for t in able for word in t.called if word in lowered]
     # of two that are called the same, the one that is made for the chip
     return (
@@ -297,7 +276,7 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
 def usual_trainer(chip: Chip, method: str = "full", pins: Mapping[str, int | str] = NOTHING) -> Trainer:
     """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout; where
     ranks that weights are cut over are, one that knows groups."""
-    able = [t for t in load_trainers().values() if _among(chip, t.chips)]
+    able = [t for t in all_software(Trainer).values() if _among(chip, t.chips)]
     fitting = [t for t in able if not t.refusal(pins)] or able
     if int(pins.get("zero", 0)) == 3 and "shard" in pins:
         fitting = [t for t in fitting if t.hybrid] or fitting
@@ -311,7 +290,7 @@ def able_trainers(
     there, are taken for the method and can run what is fixed of a layout; `anew`, from random weights on, without those
     that are made to adapt trained ones."""
     usual = usual_trainer(chip, method, pins)
-    others = (t for t in load_trainers().values() if t is not usual and _among(chip, t.tried))
+    others = (t for t in all_software(Trainer).values() if t is not usual and _among(chip, t.tried))
     made = (t for t in others if method == t.methods[0] or not anew)
     return (usual, *(t for t in made if method in t.methods and not t.refusal(pins)))
 

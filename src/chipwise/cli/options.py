@@ -12,8 +12,7 @@ from cyclopts import Parameter
 
 from chipwise.api.requests.field import ALSO, option_of, outer
 from chipwise.cli.app import read
-from chipwise.errors import InfeasibleError, MissingExtraError, UsageError
-from chipwise.report.plans import chance_percent
+from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.table import Format, Table, render
 
 FIRST = ("model",)  # the fields that need no option before them
@@ -113,15 +112,12 @@ class Output:
         return report
 
     def show(self, tables: Sequence[Table], record: Any) -> None:
-        """Print an answer: its tables, or the record. Raises `InfeasibleError` after it where plans were chosen and
-        none is as sure to keep the targets as was asked."""
+        """Print an answer: its tables, or the record. Raises its `failure` after it, where it is one: nothing fits, or
+        no plan is as sure to keep the targets as was asked."""
         render(tables, record, self.format, sys.stdout)
-        if getattr(record, "kept", True) is False and record.plans[0].chance is not None:
-            first = record.plans[0]
-            confidence = getattr(record, "confidence", None) or record.workload.confidence
-            what = f"no plan keeps what was asked with {confidence:.0%} probability"
-            nearest = f"{first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
-            raise InfeasibleError(what, f"nearest: {nearest}; --confidence asks for less", answered=True)
+        failure: ChipwiseError | None = getattr(record, "failure", None)
+        if failure is not None:
+            raise failure
 
     def _answered(self, verb: str, request: Any) -> Any:
         return request.answer()

@@ -16,11 +16,7 @@ from chipwise.api.requests.planning import (
     PlanRequest,
 )
 from chipwise.cli.options import Answer, refuse, taking
-from chipwise.errors import InfeasibleError, UsageError
-from chipwise.report.fit import fit_verdict, fit_view
-from chipwise.report.media import MediaReport, media_view
-from chipwise.report.plans import breakdown_view, plan_view
-from chipwise.report.table import Table
+from chipwise.errors import UsageError
 
 # Training is read here to be pointed to where it is answered.
 EveryTask = Literal["serve", "batch", "local", "train", "finetune"]
@@ -70,12 +66,7 @@ def estimate(
     _placed(given, ttft=ttft, tpot=tpot)
     request = EstimateRequest(**given)
     report = output.of("estimate", request)
-    if isinstance(report, MediaReport):
-        _show_network(report, output)
-        return
-    command = command_line("plan", request.planned())
-    tables = (plan_view(report, command), *breakdown_view(report.plans[0]))
-    output.show(tables, report)
+    output.show(report.tables(command_line("plan", request.planned())), report)
 
 
 @taking(ExplainRequest, task=Served)
@@ -89,47 +80,20 @@ def explain(
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
     _placed(given, ttft=ttft, tpot=tpot)
     report = output.of("explain", ExplainRequest(**given))
-    if isinstance(report, MediaReport):
-        _show_network(report, output)
-        return
-    tables: tuple[Table, ...] = breakdown_view(report.plans[0])
-    if report.amdahl is not None:
-        from chipwise.report.kernel import amdahl_view
-
-        tables = (*tables, amdahl_view(report.amdahl))
-    output.show(tables, report)
+    output.show(report.tables(), report)
 
 
 @taking(FitRequest)
 def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
-    if isinstance(report, MediaReport):
-        _show_network(report, output, everything=True)
-        return
-    output.show(fit_view(report), report)
-    if not report.fits:
-        raise InfeasibleError(f"{report.model.name}: nothing was sized", "the answer says why", answered=True)
-    if all(f.verdict == "no" for f in report.fits):
-        hint = "fewer tokens (--context), a narrower --precision or more chips"
-        raise InfeasibleError(fit_verdict(report).rstrip("."), hint, answered=True)
-
-
-def _show_network(report: MediaReport, output: Answer, *, everything: bool = False) -> None:
-    """The answer about a network without tokens; raises `InfeasibleError` after it where no plan fits."""
-    output.show(media_view(report, everything=everything), report)
-    if all(p.verdict == "no" for p in report.plans):
-        hint = "the answer says by how much"
-        raise InfeasibleError(f"{report.model} does not fit", hint, answered=True)
+    output.show(report.tables(everything=True), report)
 
 
 def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
     report = output.of(verb, request)
     command = command_line("explain", request.explained(report.plans[0]))
-    if isinstance(report, MediaReport):
-        output.show(media_view(report, command, everything=everything), report)
-        return
-    output.show((plan_view(report, command, everything=everything),), report)
+    output.show(report.tables(command, everything=everything), report)
 
 
 def _no_training(task: str, where: str) -> None:

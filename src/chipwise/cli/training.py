@@ -30,10 +30,8 @@ def train(
 def rl(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
     apart: time of a step, days, cost, and what bounds it."""
-    from chipwise.report.views import tables
-
     report = output.of("rl", RlRequest(**given))
-    output.show(tables(report), report)
+    output.show(report.tables(), report)
 
 
 def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) -> None:
@@ -46,7 +44,6 @@ def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) ->
 
 def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
     from chipwise.report.training import kept
-    from chipwise.report.views import tables
 
     report = output.of("train", request)
     first = report.plans[0]
@@ -56,7 +53,7 @@ def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
         deadline=None, max_usd=None, max_usd_per_h=None, max_chips=None, curves=False,
     )  # fmt: skip
     command = f"{command_line('plan', alone)}{' --task train' if request.task == 'train' else ''}"
-    shown = tables(report, command, everything=everything)
+    shown = report.tables(command, everything=everything)
     if output.format == "csv":
         # one table to a file: with curves CSV holds them alone
         shown = shown[-1:] if report.scaling else shown[:1]

@@ -24,24 +24,43 @@ from chipwise.cost.systolic.family import WORD, SystolicModel, pace_hz, product
 from chipwise.units import scalar
 from chipwise.workload.op import Op
 
-SUM_BYTES = 4.0  # partial sums are 32 bit
-SHARED_BYTES_PER_CLOCK = 128.0  # of one SM or CU: 32 banks of 4 bytes
-STAGES = 4.0  # slices of a tile in shared memory while one is multiplied
-STAGE_DEPTH = 64.0  # elements of k in a slice
-THREAD_REGISTERS = 48.0 * 4.0  # bytes per thread beside the sums: addresses, fragments
+SUM_BYTES = 4.0
+"""bytes: of a partial sum in registers. Exact: sums are fp32 or int32."""
+SHARED_BYTES_PER_CLOCK = 128.0
+"""bytes per clock: what shared memory of one SM or CU gives. Source: CUDA C++ Programming Guide, shared memory: 32
+banks of 4 bytes."""
+STAGES = 4.0
+"""count: slices of a tile in shared memory while one is multiplied. Chosen: deep enough to hide a fetch, as CUTLASS
+configures its pipelines; moves the shared memory of a tile and so the blocks that fit, in what is shown of an
+operator alone."""
+STAGE_DEPTH = 64.0
+"""elements: of k in a slice. Chosen: 128 bytes of 16-bit operands, one swizzled row of shared memory; moves as
+STAGES."""
+THREAD_REGISTERS = 48.0 * 4.0
+"""bytes per thread: addresses and fragments beside the sums. Chosen: 48 registers of 4 bytes; moves the blocks that
+registers leave room for, in what is shown alone."""
 THREADS = 256.0
-BLOCKS = 32.0  # resident blocks that a unit's scheduler holds at most
+"""count: of a block. Chosen: eight warps, as of two warp groups; moves as THREAD_REGISTERS."""
+BLOCKS = 32.0
+"""count: resident blocks that a unit holds at most. Source: CUDA C++ Programming Guide, technical specifications by
+compute capability: 32 for 8.0, 9.0 and 10.0."""
 QUERIES = 128.0
+"""rows: of a tile of prompt attention. Source: Dao, 2023 (FlashAttention-2, section 3.3: blocks of 64 or 128)."""
 
-# One matrix instruction: rows, columns, whether operands come straight from shared memory, and whether sums
-# stay in registers (PTX ISA: mma.m16n8k16; wgmma.m64n256k16 on Hopper; tcgen05 with tensor memory on Blackwell).
 _INSTRUCTION: Mapping[str, tuple[float, float, bool, bool]] = {
     "wgmma": (64.0, 256.0, True, True),
     "tcgen05": (128.0, 256.0, True, False),
 }
+"""rows, columns: of one matrix instruction, whether operands come straight from shared memory, and whether sums stay
+in registers. Source: PTX ISA: wgmma.m64n256k16 of Hopper, tcgen05 with tensor memory of Blackwell."""
 _PLAIN = (16.0, 8.0, False, True)
+"""rows, columns: the same of older units. Source: PTX ISA: mma.m16n8k16."""
 _DEPTH = 16.0
-_WARP = 64.0  # edge of the tile that one warp keeps in registers where operands pass through them
+"""elements: of k in one instruction of 16-bit operands. Source: PTX ISA: k16 in mma, wgmma and tcgen05."""
+_WARP = 64.0
+"""rows and columns: edge of the tile that one warp keeps in registers where operands pass through them. Chosen: four
+such warps make a tile of 128 x 128; moves the shared-memory traffic that is shown of mma kernels, twice as much at
+half the edge."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,12 @@ from chipwise.cost.products import stretch
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-TILE_ROWS = 16.0  # of an AMX tile, and about the rows that a SIMD kernel keeps in registers
-CACHE_BYTES_PER_CLOCK = 16.0  # per core from the shared cache: half a line per clock or less on mesh fabrics
+TILE_ROWS = 16.0
+"""rows: of an AMX tile, and about those that a SIMD kernel keeps in registers. Source: Intel Architecture Instruction
+Set Extensions reference, AMX: tiles of 16 rows of 64 bytes."""
+CACHE_BYTES_PER_CLOCK = 16.0
+"""bytes per clock and core: from the shared cache. Chosen: a quarter of a line, what mesh fabrics give or less; moves
+what is found in the cache of a processor in proportion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,6 @@ class CpuModel:
         return CpuModel(Cores(**of(self.cores)), CpuParameters(**of(self.numbers)))
 
 
-# No kernel of a CPU was measured: round figures of what is usually seen (STREAM at three quarters of the
-# channels, oneDNN at half of AMX's peak, an OpenMP barrier at some microseconds). A factor of two either way.
 PRIORS = CpuParameters(
     compute_share=0.5,
     vector_share=0.5,
@@ -118,8 +120,12 @@ PRIORS = CpuParameters(
     start_s=5e-6,
     softness=3.0,
 )
+"""shares of peaks, seconds to start, exponent: what kernels of a processor reach. Chosen: none was measured; STREAM
+at three quarters of the channels, oneDNN at half of AMX's peak, an OpenMP barrier at some microseconds are what is
+usually seen; moves all times on processors, a factor of two either way."""
 PRIOR_LOG_SPREAD = 0.6
-"""One standard deviation of log(time) while these are priors: an 80 % interval of about a factor of two."""
+"""logarithm of seconds: one standard deviation while these are priors. Chosen: an 80 % interval of about a factor of
+two; moves that interval."""
 
 
 def cpu_time(op: Op, device: Device, cores: Cores, p: CpuParameters, *, resident: Real = 0.0) -> Cost:
@@ -203,10 +209,12 @@ def crossover(serial_fraction: Real, work: Real, cpu: Worker, gpu: Worker) -> Am
     return Amdahl(seconds(cpu), seconds(gpu), _plain(meets), _plain(least))
 
 
-# Operations per clock of one thread on dependent scalar code: an out-of-order core finds about three
-# independent ones; a lane of a GPU issues one and waits several clocks for it.
 CORE_OPS_PER_CLOCK = 3.0
+"""operations per clock: of one thread of a processor on dependent scalar code. Chosen: an out-of-order core finds
+about three that do not wait for each other; moves serial parts in proportion."""
 LANE_OPS_PER_CLOCK = 0.2
+"""operations per clock: of one lane of a GPU on the same code. Chosen: it issues one and waits about five clocks for
+it; moves serial parts on GPUs in proportion."""
 
 
 def cpu_worker(device: Device, cores: Cores, p: CpuParameters) -> Worker:

@@ -26,10 +26,15 @@ FALLBACK: Mapping[str, tuple[str, ...]] = {
     "fp4": ("fp4", "bf16", "fp16", "fp32"),
 }
 
-# Assumed where a vendor does not publish them: last-level cache, clock, 16-bit operations per cycle and unit.
 CACHE_BYTES = 8e6
+"""bytes: last-level cache, where a vendor publishes none. Chosen: of the size that chips without a figure have, some
+MB; moves what repeated operands find in cache."""
 CLOCK_HZ = 1.7e9
+"""clocks per second: where none is published. Chosen: of the size that accelerators of recent years have; moves the
+units that are derived from a peak."""
 UNIT_FLOPS = 16384.0
+"""operations per clock and unit: dense 16-bit ones, where units are not counted. Chosen: between an SM, 4,096 to
+8,192, and an array of 128 x 128, 32,768; moves into how many units a peak is divided, so how coarse waves are."""
 
 
 @dataclass(frozen=True)

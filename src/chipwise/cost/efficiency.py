@@ -42,4 +42,5 @@ PEAKS = Efficiency(
     launch_s=0.0,
     softness=16.0,
 )
-"""The roofline itself, its corner rounded by 4 %: for what no fit knows."""
+"""shares of peaks, seconds, exponent: the roofline itself, for what no fit knows. Exact: all shares are 1 and nothing
+is started; the exponent rounds the corner by 4 %."""

@@ -20,11 +20,14 @@ from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
 WIDE = frozenset(("bf16", "fp16", "fp32", ""))
-UNPACK = 3.0  # operations that turn a packed weight into a number: shift, mask, scale
-COLUMNS = (
-    8.0  # rows for which a matrix-vector kernel unpacks a weight once (MMVQ_MAX_BATCH_SIZE of ggml-cuda)
-)
-SOFTNESS = 3.0  # of memory against arithmetic, as elsewhere
+UNPACK = 3.0
+"""operations: that turn a packed weight into a number. Exact: a shift, a mask and a scale."""
+COLUMNS = 8.0
+"""rows: for which a matrix-vector kernel unpacks a weight once. Source: ggml-org/llama.cpp ggml-cuda,
+MMVQ_MAX_BATCH_SIZE."""
+SOFTNESS = 3.0
+"""exponent: of memory against arithmetic. Chosen: as of processors, no source is known; moves a kernel at the corner
+of the roofline by a quarter."""
 
 
 @dataclass(frozen=True, slots=True)

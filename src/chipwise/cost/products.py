@@ -14,7 +14,9 @@ from chipwise.units import Real
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 
-QUERIES = 128.0  # rows of a tile of prompt attention, of whose masked keys half are computed
+QUERIES = 128.0
+"""rows: of a tile of prompt attention, of whose masked keys half are computed. Source: Dao, 2023 (FlashAttention-2,
+section 3.3: blocks of 64 or 128)."""
 
 
 @dataclass(frozen=True, slots=True)

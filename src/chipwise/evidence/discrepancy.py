@@ -8,7 +8,7 @@ A term k is one or several axes (chip; chip and runtime); its level is what the 
 `first` where an effect of all passes enters the time to the first token. `fit` finds the variances by marginal
 likelihood under a prior of every sigma, so that an axis with few levels is never free; heavy tails are weights of rows.
 What ships is the posterior of the levels, cut to low rank: means, and B with covariance D - B B'. New rows have the
-variance sum x^2 s_k^2 - |z B|^2 + (z u)^2 + 2 s_g^2: an unseen level costs its whole variance, a known one what is left
+variance sum x^2 s_k^2 - |z B|^2 + (z u)^2 + 1.43 s_g^2: an unseen level costs its whole variance, a known one what is left
 of it, and what the mean of known ones is off counts too, as mids are moved by own runs alone. (Henderson, 1975;
 Robinson, 1991; restricted to widths in the design that was tried.)
 """
@@ -44,8 +44,8 @@ PRIOR_SPREAD = 0.8
 """Deviation of the logarithm of each sigma in that prior."""
 DEGREES = 4.0
 """Of freedom of the noise of rows: tails in which 1 row of 40 is off by 2.8 deviations."""
-HEAVY = DEGREES / (DEGREES - 2.0)
-"""Variance of t_4 over its squared scale."""
+HEAVY = (1.5332 / 1.2816) ** 2
+"""Variance of the normal distribution whose 80 % ends are those of t_4 with a scale of 1: ends are sold, no tails."""
 RANK = 64  # of B: deviations are about 1 % too large in the median
 FULL = 127.0  # of 8 bits: |b| <= sigma
 STEPS, SMALL = 40, 1e-3  # of the search for variances: at most so many, until none moves by more

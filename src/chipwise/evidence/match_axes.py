@@ -11,7 +11,8 @@ from typing import Literal
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.runtime import load_runtimes
+from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.evidence.item import Item
 
 Mark = Literal["same", "near", "different", "unknown"]
@@ -273,7 +274,7 @@ def runtime_axis(t: Target, item: Item) -> Axis:
 
 def _stem(runtime: str) -> str:
     name = runtime.partition("-")[0]
-    known = load_runtimes().get(name)
+    known = all_software(Runtime).get(name)
     return _plain((known.published_as if known else "") or name)
 
 

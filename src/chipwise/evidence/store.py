@@ -17,7 +17,7 @@ from pathlib import Path
 
 from chipwise.catalog.files import data_dir
 from chipwise.catalog.snapshot import current
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.errors import Command, Said, UnknownNameError, UsageError, shorten
 from chipwise.evidence.item import Item, from_json, to_json
 
 VERSION = 2
@@ -133,7 +133,9 @@ class Store:
         exact = [i for i in found if i.id == name]
         if exact or len(found) == 1:
             return (exact or found)[0]
-        raise UnknownNameError("evidence", name, (i.id for i in self.items()), "chipwise evidence list --own")
+        raise UnknownNameError(
+            "evidence", name, (i.id for i in self.items()), Said(Command("evidence list --own"))
+        )
 
     @contextmanager
     def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:

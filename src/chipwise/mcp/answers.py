@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from chipwise.evidence.claim import Rival
@@ -20,17 +21,16 @@ from chipwise.report.catalogue import (
 )
 from chipwise.report.desk import DESK, LocalRecord, LocalReport, local_verdict
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
-from chipwise.report.fit import FITS
+from chipwise.report.fit import FITS, FitRecord, FitReport
 from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.media import MEDIA, MediaPlan, MediaReport, media_words
 from chipwise.report.media import verdict as media_verdict
-from chipwise.report.plans import PLANS, ExplainReport, cheaper, verdict
-from chipwise.report.records import FitRecord, FitReport, ModelRecord, NetworkRecord, PlanRecord, PlanReport
+from chipwise.report.plans import PLANS, ExplainReport, PlanRecord, PlanReport, cheaper, verdict
+from chipwise.report.records import ModelRecord, NetworkRecord
 from chipwise.report.reinforce import REINFORCED, RlPlanRecord, RlReport, rl_verdict
 from chipwise.report.statements import StatementsReport
 from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
-from chipwise.report.views import tables
 
 SHOWN = 4  # plans in full
 RUN = 6  # models in full that a machine runs
@@ -329,10 +329,8 @@ def media_answer(report: MediaReport) -> MediaAnswer:
     )
 
 
-def plans_answer(report: PlanReport | MediaReport) -> PlansAnswer | MediaAnswer:
-    """The answer to plan, compare, estimate and explain in short."""
-    if isinstance(report, MediaReport):
-        return media_answer(report)
+def plans_answer(report: PlanReport) -> PlansAnswer:
+    """The answer to plan, compare and estimate in short."""
     chips = len(report.plans) + len(report.refused)
     return PlansAnswer(
         " ".join((*verdict(report), f"{len(report.plans)} of {chips} chips have a plan.")),
@@ -342,14 +340,16 @@ def plans_answer(report: PlanReport | MediaReport) -> PlansAnswer | MediaAnswer:
         tuple(cheaper(report)),
         refusals_of(report.refused),
         report.assumptions,
-        report.amdahl if isinstance(report, ExplainReport) else None,
     )
 
 
-def fit_answer(report: FitReport | MediaReport) -> FitAnswer | MediaAnswer:
+def explain_answer(report: ExplainReport) -> PlansAnswer:
+    """The same of explain, with when a CPU would do a request sooner."""
+    return replace(plans_answer(report), cpu_instead=report.amdahl)
+
+
+def fit_answer(report: FitReport) -> FitAnswer:
     """The answer to fit in short."""
-    if isinstance(report, MediaReport):
-        return media_answer(report)
     fits = [f for f in report.fits if f.verdict != "no"]
     said = f"{len(fits)} of {len(report.fits)} chips hold it"
     if fits:
@@ -524,7 +524,7 @@ def table_answer(report: Any) -> dict[str, Any]:
     """Any answer as its first tables say it: what stands above, the columns with a row of text each, what stands
     below."""
     found: dict[str, Any] = {}
-    for number, table in enumerate(tables(report)[:2]):
+    for number, table in enumerate(report.tables()[:2]):
         end = str(number + 1) if number else ""
         found |= {
             f"verdict{end}": " ".join(line for line in table.head if line),
@@ -559,3 +559,7 @@ def _rival(r: Rival) -> RivalLine:
     )
     carried = None if r.carried is None else rounded(r.carried)
     return RivalLine(RESULT(r.item), rounded(r.measured), carried, steps, r.verdict)
+
+
+KINDS: Mapping[type, Callable[[Any], Any]] = {MediaReport: media_answer, ExplainReport: explain_answer}
+"""Answers that have a short form of their own, whatever verb gave them."""

@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -38,17 +38,15 @@ from mcp.types import (
 )
 
 from chipwise import __version__
+from chipwise.api.mending import Mending, mending
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
 from chipwise.api.requests.verbs import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
-from chipwise.catalog.chips import load_chips
-from chipwise.catalog.machine import kinds
-from chipwise.catalog.offer import load_offers
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.prompts import listed_prompts, prompted
 from chipwise.mcp.resources import RESOURCES, TEMPLATES, Kept, completed, read
 from chipwise.mcp.tools import TOOLS, listed, shortened
-from chipwise.report.records import FitReport
+from chipwise.report.fit import FitRecord
 from chipwise.report.table import to_json
 
 LOG = logging.getLogger("chipwise.mcp")
@@ -243,58 +241,26 @@ def _answer(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, work: 
         whole = json.loads(to_json(report, Origin(verb, request).written()))
         return shortened(verb, report, kept.keep(whole))
     except InfeasibleError as error:
-        error.hint = _mended(verb, given, files) or error.hint
+        error.hint = _helps(mending(verb, given, files=files)) or error.hint
         return error
     except ChipwiseError as error:
         return error
 
 
-def _mended(verb: str, given: Mapping[str, Any], files: bool) -> str:
-    """What would make a deployment fit that does not, "" where that is not the reason or nothing is known."""
-    if verb not in ("plan", "compare", "estimate", "explain"):
+def _helps(found: Mending | None) -> str:
+    """What a deployment lacks and what would help, in the names of fields; "" where nothing is known."""
+    if found is None:
         return ""
-    asked = {
-        name: given[name] for name in ("model", "precision", "kv", "runtime", "count") if given.get(name)
-    }
-    chips = given.get("chips") or given.get("chip") or given.get("have")
-    names: Any = chips
-    if isinstance(chips, str):
-        names = [n.strip() for n in chips.split(",") if n.strip()]
-    elif isinstance(chips, Mapping):
-        names = [f"{count}x{chip}" for chip, count in chips.items()]
-    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
-        return ""
-    asked["chips"] = names
-    fits = _fits(asked, files)
-    said = [
-        f"{f.chips}x {f.chip} lack {f.missing_bytes / 1e9:.3g} GB each" for f in fits if f.verdict == "no"
-    ][:3]
-    mends = list(dict.fromkeys(m for f in fits for m in f.mend))[:4]
-    anywhere = {name: value for name, value in asked.items() if name not in ("count", "chips")}
-    for wider in (asked | {"count": None, "chips": list(kinds(names))}, anywhere):
-        holding = [f for f in _fits(wider, files) if f.verdict != "no" and load_chips()[f.chip].kind != "cpu"]
-        if holding:
-            rented = {o.chip for o in load_offers()}
-            first = sorted(holding, key=lambda f: (f.chip not in rented, f.chips))
-            mends += [f"{f.chips}x {f.chip}{_laid_out(f)}" for f in first[:3]]
-            break
-    return "; ".join((*said, f"what would help: {', or '.join(mends)}")) if mends else ""
+    lacking = [f"{f.chips}x {f.chip} lack {f.missing_bytes / 1e9:.3g} GB each" for f in found.lacking]
+    mends = (*found.mend, *(f"{f.chips}x {f.chip}{_laid_out(f)}" for f in found.holding))
+    return "; ".join((*lacking, f"what would help: {', or '.join(mends)}")) if mends else ""
 
 
-def _laid_out(f: Any) -> str:
+def _laid_out(f: FitRecord) -> str:
     """The layout at which chips hold a model, in the fields of a deployment."""
     sizes = {"tp": f.layout.tp, "pp": f.layout.pp, "ep": f.layout.ep} if f.layout is not None else {}
     said = ", ".join(f"{name}={size}" for name, size in sizes.items() if size > 1)
     return f" ({said})" if said else ""
-
-
-def _fits(asked: Mapping[str, Any], files: bool) -> Sequence[Any]:
-    """What fit says of some chips, nothing where it has no answer."""
-    try:
-        report = read_request("fit", asked, files=files).run()
-    except ChipwiseError:
-        return ()
-    return report.fits if isinstance(report, FitReport) else ()
 
 
 async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, work: _Work) -> None:

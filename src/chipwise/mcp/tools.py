@@ -18,6 +18,7 @@ from mcp.types import Tool, ToolAnnotations
 from chipwise.api.requests.doors import request_schema
 from chipwise.api.requests.verbs import VERBS
 from chipwise.mcp.answers import (
+    KINDS,
     chips_answer,
     claim_answer,
     evidence_answer,
@@ -33,6 +34,7 @@ from chipwise.mcp.answers import (
     table_answer,
     train_answer,
 )
+from chipwise.report.answer import by_kind
 from chipwise.report.table import to_json
 
 MOST_CHARS = 7_600
@@ -209,7 +211,7 @@ def shortened(verb: str, report: Any, links: str = "") -> dict[str, Any]:
     """The answer of a tool as JSON of at most `MOST_CHARS` characters; `links` says where the whole is read. What is
     not known, does not apply or goes without saying (`SILENT`) is not there; what is left out of long lists is counted
     under `left_out`."""
-    short = TOOLS[verb].short(report)
+    short = (by_kind(KINDS, report) or TOOLS[verb].short)(report)
     answer: dict[str, Any] = json.loads(to_json(short)) if is_dataclass(short) else dict(short)
     answer = _telling(answer)
     if links:

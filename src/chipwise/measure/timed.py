@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from chipwise.cost.probed import Probed, Rates, group_of, probed_time, terms
-from chipwise.errors import UsageError
+from chipwise.errors import Command, Said, UsageError
 from chipwise.evidence.anchors import kriged
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import SIZES, Task
@@ -144,7 +144,7 @@ def machine_of(text: str) -> Machine:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"not a machine that was measured: {error}", "chipwise measure probe --out FILE"
+            f"not a machine that was measured: {error}", Said(Command("measure probe --out FILE"))
         ) from None
 
 

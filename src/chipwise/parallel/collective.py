@@ -45,12 +45,14 @@ from chipwise.units import Real
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
 KINDS: tuple[Kind, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p")
 
-# Largest buffer that runtimes sum by kernels of their own (vLLM's symmetric memory on eight H100, all_reduce_utils.py);
-# beyond it they call the library.
 DIRECT_BYTES = 64.0 * 2**20
-LEAST_S = 1e-15  # of a latency, for ratios
-# One direct all-reduce in two phases (scatter and sum, gather) instead of one.
+"""bytes: the largest buffer that runtimes sum by kernels of their own; beyond it they call the library. Source: vllm-
+project/vllm all_reduce_utils.py (symmetric memory on eight H100)."""
+LEAST_S = 1e-15
+"""seconds: of a latency, for ratios. Exact: guards a division, below any time."""
 TWO_PHASES = 1.7
+"""ratio: of a direct all-reduce in two phases (scatter and sum, gather) to one in one. Chosen: the second needs no
+sum, so less than 2; moves all-reduces of middle size between few ranks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,19 @@ from chipwise.catalog.system_spec import System, Tier
 from chipwise.errors import UsageError
 from chipwise.units import Real
 
-# Between two sockets, one direction: about two thirds of three UPI links of 16 GT/s, 32 GB/s each (assumed).
 SOCKETS_BYTES_PER_S = 60e9
+"""bytes per second: between two sockets, one direction. Chosen: about two thirds of three UPI links of 16 GT/s, 32
+GB/s each; moves exchanges of cards on two sockets without links of their own."""
 BRIDGED = ("bridge", "mesh", "nvswitch", "switched")
-NEIGHBOURS = 32.0  # devices of a torus that lie along one axis, at most
-# Steps of a ring that one hop of a tree takes: both are as fast at nine ranks, beyond which NCCL takes trees (assumed).
+NEIGHBOURS = 32.0
+"""count: devices of a torus that lie along one axis, at most. Chosen: longer groups are taken to lie over several
+axes; moves exchanges of more than 32 chips of a torus."""
 TREE_STEPS = 2.5
-LEAF = 32.0  # domains under one leaf switch: half of the 64 ports of a switch of 400 Gb/s
+"""count: steps of a ring that one hop of a tree takes. Chosen: both are then as fast at nine ranks, beyond which NCCL
+takes trees; moves latency between many hosts in proportion to its logarithm."""
+LEAF = 32.0
+"""count: domains under one leaf switch. Chosen: half of the 64 ports of a switch of 400 Gb/s, the other half leads
+up; moves exchanges over more hosts, whose trunk is shared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import numpy as np
 
 from chipwise.units import Real
 
-# Of the multiprocessors of a GPU, those that run the kernels of an exchange: 20 of 132 in the training of DeepSeek-V3
-# (DeepSeek-AI, 2024, section 3.2.2); other GPUs are taken to give as large a part.
 GPU_UNITS = 20.0 / 132.0
+"""share of a GPU's multiprocessors: that run the kernels of an exchange. Source: DeepSeek-V3 technical report (arXiv
+2412.19437, section 3.2.2): 20 of 132; other GPUs are taken to give as large a part."""
 
 
 def stolen_share(family: str) -> float:

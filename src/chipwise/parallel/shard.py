@@ -21,13 +21,14 @@ from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
 from chipwise.workload.op import Op
 from chipwise.workload.step import Columns, Step
 
-ACTIVATION_BYTES = 2.0  # collectives move 16-bit activations
+ACTIVATION_BYTES = 2.0
+"""bytes: of an activation that collectives move. Exact: 16 bit."""
 
 
 FEW_TOKENS = 1024.0
-"""Tokens of a rank below which exchanges of experts have kernels of low latency: github deepseek-ai/DeepEP,
-csrc/kernels/configs.cuh (FINISHED_SUM_TAG) and deep_ep/buffer.py, num_max_dispatch_tokens_per_rank; engines reserve 128
-to 256 by default."""
+"""tokens of a rank: below which exchanges of experts have kernels of low latency. Source: deepseek-ai/DeepEP
+csrc/kernels/configs.cuh (FINISHED_SUM_TAG) and deep_ep/buffer.py, num_max_dispatch_tokens_per_rank; engines reserve
+128 to 256 by default."""
 
 
 @dataclass(frozen=True)

@@ -29,20 +29,22 @@ from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op
 
 SOFTNESS = 3.0
-"""Exponent q: how close to its limit a chip runs before the clock gives way, the best of 2, 3, 4, 6 and 10 on rows that
-no fit had seen (2026-11); busy GPUs read 97 to 99 % of their limit."""
+"""exponent: how close to its limit a chip runs before the clock gives way. Source: the best of 2, 3, 4, 6 and 10 on
+measured rows that no fit had seen (2026-11); busy GPUs read 97 to 99 % of their limit."""
 
 DUTY = 0.4
-"""Exponent k of operations, the best of 0.3, 0.4, 0.5, 0.7 and 1 on rows that no fit had seen (2026-11)."""
+"""exponent: of operations. Source: the best of 0.3, 0.4, 0.5, 0.7 and 1 on measured rows that no fit had seen
+(2026-11)."""
 
 TILE = 16.0
-"""Rows of the smallest tile of a matrix unit (mma.m16n8k16, tile registers, wavefronts): fewer are padded to it."""
+"""rows: of the smallest tile of a matrix unit, fewer are padded to it. Source: PTX ISA: mma.m16n8k16; Intel AMX and
+AMD's wavefronts have as many."""
 
 INTEGER = frozenset(("int8", "int4"))
 """Types of products that take the energy of integers."""
 
 SUPPLY = 0.94
-"""Share of the power at the plug that reaches the machine: 80 PLUS Platinum asks for 94 % at half load, 230 V."""
+"""share of the power at the plug: that reaches the machine. Source: 80 PLUS Platinum: 94 % at half load, 230 V."""
 
 
 @dataclass(frozen=True)

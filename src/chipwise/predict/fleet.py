@@ -11,6 +11,7 @@ from chipwise.units import Real
 from chipwise.workload.curve import RateCurve
 
 PER_MILLION = 1e6
+"""count: tokens that a price is said of. Exact: a million."""
 
 
 def replicas_for(

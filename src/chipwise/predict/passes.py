@@ -36,8 +36,11 @@ def _batches(largest: int) -> Array:
 
 BATCHES: Array = _batches(4096)
 """Decoding sequences of one micro-batch of one rank: four to an octave, between which a pass is close to linear."""
-_COARSE: Array = np.array([1.0, 8.0, 64.0, 512.0, 4096.0])  # what prompts add changes slowly with the batch
-_STEEPEST = 1e-12  # seconds: keeps ratios of passes that take no time finite
+_COARSE: Array = np.array([1.0, 8.0, 64.0, 512.0, 4096.0])
+"""sequences: batches at which what prompts add is priced. Chosen: it changes slowly with the batch, so one in three
+octaves will do; moves what prompts add at batches between."""
+_STEEPEST = 1e-12
+"""seconds: keeps ratios of passes that take no time finite. Exact: guards a division, below any time."""
 
 
 @dataclass(frozen=True)
@@ -381,7 +384,8 @@ def _within(grid: Array, where: Array) -> tuple[NDArray[np.intp], NDArray[np.int
     return left, left + 1, (where - grid[left]) / (grid[left + 1] - grid[left])
 
 
-_LOWER = _within(BATCHES, np.arange(BATCHES[-1] + 1.0))[0]  # of every whole number: the grid is one of those
+_LOWER = _within(BATCHES, np.arange(BATCHES[-1] + 1.0))[0]
+"""index: the batch of the grid at or below every whole number. Exact: from the grid."""
 
 
 def _between(batch: Array) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:

@@ -36,27 +36,32 @@ MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
 Offload = Literal["none", "model", "sequential"]
 Shown = Literal["allocated", "reserved", "device"]
 
-LEAST_S = 1e-30  # for ratios
-POWER_SOFTNESS = 4.0  # of speed against power, as for products
-HIDES = (
-    4.0  # softness of device against host: queues are deep, a call is rarely bound by one of them throughout
-)
+LEAST_S = 1e-30
+"""seconds: for ratios. Exact: guards a division, below any time."""
+POWER_SOFTNESS = 4.0
+"""exponent: of speed against power, as of products. Chosen: a corner as round as the roofline's; moves calls within a
+tenth of the limit, by at most 19 %."""
+HIDES = 4.0
+"""exponent: of device against host. Chosen: queues are deep, and a call is rarely held up by one of them throughout;
+moves calls whose kernels and starts take as long, by at most 19 %."""
 STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
 PARTS = "accumulate"  # setting of a training step: parts of a batch that follow each other
 OPTIMIZER = "optimizer"  # works on the parameters that a device keeps
-OVERLAPPED = 0.5  # of a training step: the backward pass, behind which gradients are summed
-PACKED = 3.0  # kernels of an exchange: pack, send, unpack
+OVERLAPPED = 0.5
+"""share of a training step: the backward pass, behind which gradients are summed. Chosen: gradients come through most
+of it, two thirds of the step; moves training of networks on several devices whose sums take longer."""
+PACKED = 3.0
+"""count: kernels of an exchange. Exact: pack, send, unpack."""
 WIDE_BITS = 16.0
-# 16-bit reads and writes of an element that is converted operator by operator. Weights of a byte to 16 bits: a cast, a
-# product with the scale. Activations to 8 bits: largest value, division, clamp, cast (torchao without a compiler).
+"""bits: of a type that needs no conversion. Exact: 16."""
 WIDENING, NARROWING = 3.5, 8.0
-# 16-bit reads and writes of software that keeps activations in fp32: one in is narrowed, one out is widened, a bias is
-# added by a kernel of its own; products with few rows read and write fp32 as they are (ggml mul_mat_vec).
+"""count: 16-bit reads and writes of an element that is converted operator by operator. Source: pytorch/ao without a
+compiler: weights of a byte to 16 bits by a cast and a product with the scale; activations to 8 bits by the largest
+value, division, clamp and cast."""
 NARROWED, WIDENED, BIAS, FEW_ROWS = 3.0, 3.0, 4.0, 8.0
-# Element-wise work that software runs operator by operator where nothing folds it: bytes over those of one kernel, and
-# kernels. Bytes of an element: the root mean square in fp32 is a cast (6), squares (8), a mean (4), a product (6), a
-# cast (6) and a product with the scale (4) for 4; a rotation casts, turns, multiplies twice and adds in fp32, 51 for 4
-# (huggingface/diffusers models/normalization.py RMSNorm, models/embeddings.py apply_rotary_emb).
+"""count: 16-bit reads and writes of software that keeps activations in fp32 (one in is narrowed, one out widened, a
+bias added by a kernel of its own), and rows up to which products read and write fp32 as they are. Source:
+ggml-org/llama.cpp ggml-cuda (ggml_cuda_op_mul_mat_cublas, mul_mat_vec)."""
 COMPOSED: Mapping[str, tuple[float, float]] = {
     "rms_norm": (8.5, 8.0),
     "rotate": (12.75, 16.0),
@@ -66,13 +71,17 @@ COMPOSED: Mapping[str, tuple[float, float]] = {
     "geglu": (1.67, 2.0),
     "swiglu": (1.67, 2.0),
 }
-# Multiply-adds of 16 bits per unit and cycle where operands pass through registers (mma.sync), as FlashAttention-2
-# multiplies: all of an A100 (NVIDIA A100 whitepaper), half of an H100.
+"""ratio, count: bytes over those of one kernel, and kernels, of element-wise work that nothing folds. Bytes of an
+element: the root mean square in fp32 is a cast (6), squares (8), a mean (4), a product (6), a cast (6) and a product
+with the scale (4) for 4; a rotation casts, turns, multiplies twice and adds in fp32, 51 for 4. Source:
+huggingface/diffusers models/normalization.py RMSNorm, models/embeddings.py apply_rotary_emb."""
 REGISTER_MACS = 1024.0
-# Cycles of a unit for what softmax does with a score: an exponential, 16 of which end per cycle, and some operations in
-# fp32. FlashAttention-2 multiplies nothing meanwhile, which explains 59 and 73 % of A100's peak at heads of 64 and 128
-# (Dao 2023) and 35 % of H100's (Shah et al. 2024).
+"""multiply-adds of 16 bits per unit and cycle: where operands pass through registers (mma.sync), as FlashAttention-2
+multiplies. Source: NVIDIA A100 whitepaper: all of an A100, half of an H100."""
 SOFTMAX_CYCLES = 0.09
+"""cycles of a unit: for what softmax does with a score, an exponential, 16 of which end per cycle, and some
+operations in fp32. Source: FlashAttention-2 multiplies nothing meanwhile, which explains 59 and 73 % of A100's peak
+at heads of 64 and 128 (Dao, 2023) and 35 % of H100's (Shah et al., 2024)."""
 FLASH_WIDTHS = (
     32.0,
     64.0,
@@ -82,11 +91,16 @@ FLASH_WIDTHS = (
     192.0,
     224.0,
     256.0,
-)  # of heads that FlashAttention-2 has kernels for
-# Softness of products against softmax where some warps multiply while others do softmax: FlashAttention-3 reaches 497,
-# 648 and 756 of an H100's 989 TFLOP/s at heads of 64, 128 and 256 (Shah et al. 2024, forward, no mask, 16,384 tokens)
+)
+"""elements: widths of heads that FlashAttention-2 has kernels for. Source: Dao-AILab/flash-attention csrc/flash_attn
+(one file per head dimension)."""
 OVERLAPS = 1.25
-COPY_SHARE = 0.4  # of the host's link that copies of pageable memory reach: chosen
+"""exponent: of products against softmax where some warps multiply while others do softmax. Source: FlashAttention-3
+reaches 497, 648 and 756 of an H100's 989 TFLOP/s at heads of 64, 128 and 256 (Shah et al., 2024, forward, no mask,
+16,384 tokens)."""
+COPY_SHARE = 0.4
+"""share of the host's link: that copies of pageable memory reach. Chosen: they pass through a pinned buffer, twice
+over memory; moves networks whose parts wait on the host in proportion."""
 
 
 @dataclass(frozen=True, slots=True)

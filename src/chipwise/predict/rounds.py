@@ -19,7 +19,8 @@ import numpy as np
 from chipwise.units import Array, Real
 
 REST = 1e-3
-"""Of a round: a rest that is smaller is done with the last whole one."""
+"""share of a round: a rest that is smaller is done with the last whole one. Chosen: far above rounding, far below a
+piece; moves nothing but batches that all but divide."""
 HALVINGS = 100  # of a time at which a job is done
 
 

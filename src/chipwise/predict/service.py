@@ -23,15 +23,22 @@ LOADS = np.concatenate([[1 / 16, 1 / 4], BATCHES])
 """Decoding sequences of a slot on average, at which loads are priced; below one it idles in between, and times are up
 to twice as short as at one."""
 ONE = int(np.searchsorted(LOADS, 1.0))
-"""The place of one sequence among them."""
+"""index: the place of one sequence among the loads. Exact: from the grid."""
 
-FULL = 0.999  # of a budget or of a pool: the load that is still answered
-LEAST = 1e-9  # requests per pass: a load next to nothing
-MOST = 1e9  # requests per pass: a load that nothing but workers for prompts bounds
+FULL = 0.999
+"""share of a budget or of a pool: the load that is still answered. Chosen: at 1 a queue never ends; moves the largest
+rate by a tenth of a percent."""
+LEAST = 1e-9
+"""requests per pass: a load next to nothing. Exact: a bound below any that is asked."""
+MOST = 1e9
+"""requests per pass: a load that nothing but workers for prompts limits. Exact: a bound above any that is reached."""
 STEPS = 100  # of the search for a load; most end after six
 BLOCK = 4096  # loads that are looked for together: their columns stay in the cache
-FILLED = 0.9  # of its budget: a pass that prompts gather for no longer
-CLOSE = 1e-10  # of a logarithm: found
+FILLED = 0.9
+"""share of its budget: of a pass that prompts gather for no longer. Chosen: one more prompt seldom fits into a tenth;
+moves time to the first token of engines that let prompts gather."""
+CLOSE = 1e-10
+"""of a logarithm: at which a root is found. Exact: beyond the digits that are printed."""
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,11 @@ from chipwise.workload.lengths import Lengths
 VALID = "Poisson arrivals, at most 90 % of the time on prompts, no preemption; else only a simulation can say"
 
 MOST_BUSY = 0.9
+"""share of time: up to which quantiles of waits are answered. Chosen: closer to saturation a wait depends on how long
+the load lasts; moves from which load on quantiles are not said."""
 RARE = 0.99
-"""Share of requests from which on no quantile is below the mean."""
+"""share of requests: from which on no quantile is below the mean. Chosen: quantiles below it may lie under a mean
+that few long times make; moves p99 and beyond alone."""
 BLOCK = 512  # points that are looked for together
 STEPS = 34  # of bisection: ten digits of the bracket
 

@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
-SLOWEST = 1e6  # over what is predicted, that is looked at
+SLOWEST = 1e6
+"""ratio: to what is predicted, up to which slower devices are looked at. Exact: a bound above any answer."""
 MOST = 1 << 40  # replicas that are looked at
 
 

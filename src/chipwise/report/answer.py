@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from chipwise.errors import MissingExtraError, UnknownNameError, UsageError
-
-if TYPE_CHECKING:
-    from chipwise.report.table import Table
+from chipwise.errors import InfeasibleError, MissingExtraError, UnknownNameError, UsageError
+from chipwise.report.table import Table
 
 WIDTH = 80
+Charts = Mapping[str, Callable[[], Any]]
+"""What makes each picture of an answer, by its name."""
 
 
 class Origin(Protocol):
     """The question behind an answer."""
+
+    def charts(self, answer: Answer) -> Charts:
+        """The pictures of the answer by name."""
 
     def save(self, path: str) -> None:
         """Write the answer with all data it used to a file."""
@@ -52,11 +55,20 @@ class Answer(Tabled):
 
     _origin: Origin
 
-    def tables(self, *, everything: bool = False) -> Sequence[Table]:
-        """The tables of the answer: the first rows, or `everything`."""
-        from chipwise.report.views import tables
+    rows: ClassVar[str] = ""
+    """The field that holds its rows, "" where it has none."""
+    inside: ClassVar[bool] = False
+    """Whether its plans are looked into: their operators, their load, what inputs do to them, their curves."""
 
-        return tables(self, everything=everything)
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The answer as tables, the most important first. `command` looks into the first plan, for the last line;
+        `everything`: all rows instead of the first."""
+        raise NotImplementedError
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """Why it is no plan to follow although it is an answer, None where it is one."""
+        return None
 
     @property
     def df(self) -> Any:
@@ -68,8 +80,6 @@ class Answer(Tabled):
             import pandas
         except ImportError:
             raise MissingExtraError("a DataFrame", "notebook") from None
-        from chipwise.report.table import Table
-
         return pandas.read_csv(io.StringIO(Table((), (), records=self._rows()).csv()))
 
     @property
@@ -78,8 +88,7 @@ class Answer(Tabled):
         return self._rows()[0]
 
     def _rows(self) -> Sequence[Any]:
-        name = _kind(self)[0]
-        rows: Sequence[Any] = getattr(self, name) if name else ()
+        rows: Sequence[Any] = getattr(self, self.rows) if self.rows else ()
         if not rows:
             raise UsageError(f"{type(self).__name__} has no rows", "print(answer) shows what it says")
         return rows
@@ -87,7 +96,7 @@ class Answer(Tabled):
     def chart(self, name: str | None = None) -> Chart:
         """A picture of the answer as a Vega-Lite specification, which notebooks draw; without a name the first that
         the answer has. Raises `UnknownNameError` for a name that it does not have, with those it has."""
-        known = _kind(self)[1](self)
+        known = self._asked().charts(self)
         if not known:
             raise UsageError(f"{type(self).__name__} has no chart", "print(answer) shows what it says")
         if name is not None and name not in known:
@@ -116,6 +125,14 @@ class Answer(Tabled):
         return origin
 
 
+Shown = TypeVar("Shown")
+
+
+def by_kind(table: Mapping[type, Shown], answer: object) -> Shown | None:
+    """What a table says of the kind of an answer, or of a kind that it is one of; None where it says nothing."""
+    return next((table[kind] for kind in type(answer).__mro__ if kind in table), None)
+
+
 class Chart(dict[str, Any]):
     """A Vega-Lite specification that a notebook draws."""
 
@@ -127,144 +144,3 @@ class Chart(dict[str, Any]):
             "application/vnd.vegalite.v5+json": older,
             "text/plain": str(self.get("description", "")),
         }
-
-
-Charts = Mapping[str, Callable[[], Any]]
-Kind = tuple[str, Callable[[Any], Charts]]
-
-
-def _kind(answer: Answer) -> Kind:
-    """The field that holds the rows of an answer, and its charts."""
-    return next(KINDS[cls.__name__] for cls in type(answer).__mro__ if cls.__name__ in KINDS)
-
-
-def _no_charts(answer: Any) -> Charts:
-    return {}
-
-
-def _plan_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.breakdown import elasticities
-    from chipwise.report.charts.load import day_curve
-    from chipwise.report.charts.memory import memory_bars
-    from chipwise.report.charts.plans import METRICS, bars, pareto
-    from chipwise.report.charts.timeline import request_timeline
-
-    plans = answer.plans[:12]
-    found: dict[str, Callable[[], Any]] = {}
-    if sum(p.price is not None for p in plans) > 1:
-        found["pareto"] = lambda: pareto(answer)
-    if len(plans) == 1:
-        found["elasticities"] = lambda: elasticities(plans[0])
-    for name, (_, _, of) in METRICS.items():
-        if any(map(of, plans)):
-            found[name] = lambda name=name: bars(plans, name)  # type: ignore[misc]
-    found["memory"] = lambda: memory_bars([(f"{p.chips}x {p.chip}", p.memory) for p in plans])
-    found["timeline"] = lambda: request_timeline(answer)
-    if plans[0].day is not None:
-        found["day"] = lambda: day_curve(plans[0])
-    return found
-
-
-def _fit_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.memory import memory_bars
-
-    return {"memory": lambda: memory_bars([(f"{f.chips}x {f.chip}", f.memory) for f in answer.fits[:16]])}
-
-
-def _train_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.timeline import pipeline_step
-    from chipwise.report.charts.training import scaling, step_bars, turnaround
-
-    found: dict[str, Callable[[], Any]] = {}
-    if sum(p.usd is not None for p in answer.plans) > 1:
-        found["turnaround"] = lambda: turnaround(answer)
-    found["step"] = lambda: step_bars(answer)
-    staged = next((p for p in answer.plans if p.layout.pp > 1), None)
-    if staged is not None:
-        found["timeline"] = lambda: pipeline_step(staged)
-    for kind in dict.fromkeys(s.kind for s in answer.scaling):
-        found[kind] = lambda kind=kind: scaling(answer, kind)  # type: ignore[misc]
-    return found
-
-
-def _kernel_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.kernel import level_bars, time_bars
-    from chipwise.report.charts.roofline import kernel_roofline
-
-    found: dict[str, Callable[[], Any]] = {"time": lambda: time_bars(answer)}
-    if any(k.flops > 0 for k in answer.kernels):
-        found["roofline"] = lambda: kernel_roofline(answer)
-    if any(v.bytes_per_mac > 0 for k in answer.kernels for v in k.levels):
-        found["levels"] = lambda: level_bars(answer)
-    return found
-
-
-def _operators_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.breakdown import operator_bars
-    from chipwise.report.charts.roofline import roofline
-
-    return {
-        "roofline": lambda: roofline(answer),
-        "decode": lambda: operator_bars(answer, "decode"),
-        "prefill": lambda: operator_bars(answer, "prefill"),
-    }
-
-
-def _load_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.load import CURVES, load_curve
-
-    return {name: lambda name=name: load_curve(answer, name) for name in CURVES}  # type: ignore[misc]
-
-
-def _media_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.timeline import stage_timeline
-
-    timed = next((p for p in answer.plans if p.stages), None)
-    return {} if timed is None else {"timeline": lambda: stage_timeline(timed)}
-
-
-def _frontier_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.frontier import frontier_curves
-
-    return {"frontier": lambda: frontier_curves(answer)}
-
-
-def _sensitivity_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.breakdown import tornado
-
-    return {"tornado": lambda: tornado(answer)}
-
-
-def _chips_charts(answer: Any) -> Charts:
-    from chipwise.report.charts.chips import landscape
-
-    return {"landscape": lambda: landscape(answer)}
-
-
-KINDS: Mapping[str, Kind] = {
-    "ExplainReport": ("plans", _plan_charts),
-    "PlanReport": ("plans", _plan_charts),
-    "FitReport": ("fits", _fit_charts),
-    "LocalReport": ("models", _no_charts),
-    "MediaReport": ("plans", _media_charts),
-    "TrainReport": ("plans", _train_charts),
-    "RlReport": ("plans", _no_charts),
-    "KernelReport": ("kernels", _kernel_charts),
-    "OperatorsReport": ("operators", _operators_charts),
-    "LoadReport": ("points", _load_charts),
-    "SensitivityReport": ("inputs", _sensitivity_charts),
-    "FrontierReport": ("points", _frontier_charts),
-    "MatchReport": ("matches", _no_charts),
-    "ClaimReport": ("", _no_charts),
-    "EvidenceReport": ("items", _no_charts),
-    "LaunchReport": ("files", _no_charts),
-    "StatementsReport": ("statements", _no_charts),
-    "ChipsReport": ("chips", _chips_charts),
-    "ModelsReport": ("models", _no_charts),
-    "SystemsReport": ("systems", _no_charts),
-    "RuntimesReport": ("runtimes", _no_charts),
-    "OffersReport": ("offers", _no_charts),
-    "DiffReport": ("changes", _no_charts),
-    "ReplayReport": ("changes", _no_charts),
-}
-"""Every answer by the name of its record: the field with its rows, its charts by name."""

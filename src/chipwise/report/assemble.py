@@ -20,13 +20,13 @@ from chipwise.predict.energy import Use
 from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Prediction
 from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
+from chipwise.report.plans import PlanRecord
 from chipwise.report.records import (
     Figure,
     JobRecord,
     LayoutRecord,
     MemoryRecord,
     ModelRecord,
-    PlanRecord,
     PriceRecord,
     TailRecord,
     WorkloadRecord,
@@ -391,8 +391,8 @@ def _kwh(joules: Figure) -> Figure:
 
 
 def _full(w: Workload) -> bool:
-    """Whether replicas run full, as without a rate."""
-    return w.rate_per_s is None and w.task != "local"
+    """Whether replicas run full, as without a rate; those of a job end with it."""
+    return w.rate_per_s is None and w.task != "local" and w.job is None
 
 
 def _paid_share(chips: int, price: PriceRecord, *, full: bool) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
+from typing import ClassVar
 
 from chipwise.catalog.chip import Chip, Provenance
 from chipwise.catalog.chip_reader import MEASURES
@@ -12,9 +13,11 @@ from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.offer import Offer
 from chipwise.catalog.price import ApiPrice, PriceRange
 from chipwise.catalog.runtime_spec import Policies, Rule, Runtime
+from chipwise.catalog.snapshot import today
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.item import Item
 from chipwise.report.answer import Answer
+from chipwise.report.evidence import items_view
 from chipwise.report.records import SCHEMA_VERSION, ModelRecord, NetworkRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_bytes, format_count, format_number, parse_quantity
@@ -68,9 +71,15 @@ class ChipRecord:
 class ChipsReport(Answer):
     """The answer to `chips`; `found` counts those that were left out by the limit too."""
 
+    rows: ClassVar[str] = "chips"
+
     chips: tuple[ChipRecord, ...]
     found: int
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per chip."""
+        return (Table.of(self.chips, CHIPS),)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,47 +87,77 @@ class ModelsReport(Answer):
     """The answer to `models`: language models, and networks that generate no tokens; `found` counts those that were
     left out by the limit too."""
 
+    rows: ClassVar[str] = "models"
+
     models: tuple[ModelRecord, ...]
     found: int
     schema_version: str = field(default=SCHEMA_VERSION)
     networks: tuple[NetworkRecord, ...] = ()
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per model, and per network without tokens."""
+        return known_views(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SystemsReport(Answer):
     """The answer to `systems`."""
 
+    rows: ClassVar[str] = "systems"
+
     systems: tuple[System, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per system."""
+        return (systems_view(self.systems),)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RuntimesReport(Answer):
     """The answer to `runtimes`: what serves language models, and what runs networks without tokens (`media`)."""
 
+    rows: ClassVar[str] = "runtimes"
+
     runtimes: tuple[Runtime, ...]
     media: tuple[MediaRuntime, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per software."""
+        return runtimes_view(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OffersReport(Answer):
     """The answer to `offers`: cheapest first, and the range for each chip on demand."""
 
+    rows: ClassVar[str] = "offers"
+
     offers: tuple[Offer, ...]
     ranges: tuple[PriceRange, ...]
     found: int
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per offer."""
+        return (offers_view(self.offers, today()),)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EvidenceReport(Answer):
     """The answer to `evidence`; `found` counts those that were left out by the limit too."""
 
+    rows: ClassVar[str] = "items"
+
     items: tuple[Item, ...]
     found: int
     notice: str
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per result."""
+        return (items_view(self.items),)
 
 
 def chip_record(chip: Chip, price: PriceRange | None, *, sources: bool = False) -> ChipRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION, Figure, PartRecord, Quantified, RefusalRecord
@@ -60,6 +61,8 @@ class LocalReport(Answer):
     of. What to buy comes cheapest first where it is `sparing`, else fastest; `instead` is the rank of the first of the
     other order."""
 
+    rows: ClassVar[str] = "models"
+
     machine: str
     context: int
     prompt_tokens: float
@@ -74,6 +77,10 @@ class LocalReport(Answer):
     sparing: bool = False
     instead: int = 0
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per model."""
+        return (local_view(self),)
 
 
 def _speed(r: LocalRecord) -> str:

@@ -9,7 +9,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from chipwise.errors import shorten
 from chipwise.report.answer import Answer
@@ -222,6 +222,8 @@ class ReplayReport(Answer):
     `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say. `day`
     and `catalogue` are "" of a record without its tables, which was asked again of those that are installed."""
 
+    rows: ClassVar[str] = "changes"
+
     verb: str
     day: str
     catalogue: str
@@ -234,6 +236,10 @@ class ReplayReport(Answer):
     saved_with: dict[str, str] = field(default_factory=dict)
     replayed_with: dict[str, str] = field(default_factory=dict)
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """What differs."""
+        return replay_view(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +257,17 @@ class Cause:
 class DiffReport(Answer):
     """Two saved answers: what changed, cause by cause and in total."""
 
+    rows: ClassVar[str] = "changes"
+
     before: str
     after: str
     causes: tuple[Cause, ...]
     changes: tuple[Change, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """What differs."""
+        return diff_view(self)
 
 
 def replay_view(report: ReplayReport) -> tuple[Table, ...]:

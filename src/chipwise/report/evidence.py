@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from chipwise.catalog.published import InferenceResult, TrainingResult
 from chipwise.evidence.claim import Claim, Condition, Rival
@@ -60,6 +61,8 @@ class MatchReport(Answer):
     at full load as `plan` predicts them (`anchored.model`), with 80 % `interval`, and what correcting by the matches
     would make of them."""
 
+    rows: ClassVar[str] = "matches"
+
     target: Target
     matches: tuple[Match, ...]
     anchored: Anchored | None
@@ -69,6 +72,10 @@ class MatchReport(Answer):
     benchmark: str = ""
     measured: tuple[Item, ...] = ()
     schema_version: str = SCHEMA_VERSION
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per result, and the axes of the nearest."""
+        return match_view(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,6 +87,10 @@ class ClaimReport(Answer):
     claim: Claim
     assumptions: tuple[str, ...] = ()
     schema_version: str = SCHEMA_VERSION
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The axes of the claim, and its rivals."""
+        return claim_view(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from chipwise.report.records import FitRecord, FitReport, MemoryRecord, PartRecord
+from chipwise.errors import InfeasibleError
+from chipwise.report.answer import Answer
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    LayoutRecord,
+    MemoryRecord,
+    ModelRecord,
+    PartRecord,
+    RefusalRecord,
+)
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_seconds
 
 MOST = 12  # chips whose refusal or caveat is named
+
+
+@dataclass(frozen=True, slots=True)
+class FitRecord:
+    """Whether a model fits on a count of a chip, and the smallest fixes where it does not (`mend`).
+
+    `largest_batch` None: no cache limits it. `caveat` says why no known runtime launches the model there, ""
+    where one does. `parts` are those of a machine that share the model, `memory` is then that of the first.
+    """
+
+    chip: str
+    chips: int
+    layout: LayoutRecord
+    runtime: str
+    verdict: str
+    missing_bytes: float
+    memory: MemoryRecord
+    largest_batch: int | None
+    largest_context: int
+    mend: tuple[str, ...]
+    caveat: str = ""
+    parts: tuple[PartRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FitReport(Answer):
+    """The answer to `fit`: one line per chip at the smallest count that fits, or at the count asked for."""
+
+    rows: ClassVar[str] = "fits"
+
+    model: ModelRecord
+    context: int
+    sequences: int
+    fits: tuple[FitRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per chip, and the memory of one alone."""
+        return fit_view(self)
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """That nothing could be sized, or that nothing holds it."""
+        if not self.fits:
+            return InfeasibleError(
+                f"{self.model.name}: nothing was sized", "the answer says why", answered=True
+            )
+        if any(f.verdict != "no" for f in self.fits):
+            return None
+        hint = "fewer tokens (--context), a narrower --precision or more chips"
+        return InfeasibleError(fit_verdict(self).rstrip("."), hint, answered=True)
 
 
 def _count(value: int | None) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
+from chipwise.report.plans import PlanRecord
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
     ModelRecord,
-    PlanRecord,
     Quantified,
     RefusalRecord,
     WorkloadRecord,
@@ -75,6 +76,8 @@ class MeasuredPoint:
 class FrontierReport(Answer):
     """The answer to `frontier`: points of each chip from the fastest for one user to the most tokens per chip."""
 
+    rows: ClassVar[str] = "points"
+
     model: ModelRecord
     workload: WorkloadRecord
     points: tuple[FrontierPoint, ...]
@@ -82,6 +85,10 @@ class FrontierReport(Answer):
     refused: tuple[RefusalRecord, ...]
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The curves, and what was measured."""
+        return frontier_view(self)
 
 
 POINTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
@@ -58,6 +59,8 @@ class KernelRecord:
 class KernelReport(Answer):
     """The answer to `kernel`; `seconds` is the time on the first chip."""
 
+    rows: ClassVar[str] = "kernels"
+
     operator: str
     seconds: float
     dims: dict[str, float]
@@ -67,6 +70,10 @@ class KernelReport(Answer):
     lessons: tuple[str, ...]
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per chip, and what its time is made of."""
+        return kernel_view(self)
 
 
 @dataclass(frozen=True, slots=True)

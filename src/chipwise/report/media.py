@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import load_systems
+from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Answer
@@ -26,6 +28,7 @@ from chipwise.report.plans import (
     gain,
     in_hours,
     legend,
+    unsure,
 )
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -47,6 +50,7 @@ NAMED = 3  # plans that are named of those that cost about the same
 TOLD = 0.005  # of a cost: a plan that is dearer by less is not told to be
 CHANGED = 3  # changes that are named below plans
 UNNOTICED = 1e-3  # of a request: a wait that is shorter is not told
+TIMED = 2  # tables of a plan whose operators are known
 FIRST = 6  # chips that are named of those refused for one reason
 
 
@@ -162,6 +166,8 @@ class MediaReport(Answer):
     the part of its cost that the first plan costs more.
     """
 
+    rows: ClassVar[str] = "plans"
+
     model: str
     unit: str
     trained: bool
@@ -186,6 +192,11 @@ class MediaReport(Answer):
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
+    def chosen(self) -> bool:
+        """Whether plans were chosen, and not chips compared."""
+        return bool(self.plans and self.plans[0].rank)
+
+    @property
     def unpriced(self) -> bool:
         """Whether the first plan has no price."""
         return not self.plans or self.plans[0].price is None
@@ -200,6 +211,18 @@ class MediaReport(Answer):
         together = self.owned and self.job is not None and len(self.plans) > 1
         return first.verdict != "no" and (sure or together)
 
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per plan; of a single one its parts and memory. `command` looks into the first that was chosen."""
+        return media_view(self, command, everything=everything)
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """That none of the chips asked about holds it; of plans that were chosen, that none is as sure to keep what was
+        asked."""
+        if not self.chosen and all(p.verdict == "no" for p in self.plans):
+            return InfeasibleError(f"{self.model} does not fit", "the answer says by how much", answered=True)
+        return None if self.kept else unsure(self.plans[0], self.confidence)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MediaExplainReport(MediaReport):
@@ -209,6 +232,10 @@ class MediaExplainReport(MediaReport):
     def of(cls, report: MediaReport, changes: tuple[MediaChange, ...]) -> MediaExplainReport:
         """A report with more to it."""
         return cls(**{f.name: getattr(report, f.name) for f in fields(report)} | {"changes": changes})
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The plan, its parts, what it waits for, its memory, and what would change it."""
+        return media_explained(self)
 
 
 def _timed(p: MediaPlan) -> bool:
@@ -331,6 +358,11 @@ RESOURCES = (
     Column("resource", "resource", lambda name: RESOURCE.get(name, name)),
     Column("share of time", "share", "{:.1%}".format, right=True),
     Column("10 % more of it gives", "share", lambda share: f"+{gain(share):.1%} samples/s", right=True),
+)
+PARTS = (
+    Column("part", "part"),
+    Column("time", "seconds", format_seconds, right=True),
+    Column("share", "share", "{:.0%}".format, right=True),
 )
 CHANGES = (
     Column("change", "options"),
@@ -569,8 +601,22 @@ def media_words(report: MediaReport) -> tuple[str, ...]:
 def media_view(report: MediaReport, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
     """A line per plan under the verdict; of a single plan its parts and its memory. `command` looks into the first of
     plans that were chosen, for the last line."""
+    first = _plans_table(report, command, everything=everything)
+    return (first, *_parts_tables(report.plans[0])) if len(report.plans) == 1 else (first,)
+
+
+def media_explained(report: MediaExplainReport) -> tuple[Table, ...]:
+    """The same of one plan, with what it waits for and what would change it."""
+    first, *parts = media_view(report)
+    if len(parts) < TIMED:
+        return (first, *parts)
+    return first, parts[0], _resource_table(report.plans[0]), parts[1], _change_table(report)
+
+
+def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Table:
+    """A line per plan under the verdict, and how to read them below."""
     name, *words = media_words(report)
-    chosen = bool(report.plans and report.plans[0].rank)
+    chosen = report.chosen
     plans = report.plans if everything else report.plans[:SHOWN]
     about = (", ".join(words), "")
     head = (f"{name}   {about[0]}", "", *verdict(report), "") if chosen else (*verdict(report), *about)
@@ -587,30 +633,20 @@ def media_view(report: MediaReport, command: str = "", *, everything: bool = Fal
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
         foot.append(f"assumed: {'; '.join(report.assumptions)}")
-    if command:
+    if command and chosen:
         foot.append(f"next: {command}")
-    first = Table.of(plans, _columns(report, plans), head, foot)
-    if len(report.plans) != 1:
-        return (first,)
-    p = report.plans[0]
+    return Table.of(plans, _columns(report, plans), head, foot)
+
+
+def _parts_tables(p: MediaPlan) -> tuple[Table, ...]:
+    """Where time goes, which is not known of every network, and where memory goes."""
     memory = _memory_table(p)
     if not _timed(p):
-        return first, memory
+        return (memory,)
     seconds = [
         {"part": name, "seconds": value, "share": value / p.latency_s.mid} for name, value in p.stages.items()
     ]
-    parts = Table.of(
-        seconds,
-        (
-            Column("part", "part"),
-            Column("time", "seconds", format_seconds, right=True),
-            Column("share", "share", "{:.0%}".format, right=True),
-        ),
-        ("time by part of the model", ""),
-    )
-    if not isinstance(report, MediaExplainReport):
-        return first, parts, memory
-    return first, parts, _resource_table(p), memory, _change_table(report)
+    return Table.of(seconds, PARTS, ("time by part of the model", "")), memory
 
 
 def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
+from chipwise.report.plans import PlanRecord
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
     ModelRecord,
-    PlanRecord,
     Quantified,
     TailRecord,
     WorkloadRecord,
@@ -54,6 +55,8 @@ class OperatorsReport(Answer):
     the sums over operators.
     """
 
+    rows: ClassVar[str] = "operators"
+
     model: ModelRecord
     workload: WorkloadRecord
     plan: PlanRecord
@@ -68,6 +71,10 @@ class OperatorsReport(Answer):
     operators: tuple[OperatorRecord, ...]
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per operator."""
+        return (operators_view(self),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,8 @@ class LoadReport(Answer):
     `within` is the largest load of `points` whose means meet the targets, None where none does or none is given.
     """
 
+    rows: ClassVar[str] = "points"
+
     model: ModelRecord
     workload: WorkloadRecord
     plan: PlanRecord
@@ -109,6 +118,10 @@ class LoadReport(Answer):
     within: float | None
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per load."""
+        return (load_view(self),)
 
 
 def _rate(o: OperatorRecord) -> float | None:

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+from typing import ClassVar, Protocol
 
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.preferences import preferences
+from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
+from chipwise.report.answer import Answer, Tabled
 from chipwise.report.fit import memory_view, parts_view
-from chipwise.report.kernel import AmdahlReport
-from chipwise.report.records import Figure, JobRecord, PlanRecord, PlanReport, PriceRecord, RefusalRecord
+from chipwise.report.kernel import AmdahlReport, amdahl_view
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    EnergyRecord,
+    Figure,
+    JobRecord,
+    LayoutRecord,
+    MemoryRecord,
+    ModelRecord,
+    NearestRecord,
+    PartRecord,
+    PlacedRecord,
+    PriceRecord,
+    Quantified,
+    RefusalRecord,
+    TailRecord,
+    WorkloadRecord,
+)
 from chipwise.report.table import DASH, Column, Table
+from chipwise.search.space import By
 from chipwise.units import duration_words, format_count, format_number, format_seconds
 
 SHOWN = 10
@@ -44,6 +65,198 @@ GROUPS = {
 }
 
 
+class Sure(Protocol):
+    """A plan with the chance that it keeps what was asked of it."""
+
+    @property
+    def chip(self) -> str:
+        """What it takes."""
+
+    @property
+    def chips(self) -> int:
+        """How many of it."""
+
+    @property
+    def chance(self) -> float | None:
+        """How likely it keeps its targets; None where none was asked."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanRecord(Quantified, Tabled):
+    """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
+
+    `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
+    load is carried too; `largest_requests_per_s` is what they sustain within the targets, `capacity` the same with its
+    interval (None: no rate or no target was given); it falls by `rate_slope` per cent where passes take one per cent
+    longer (1: no target bounds it); `prompt_workers` run
+    prefill for all of them (0: there is one pool). `tpot_s` includes the share of other requests' prompts
+    (None: an answer of one token), `decode_s` does not; `prompt_share` is the share of time that goes into
+    prompts. `tails` by quantile ("p95"), `day` where a curve of rates was given. `chance` is the probability that the
+    least certain target or the deadline of a `job` holds (None: none was asked), `hosts` the machines that hold all
+    chips, `replica_hosts` those that one replica spans, over a network of `network_bytes_per_s` a chip each way (None:
+    none is known), `energy` what they draw (None: no power limit is known). `converted`: weights are not as the
+    checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
+    share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
+    `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
+    """
+
+    rank: int
+    chip: str
+    chips: int
+    replicas: int
+    layout: LayoutRecord
+    precision: str
+    kv: str
+    runtime: str
+    batch: float
+    concurrency: float
+    ttft_s: Figure
+    tpot_s: Figure | None
+    decode_s: float
+    prefill_s: float
+    tokens_per_s: Figure
+    tokens_per_s_per_chip: Figure
+    tokens_per_s_per_user: Figure | None
+    requests_per_s: float
+    largest_requests_per_s: float
+    prompt_share: float
+    price: PriceRecord | None
+    usd_per_million_in: Figure | None
+    usd_per_million_out: Figure | None
+    kwh_per_million_out: Figure | None
+    bound: str
+    shares: dict[str, float]
+    memory: MemoryRecord
+    memory_range: Figure
+    tails: dict[str, TailRecord] = field(default_factory=dict)
+    nearest: NearestRecord | None = None
+    day: Day | None = None
+    spare: int = 0
+    prompt_workers: int = 0
+    note: str = ""
+    system: str = ""
+    chance: float | None = None
+    hosts: int = 1
+    replica_hosts: int = 1
+    network_bytes_per_s: float | None = None
+    energy: EnergyRecord | None = None
+    converted: bool = False
+    job: JobRecord | None = None
+    on_front: bool = False
+    ties: tuple[int, ...] = ()
+    parts: tuple[PartRecord, ...] = ()
+    placed: PlacedRecord | None = None
+    capacity: Figure | None = None
+    memory_chance: float = 1.0
+    rate_slope: float = 1.0
+
+    def tables(self) -> tuple[Table, ...]:
+        """Its figures, and where time and memory go, as `explain` shows them."""
+        return breakdown_view(self)
+
+    def keeps_targets(self, confidence: float) -> bool:
+        """Whether the targets hold with that probability; ends of intervals have three digits."""
+        return self.chance is None or self.chance >= confidence - 0.002
+
+    def usd(self) -> float:
+        """Dollars of its job, else per hour; infinite where no price is known."""
+        if self.price is None:
+            return inf
+        return self.job.usd.mid if self.job and self.job.usd else self.price.mid
+
+    @property
+    def load(self) -> float:
+        """The part of the load that it could carry within the targets that it carries."""
+        return self.requests_per_s / self.largest_requests_per_s
+
+    @property
+    def pace(self) -> Figure:
+        """What a user waits for: time per token, or where the answer is a single one the time to it."""
+        return self.ttft_s if self.tpot_s is None else self.tpot_s
+
+    @property
+    def spread(self) -> str:
+        """Replicas and what each is cut over: `tp4`, `2 x tp4 + 1 spare`, `3 x tp1 + 1 for prompts`."""
+        carrying = self.replicas - self.spare
+        if carrying == 1 and not (self.spare or self.prompt_workers):
+            return self.layout.words
+        each = "tp1" if self.layout.label == "whole" else self.layout.label
+        spare = f" + {self.spare} spare" if self.spare else ""
+        prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
+        return f"{carrying} x {each}{spare}{prompts}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeverRecord:
+    """A change that makes the first plan cheaper: the options that ask for it, what it means, the plan on the same chip
+    with it, and the share of the cost that it `saves`."""
+
+    options: str
+    words: str
+    chips: int
+    spread: str
+    price: PriceRecord | None
+    saves: float
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRecord:
+    """Tokens of the same model from an API: dollars per million, per request and, where a rate was asked, per hour of
+    it. Above `break_even_per_s` requests the first plan costs less. Speed and terms are not compared."""
+
+    provider: str
+    model: str
+    usd_per_million_in: float
+    usd_per_million_out: float
+    usd_per_request: float
+    usd_per_h: float | None
+    break_even_per_s: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanReport(Answer):
+    """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
+    the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
+    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is
+    the cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the
+    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first, and `ways` are
+    changes with which one would. `by`: what plans are the best of. `software` are the best plans on the chip of the
+    first under other software, their ranks behind those of `plans`."""
+
+    rows: ClassVar[str] = "plans"
+    inside: ClassVar[bool] = True
+
+    model: ModelRecord
+    workload: WorkloadRecord
+    plans: tuple[PlanRecord, ...]
+    refused: tuple[RefusalRecord, ...]
+    considered: int
+    rejected: dict[str, int]
+    assumptions: tuple[str, ...]
+    as_stored: PlanRecord | None = None
+    owned: bool = False
+    levers: tuple[LeverRecord, ...] = ()
+    apis: tuple[ApiRecord, ...] = ()
+    cheapest: PlanRecord | None = None
+    saves: float = 0.0
+    kept: bool = True
+    by: By = "chip"
+    software: tuple[PlanRecord, ...] = ()
+    ways: tuple[str, ...] = ()
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The ranked plans; of one deployment that was asked about its figures too. `command` looks into the first."""
+        first = plan_view(self, command, everything=everything)
+        return (first, *breakdown_view(self.plans[0])) if self.considered <= 1 else (first,)
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """Where no plan is as sure to keep the targets as was asked, how near the first comes."""
+        return None if self.kept else unsure(self.plans[0], self.workload.confidence)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class ExplainReport(PlanReport):
     """One plan, and, where a serial part was named, when a CPU would do a request of this size sooner."""
@@ -54,6 +267,21 @@ class ExplainReport(PlanReport):
     def of(cls, report: PlanReport, amdahl: AmdahlReport | None) -> ExplainReport:
         """A report with more to it."""
         return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, amdahl=amdahl)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """One plan from inside."""
+        more = () if self.amdahl is None else (amdahl_view(self.amdahl),)
+        return (*breakdown_view(self.plans[0]), *more)
+
+
+def unsure(first: Sure, confidence: float) -> InfeasibleError | None:
+    """That no plan keeps what was asked as surely as that, and how near the `first` comes; None where nothing was asked
+    of it."""
+    if first.chance is None:
+        return None
+    what = f"no plan keeps what was asked with {confidence:.0%} probability"
+    nearest = f"{first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
+    return InfeasibleError(what, f"nearest: {nearest}; --confidence asks for less", answered=True)
 
 
 def gain(share: float, more: float = 0.1) -> float:
@@ -238,7 +466,8 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
-        lines[0] = f"{missed}. Nearest: {lines[0].removeprefix(verb)}"
+        works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
+        lines[0] = f"{missed}{works}. Nearest: {lines[0].removeprefix(verb)}"
     bottleneck = (
         f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
     )
@@ -327,8 +556,9 @@ def chance_percent(chance: float) -> int:
 
 
 def _alternatives(report: PlanReport) -> list[str]:
-    """The best plan with the checkpoint as it is, and plans that the prediction cannot tell from the first."""
-    first, lines = report.plans[0], []
+    """An API where it costs less, the best plan with the checkpoint as it is, and plans that the prediction cannot tell
+    from the first."""
+    first, lines = report.plans[0], _by_api(report)
     if report.as_stored is not None:
         stored = report.as_stored
         lines.append(
@@ -338,10 +568,32 @@ def _alternatives(report: PlanReport) -> list[str]:
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= TOLD:
         lines.append(_dearer(report.cheapest, first, report))
-    tied = [_machines(by_rank[rank]) for rank in first.ties if rank in by_rank]
+    tied = [_apart(by_rank[rank], first) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
     alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
     return lines + tied_words(tied, alike)
+
+
+def _by_api(report: PlanReport) -> list[str]:
+    """That tokens cost less from an API than the first plan does at this load, by more than a change is worth naming
+    for; one that keeps no target is none to be compared with."""
+    first = report.plans[0]
+    if not report.apis or first.price is None:
+        return []
+    api = report.apis[0]
+    saves = 1.0 - api.usd_per_h / first.price.mid if api.usd_per_h is not None else 0.0
+    if saves < preferences().worth:
+        return []
+    return [
+        f"Cheaper as an API: {api.provider} sells {api.model} for about ${format_number(api.usd_per_h or 0.0)}/h at "
+        f"this load, {saves:.0%} less; chips cost less above {format_number(api.break_even_per_s)} requests/s."
+    ]
+
+
+def _apart(p: PlanRecord, first: PlanRecord) -> str:
+    """The machines of a plan, and how it runs where the first has the same."""
+    name = _machines(p)
+    return f"{name} ({p.spread}, {p.precision})" if name == _machines(first) else name
 
 
 def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
@@ -609,10 +861,10 @@ def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:
 def _tails(p: PlanRecord) -> list[str]:
     """Quantiles of the first plan, as far as a formula holds."""
     said = []
-    for name, field in (("TTFT", "ttft_s"), ("TPOT", "tpot_s")):
-        found = {q: getattr(p.tails[q], field) for q in ("p95", "p99") if q in p.tails}
+    for name, key in (("TTFT", "ttft_s"), ("TPOT", "tpot_s")):
+        found = {q: getattr(p.tails[q], key) for q in ("p95", "p99") if q in p.tails}
         known = [f"{q} {format_seconds(t)}" for q, t in found.items() if t is not None]
-        if found and not (field == "tpot_s" and p.tpot_s is None):
+        if found and not (key == "tpot_s" and p.tpot_s is None):
             said.append(
                 f"{name} {', '.join(known) if known else 'outside the range of the formula, simulate'}"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.report.answer import Answer
 from chipwise.report.records import (
@@ -61,6 +62,8 @@ class RlPlanRecord(Quantified):
 class RlReport(Answer):
     """The answer to `rl`: plans, cheapest first."""
 
+    rows: ClassVar[str] = "plans"
+
     model: ModelRecord
     steps: int
     answers: int
@@ -68,6 +71,10 @@ class RlReport(Answer):
     refused: tuple[RefusalRecord, ...]
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per plan."""
+        return (rl_view(self),)
 
 
 def _fleet(p: RlPlanRecord) -> str:

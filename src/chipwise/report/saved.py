@@ -21,13 +21,17 @@ from chipwise import __version__
 from chipwise.catalog.files import writing
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import Snapshot
-from chipwise.errors import UsageError, shorten
+from chipwise.errors import Command, Said, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
 SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/", "workload/data/")
-HOW = "the JSON of an answer with its question: chipwise plan MODEL --save FILE, the page and /v1 write one"
+HOW = Said(
+    "the JSON of an answer with its question: ",
+    Command("plan MODEL --save FILE"),
+    ", the page and /v1 write one",
+)
 
 
 @dataclass(frozen=True)

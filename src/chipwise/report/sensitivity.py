@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, ModelRecord, PlanRecord, WorkloadRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import SCHEMA_VERSION, ModelRecord, WorkloadRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
 
@@ -32,6 +34,8 @@ class SensitivityReport(Answer):
     """The answer to `sensitivity`, the input that changes the most first. `base` is the cost of the plan at its load in
     `unit`: dollars per thousand requests, or chip-hours of them where no price is known."""
 
+    rows: ClassVar[str] = "inputs"
+
     model: ModelRecord
     workload: WorkloadRecord
     plan: PlanRecord
@@ -40,6 +44,10 @@ class SensitivityReport(Answer):
     inputs: tuple[InputRecord, ...]
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per input."""
+        return (sensitivity_view(self),)
 
 
 def _cost(value: float | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
@@ -43,12 +44,18 @@ class StatementsReport(Answer):
     """The statements that a text makes, worked out; without a text all of them, not worked out. `nearest` are those
     that an unknown text is near to, `commands` what would answer it; `note` says what kind of answer this is."""
 
+    rows: ClassVar[str] = "statements"
+
     asked: str
     statements: tuple[StatementRecord, ...]
     nearest: tuple[str, ...]
     note: str
     commands: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line per statement, or the figures of one."""
+        return statements_view(self)
 
 
 STATEMENTS = (

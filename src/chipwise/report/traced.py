@@ -58,6 +58,10 @@ class TraceReport(Answer):
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """What was traced."""
+        return (trace_view(self),)
+
 
 def trace_report(p: Pipeline) -> TraceReport:
     """A pipeline as an answer."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from chipwise.catalog.preferences import preferences
+from chipwise.errors import InfeasibleError
 from chipwise.report.answer import Answer
-from chipwise.report.plans import chance_percent
+from chipwise.report.plans import chance_percent, unsure
 from chipwise.report.records import (
     SCHEMA_VERSION,
     EnergyRecord,
@@ -191,6 +193,8 @@ class TrainReport(Answer):
     scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep; `kept`: whether
     the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has."""
 
+    rows: ClassVar[str] = "plans"
+
     model: ModelRecord
     task: str
     tokens: float
@@ -206,6 +210,18 @@ class TrainReport(Answer):
     kept: bool = True
     owned: bool = False
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The ranked plans, one layout in full where it is alone, how it scales. `command` shows the first alone."""
+        several = len(self.plans) > 1
+        first = train_view(self, command if several else "", everything=everything)
+        alone = () if several or not self.plans else layout_views(self.plans[0])
+        return (first, *alone, *((scaling_view(self),) if self.scaling else ()))
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """Where no plan is as sure to keep the deadline as was asked, how near the first comes."""
+        return None if self.kept else unsure(self.plans[0], self.confidence)
 
 
 def overhead(parts: Mapping[str, float]) -> float:

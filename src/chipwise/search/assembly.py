@@ -42,9 +42,11 @@ from chipwise.workload.step import Step
 STREAMED = ("gemm", "experts", "imbalance", "quantise")
 """Parts of a pass that are products of weights, which may be made where the weights do not lie."""
 CROSSING_S = 15e-6
-"""Seconds until work goes on at the other side of the bus: an event of the card, a wake-up of the processor's threads.
-A round figure between a kernel's launch (5 us) and a synchronisation that blocks (30 us)."""
-ACTIVATION_BYTES = 4.0  # of a value that crosses: engines of desks keep the residual stream in fp32
+"""seconds: until work goes on at the other side of the bus, an event of the card or a wake-up of the processor's
+threads. Chosen: between a kernel's launch (5 us) and a synchronisation that blocks (30 us); moves models shared
+between cards and processor, by twice that per layer that changes sides."""
+ACTIVATION_BYTES = 4.0
+"""bytes: of a value that crosses. Source: ggml-org/llama.cpp: the residual stream is fp32."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,9 @@ from chipwise.workload.workload import Workload
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)
 """Reasons of candidates that came ever closer to being a plan; before them come layouts that are not legal."""
 BETWEEN = 0.03
-"""Of a probability: about how far it may be off that was worked out between two points of the grid of loads."""
+"""probability: about how far one may be off that was worked out between two points of the grid of loads. Chosen: so
+that no plan that may hold is left out before it is worked out anew; moves how many are worked out anew, and an answer
+only where one was off by more."""
 LAYOUTS = 6  # of chips that one has that are shown beside each other
 MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
@@ -91,7 +93,7 @@ def choose(
     rate up to which targets hold as surely as asked, where they do at all.
     """
     e = evaluated
-    sized = _sized(e, workload, limits, caution)
+    sized = _sized(e, workload, prices, limits, caution)
     reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
     live, point = reason == 0, sized.point
     columns = _contenders(e, workload, sized, usd_per_h, caution, owned=bool(limits.have))
@@ -142,8 +144,9 @@ class Chosen:
 
 
 APART = 3.0
-"""How many times as fast as another a software may be on one layout: those of one chip differ by up to 2 in published
-serving."""
+"""ratio: how many times as fast as another a software may be on one layout. Chosen: those of one chip differ by up to
+2 in published serving; moves how many layouts are tried with other software, and an answer only where two differ by
+more."""
 
 
 def _hopeless(
@@ -219,8 +222,15 @@ class _Sized:
     at_once: Array
 
 
-def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -> _Sized:
-    """The best batch of every candidate, and how many replicas do the work that is asked for."""
+def _sized(
+    e: Evaluated,
+    workload: Workload,
+    prices: Mapping[str, Rent | Own | None],
+    limits: Limits,
+    caution: Caution,
+) -> _Sized:
+    """The best batch of every candidate, and how many replicas do the work that is asked for, or fill the machines that
+    are paid for it."""
     wary = caution.take(e.group.which)
     point, meets = _best_point(e, workload)
     cautious, sure = _best_point(e, workload, wary)
@@ -259,6 +269,11 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
         replicas = np.maximum(np.floor(most / each), 1.0)
         if pieces is not None:
             replicas = np.minimum(replicas, rounds(pieces, at_once))
+    # ranks that share a scale-up domain share a machine
+    together = np.maximum(np.asarray(layouts.tp * layouts.dp) / per_package, 1.0)
+    if not filled and (served is not None or workload.job is not None):
+        more = _paid_for(e, prices, limits, replicas, np.where(beside > 0.0, np.nan, alone), together, most)
+        replicas = more if pieces is None else np.maximum(np.minimum(more, rounds(pieces, at_once)), replicas)
     whole = rate
     if pieces is not None:
         whole = rate * kept_up(pieces, replicas * at_once)
@@ -266,14 +281,33 @@ def _sized(e: Evaluated, workload: Workload, limits: Limits, caution: Caution) -
     prompts = np.ceil(np.nan_to_num(replicas * beside) * (1 - 1e-9))
     prompts += limits.spare * (prompts > 0)
     chips = alone * (replicas + limits.spare + prompts)
-    # ranks that share a scale-up domain share a machine
-    together = np.maximum(np.asarray(layouts.tp * layouts.dp) / per_package, 1.0)
     if workload.due_per_s is not None:
         with np.errstate(invalid="ignore"):
             sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
     return _Sized(
         point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once
     )
+
+
+def _paid_for(
+    e: Evaluated,
+    prices: Mapping[str, Rent | Own | None],
+    limits: Limits,
+    replicas: Array,
+    alone: Array,
+    together: Array,
+    most: Array,
+) -> Array:
+    """Replicas of `alone` chips each (NaN: no more are to be had) that the machines hold which these many are billed
+    for: what is paid anyhow works too. Never fewer, and never for more dollars."""
+    chips = alone * (replicas + limits.spare)
+    billed = _by_price(e, prices, chips, together, lambda basis, n, g: np.asarray(basis.hour(n, g).billed))
+    with np.errstate(invalid="ignore"):
+        more = np.floor(np.minimum(billed, most) / alone) - limits.spare
+        idle = more > replicas
+        usd = _usd_per_h(e, prices, np.where(idle, chips, np.nan), together)
+        full = _usd_per_h(e, prices, np.where(idle, alone * (more + limits.spare), np.nan), together)
+        return np.where(idle & (full <= usd * (1.0 + 1e-9)), more, replicas)
 
 
 def _held(

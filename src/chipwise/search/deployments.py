@@ -9,12 +9,13 @@ import numpy as np
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import DESKS
-from chipwise.catalog.offer import MARKETPLACES
+from chipwise.catalog.offer import MARKETPLACES, offers_of, rare
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Own, Rent
-from chipwise.catalog.runtime import get_runtime, load_runtimes, override, runtimes_for
+from chipwise.catalog.runtime import get_runtime, override, runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import load_systems, systems_for
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
@@ -117,7 +118,7 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
 
 def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> frozenset[str]:
     """Those of chips on the market of which a plan takes no more than `FEW`: cards made for desks, which no server for
-    rent holds, and what marketplaces alone rent out. `basis` says how a chip is paid."""
+    rent holds, and what is rarely for rent (`catalog.offer.rare`). `basis` says how a chip is paid."""
 
     def at_home(chip: str) -> bool:
         forms = {s.form for s in systems_for(chip) if s.form in DESKS or "rent" in s.offered}
@@ -125,7 +126,10 @@ def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> 
 
     def scarce(chip: str) -> bool:
         paid = basis(chip)
-        return isinstance(paid, Rent) and {quote.provider for quote in paid.quotes} <= MARKETPLACES
+        if not isinstance(paid, Rent):
+            return False
+        offered = {quote.provider for quote in paid.quotes}
+        return offered <= MARKETPLACES or (rare(chip) and offered <= {o.provider for o in offers_of(chip)})
 
     return frozenset(c.id for c in chips if at_home(c.id) or scarce(c.id))
 
@@ -185,7 +189,7 @@ def runtimes_that(
 @per_snapshot
 def _kept_by_one() -> frozenset[str]:
     """Precisions of files that one runtime alone has: those of MLX, the block formats of Tenstorrent."""
-    return frozenset(s for r in load_runtimes().values() for s in r.stores.values()) - frozenset(GGUF)
+    return frozenset(s for r in all_software(Runtime).values() for s in r.stores.values()) - frozenset(GGUF)
 
 
 def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:

@@ -32,9 +32,11 @@ from chipwise.workload.workload import Workload
 
 REASONS = list(Reason)
 
-ENDLESS = 1e30  # requests per second: more than any engine takes
+ENDLESS = 1e30
+"""requests per second: more than any engine takes. Exact: a bound that is never reached."""
 BUSY = 0.8
-"""Share of time that workers for prompts should work: the wait is then about twice the prompt's own time."""
+"""share of time: that workers for prompts should work. Chosen: the wait is then about twice the prompt's own time;
+moves how many of a separate pool stand for a rate."""
 
 
 @dataclass(frozen=True)

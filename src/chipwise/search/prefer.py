@@ -22,8 +22,11 @@ from numpy.typing import NDArray
 from chipwise.catalog.preferences import preferences
 from chipwise.units import Array
 
-ENDS = 0.002  # of a probability: ends of intervals have three digits
-LIKELY = 0.01  # of a probability: what is printed of it
+ENDS = 0.002
+"""probability: by which a chance may miss the confidence that is asked for. Exact: ends of intervals have three
+digits, so twice the last."""
+LIKELY = 0.01
+"""probability: a step in which chances are told apart. Exact: whole percent, as they are printed."""
 
 
 @dataclass(frozen=True)

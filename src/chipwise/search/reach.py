@@ -45,6 +45,8 @@ class Reach:
 
 
 NOWHERE = Reach(np.inf, np.inf, np.inf, 0.0)
+"""seconds, seconds, requests per second: what is reached without a layout. Exact: no time is short enough, no rate
+small enough."""
 
 
 def reach_of(e: Evaluated, w: Workload, mine: NDArray[np.bool_], most_per_s: Array) -> Reach:

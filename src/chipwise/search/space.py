@@ -23,7 +23,10 @@ By = Literal["chip", "runtime", "format", "provider"]
 """What plans are listed by: the best of each."""
 
 FEW = int(preferences().few_cards)
-FEW_WORDS = f"at most {FEW} of cards made for desks, or for rent on marketplaces alone (--chips NAME: more)"
+FEW_WORDS = (
+    f"at most {FEW} of cards made for desks, or for rent on marketplaces or from one small provider alone "
+    "(--chips NAME: more)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Limits:
     """What a plan may use: devices of one replica, chips in all, dollars per hour in all, watts at the plugs in all
     with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
     `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks and
-    those that marketplaces alone rent out, no more than `FEW` are taken, of those in `at_most` so many each. Plans are
+    those that are rarely for rent, no more than `FEW` are taken, of those in `at_most` so many each. Plans are
     listed `by` what each is the best of."""
 
     max_devices: int = 64

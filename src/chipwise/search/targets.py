@@ -58,7 +58,9 @@ class Caution:
         return replace(self, first=first, further=further, whole=whole)
 
 
-MARGIN = 0.1  # of a load: neighbours that say how times grow with it
+MARGIN = 0.1
+"""share of a load: to the neighbours that say how times grow with it. Chosen: wide enough for differences above
+rounding, narrow against what a queue bends over; moves chances near saturation a little."""
 
 
 def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) -> Tails:
@@ -155,10 +157,11 @@ def _taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None) -
 
 
 EVEN = 0.5
-"""The confidence of a middle."""
+"""probability: the confidence of a middle. Exact: half of what happens lies on either side."""
 
 SPAN = 0.2
-"""Of a logarithm: about how far times of passes are off (80 %), over which slopes are taken to either side."""
+"""logarithm of seconds: over which slopes are taken to either side. Chosen: about how far times of passes are off (80
+%); moves chances of targets where a load bends within it."""
 
 
 def slopes(

@@ -32,9 +32,12 @@ from chipwise.search.training_space import (
 )
 from chipwise.units import Array, Real
 
-WHOLE_TOKENS = 4096.0  # of a sequence that are not cut further without need
-# Of a step: by so much a cut product or an odd micro-batch may come out faster than whole ones, as tiles fill up.
+WHOLE_TOKENS = 4096.0
+"""tokens: of a sequence that are not cut further without need. Chosen: shorter shards have little to hide an exchange
+behind, no source is known; moves which of two equal layouts is proposed."""
 ROUNDING = 0.02
+"""share of a step: by so much a cut product or an odd micro-batch may come out faster than whole ones, as tiles fill
+up. Chosen: above what tiles gain in the layouts tried; moves how many are priced, no answer where it is enough."""
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 

@@ -40,9 +40,6 @@ class Schedule:
         return found
 
 
-# GPipe (Huang et al., 2019); 1F1B and interleaved (Narayanan et al., 2021): the bubble divided by v is in the step
-# time; zero-bubble H1 and V-shaped ZB-V (Qi et al., 2024): weight gradients fill a third and nine tenths of it; V-half
-# and V-min hold a half and a third of the micro-batches (Qi et al., 2024b); DualPipe two directions (DeepSeek, 2024).
 SCHEDULES: Mapping[str, Schedule] = {
     s.name: s
     for s in (
@@ -56,8 +53,11 @@ SCHEDULES: Mapping[str, Schedule] = {
         Schedule("dualpipe", 0.32, 1.0, 1),
     )
 }
+"""shares: of the bubble, and of what micro-batches hold, with the stages of a rank (0: asked); the bubble divided by
+v is in the step time. Source: Huang et al., 2019 (GPipe); Narayanan et al., 2021 (1F1B, interleaved); Qi et al., 2024
+(zero-bubble H1 and ZB-V: weight gradients fill a third and nine tenths of it) and 2024b (V-half and V-min hold a half
+and a third of the micro-batches); DeepSeek-V3 technical report (DualPipe, two directions)."""
 
-# (share of layers recomputed whole, attention cores, norms and activation functions recomputed)
 RECOMPUTE: Mapping[str, tuple[float, float]] = {
     "none": (0.0, 0.0),
     "selective": (0.0, 1.0),
@@ -66,6 +66,8 @@ RECOMPUTE: Mapping[str, tuple[float, float]] = {
     "three-quarters": (0.75, 0.0),
     "full": (1.0, 0.0),
 }
+"""shares of layers: recomputed whole, and of those whose attention cores, norms and activation functions are. Exact:
+the names say it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import torch
 from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.errors import ChipwiseError, Command, Said, UsageError, shorten
 from chipwise.tracing.flow import OneByOne, counted
 from chipwise.tracing.recorder import Recorder
 from chipwise.workload.op import Op
@@ -330,7 +330,11 @@ def called(
         raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
 
 
-ALONE = "give the module itself, before it is spread: chipwise plan --task train plans how devices share it"
+ALONE = Said(
+    "give the module itself, before it is spread: ",
+    Command("plan --task train"),
+    " plans how devices share it",
+)
 OPERATOR = re.compile(r"HigherOrderOperator (\w+)")
 """An operator that takes functions (flex_attention, scan, cond) in what torch says of one."""
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
 
-from chipwise.catalog.snapshot import own_bytes
 from chipwise.errors import UsageError
 from chipwise.units import Array
 
@@ -184,46 +180,6 @@ class PrefixCache:
         common = self.common(prompt_tokens)
         shared = min(self.cached_share, 1.0 - 1.0 / self.sharers) * prompt_tokens
         return max(held_tokens - max(common, shared), 1.0)
-
-
-def read_lengths(path: str) -> Lengths:
-    """The lengths in a log: CSV with a head, or one JSON object a line, with `prompt_tokens` and `output_tokens`.
-
-    Raises `UsageError`, naming file and line, for a file that cannot be read.
-    """
-    file = Path(path)
-    try:
-        text = own_bytes(file).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read", str(error)) from None
-    rows = csv.DictReader(text.splitlines()) if file.suffix == ".csv" else _objects(path, text)
-    return Lengths.of_log(_pairs(path, rows))
-
-
-def _objects(path: str, text: str) -> Iterator[Mapping[str, object]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise UsageError(f"{path}, line {number}: no JSON object", "or name the file .csv")
-        yield found
-
-
-def _pairs(path: str, rows: Iterable[Mapping[str, object]]) -> Iterator[tuple[float, float]]:
-    for number, row in enumerate(rows, 1):
-        try:
-            pair = float(str(row["prompt_tokens"])), float(str(row["output_tokens"]))
-        except (KeyError, ValueError):
-            raise UsageError(
-                f"{path}, request {number}: no lengths", "columns prompt_tokens and output_tokens, numbers"
-            ) from None
-        if not all(1 <= x <= LONGEST for x in pair):
-            raise UsageError(f"{path}, request {number}: a length is out of range", "1 to 100 million tokens")
-        yield pair
 
 
 def _slices(values: Array) -> tuple[float, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Literal
 
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
+from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.lengths import Lengths, PrefixCache
 
 Task = Literal["serve", "batch", "local"]
@@ -53,7 +54,7 @@ class Workload:
     answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the
     probability `confidence`, at no more than `utilisation` of the load that they could carry. `lengths` are
     distributions with those means (None: all requests alike), `prefix` what a prefix cache answers (None: nothing),
-    `pictures` what comes with every request beside its text.
+    `pictures` what comes with every request beside its text, `log` the requests that lengths and load are those of.
 
     Raises `UsageError` for lengths or targets that cannot be.
     """
@@ -72,6 +73,7 @@ class Workload:
     prefix: PrefixCache | None = None
     pictures: tuple[Picture, ...] = ()
     job: Job | None = None
+    log: Arrivals | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):

@@ -12,7 +12,7 @@ from chipwise.api.suites.doors import SUITES, predict_suite
 from chipwise.api.suites.local import Asked
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from truth import published
 
 COLUMNS = ("id", "model", "chip", "chips", "quant", "runtime", "backend", "context", "metric", "date", "note")

@@ -13,7 +13,7 @@ import pytest
 from chipwise.api.suites.doors import SUITES, VALIDATIONS, predict_suite
 from chipwise.api.suites.media import MEDIA, question_of
 from chipwise.calibrate.parameters import shipped_parameters
-from chipwise.catalog.media_runtime import habit_of
+from chipwise.catalog.habits import habit_of
 from chipwise.cli import main
 from chipwise.errors import UsageError
 

@@ -11,13 +11,15 @@ from chipwise.api.requests.field import CONFIG, NAMES, Asked, ask, count_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs, known_names, leading_names
-from chipwise.catalog.media_runtime import load_media_runtimes
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.names import holding
 from chipwise.catalog.networks import is_built_in
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.price import price_range
-from chipwise.catalog.runtime import get_runtime, load_runtimes
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import today
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import get_system, load_systems
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.catalogue import (
@@ -127,18 +129,18 @@ class RuntimesRequest(Asked):
     def run(self) -> RuntimesReport:
         """The runtimes. Raises `UnknownNameError` for a runtime or chip that does not exist."""
         if self.runtime is not None:
-            media = load_media_runtimes()
+            media = all_software(MediaRuntime)
             if self.runtime in media:
                 return RuntimesReport((), (media[self.runtime],))
             return RuntimesReport((get_runtime(self.runtime),))
         chip = None if self.chip is None else get_chip(self.chip)
         serving = tuple(
             r
-            for r in load_runtimes().values()
+            for r in all_software(Runtime).values()
             if chip is None or any(chip.id in u.chips for u in r.rules if u.runs)
         )
         return RuntimesReport(
-            serving, tuple(r for r in load_media_runtimes().values() if chip is None or r.runs_on(chip))
+            serving, tuple(r for r in all_software(MediaRuntime).values() if chip is None or r.runs_on(chip))
         )
 
 

@@ -6,12 +6,10 @@ plain values, take only names that chipwise knows, and turn every complaint into
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from dataclasses import field as with_
 from functools import cache
-from itertools import chain, zip_longest
 from typing import Any, get_type_hints
 
 from chipwise.api.requests.field import Reading, outer, split
@@ -22,19 +20,12 @@ from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_con
 from chipwise.catalog.machine import counted, joined, parse_machine
 from chipwise.catalog.names import closed
 from chipwise.catalog.networks import is_built_in
-from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, InfeasibleError, Said, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
-OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-ADDED = re.compile(r"(?<=\badd )--.*")
-COMMAND = re.compile(r"\bchipwise (?:[a-z]+ )+[^,;()]*--[^,;()]*")
-"""A command with options, as far as the next mark: it is shown as it is."""
-VALUE = re.compile(r"(--[a-z][a-z-]*) (?!or\b|and\b|--)(?=\S)")
-LISTED = re.compile(r"list them: chipwise (\w+) list")
 Own = Mapping[str, Any]
 """Chips of the question's own, by id."""
-SHOWN = re.compile(r"chipwise (\w+) .*?\b(shows|sizes)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +63,8 @@ def problem_of(error: ChipwiseError) -> Problem:
     found = error.nearest if isinstance(error, UnknownNameError) else ()
     kind = KINDS.get(error.exit_code, "unusable-value")
     instead = error.instead if isinstance(error, UsageError) else ()
-    hint = " or ".join(f'{error.field}="{way}"' for way in instead) or _plain(error.hint)
-    plain = kind, _plain(error.what), hint, tuple(found), error.field, instead
+    hint = " or ".join(f'{error.field}="{way}"' for way in instead) or Said(error.hint).as_fields
+    plain = kind, Said(error.what).as_fields, hint, tuple(found), error.field, instead
     if isinstance(error, InfeasibleError):
         return Problem(*plain, error.reasons, error.reachable)
     return Problem(*plain)
@@ -261,13 +252,3 @@ def _rates(text: str, own: Own) -> str:
 
 NAMED: dict[str, Callable[[str, Own], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
 """How each field that may name a file on the command line is read where it may not."""
-
-
-def _plain(text: str) -> str:
-    """`--max-chips` as `max_chips`, `add --price own` as `add price=own`, a command as the verb that it runs, one with
-    options as it is."""
-    text = SHOWN.sub(r"the verb \1 \2", LISTED.sub(r"the verb \1 lists them", text))
-    kept = COMMAND.findall(text)
-    parts = [ADDED.sub(lambda m: VALUE.sub(r"\1=", m[0]), part) for part in COMMAND.split(text)]
-    fields_ = [OPTION.sub(lambda m: m.group(1).replace("-", "_"), part) for part in parts]
-    return "".join(chain.from_iterable(zip_longest(fields_, kept, fillvalue="")))

@@ -11,7 +11,6 @@ import json
 import math
 import operator
 import os
-import re
 import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from chipwise.catalog.configs import INLINE, MAX_BYTES
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, Said, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
 
@@ -88,6 +87,13 @@ class Asked:
         with self._placed():
             return self.run()
 
+    ranking: ClassVar[bool] = False
+    """Whether it ranks the chips that it names, so that some of them are a smaller question."""
+
+    def glance(self) -> Any:
+        """The answer without what stands beside the plans, for a question that still changes."""
+        return self.answer()
+
     def answers(self) -> Generator[Any, None, Any]:
         """The answer, as `answer` has it; before it comes what can be read of it already, of most questions nothing."""
         yield from ()
@@ -104,8 +110,7 @@ class Asked:
 
     def _first(self, what: str) -> str:
         """The field that stands first in the words of an error, `--m 0: ...` or `seq: ...`; "" for none."""
-        found = FIRST.match(what)
-        name = (found[1] or found[2]).replace("-", "_") if found else ""
+        name = Said(what).first
         return name if name in {outer(f) for f in fields(self)} else ""  # type: ignore[arg-type]
 
     def _holding(self, name: str) -> str:
@@ -119,10 +124,6 @@ class Asked:
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
         return {}
-
-
-FIRST = re.compile(r"--([a-z][a-z-]*)|([a-z][a-z_]*):")
-"""A field as errors write it at their beginning."""
 
 
 def ask(

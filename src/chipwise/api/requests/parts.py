@@ -40,13 +40,14 @@ from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.system import parse_have
-from chipwise.errors import UsageError, shorten
+from chipwise.errors import Said, Setting, UsageError, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.speculative import Speculation
 from chipwise.units import parse_quantity
+from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.curve import RateCurve, read_curve
-from chipwise.workload.lengths import MOST_SHARERS, PrefixCache, read_lengths
+from chipwise.workload.lengths import MOST_SHARERS, PrefixCache
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
 
@@ -222,7 +223,8 @@ class Lengths(Asked):
         reading=SPREAD,
     )
     log: str | None = ask(
-        "request log instead of --in and --out: CSV or JSONL with prompt_tokens, output_tokens",
+        "request log instead of --in and --out: CSV or JSON lines with prompt_tokens, output_tokens and, where known, "
+        "timestamp; traces and outputs of benchmark clients as they are, .gz too",
         file=True,
     )
     prefix_hit: str | None = ask(
@@ -239,7 +241,10 @@ class Lengths(Asked):
 
     def workload(self, task: Task) -> Workload:
         """The workload without load or targets. Raises `UsageError` for lengths that cannot be."""
-        spread = self._lengths()
+        log = self._read()
+        spread = Distribution(self.values["in_"], self.values["out"], *(self.values["cv"] or ()))
+        if log is not None:
+            spread = log.lengths
         alike = not (spread.prompt_cv or spread.output_cv)
         return Workload(
             task=task,
@@ -248,14 +253,16 @@ class Lengths(Asked):
             lengths=None if alike else spread,
             prefix=self._prefix(),
             pictures=self.values["images"] or (),
+            log=log,
         )
 
-    def _lengths(self) -> Distribution:
-        if self.log is not None:
-            if self.cv is not None:
-                raise UsageError("--log and --cv exclude each other", "the log holds its own spread")
-            return read_lengths(self.log)
-        return Distribution(self.values["in_"], self.values["out"], *(self.values["cv"] or ()))
+    def _read(self) -> Arrivals | None:
+        """The requests of the log, None where none is named. Raises `UsageError` for lengths said twice."""
+        if self.log is None:
+            return None
+        if self.cv is not None:
+            raise UsageError("--log and --cv exclude each other", "the log holds its own spread")
+        return read_log(self.log)
 
     def _prefix(self) -> PrefixCache | None:
         found, hint = self.values["prefix_hit"], "the part of prompt tokens that is found"
@@ -611,7 +618,9 @@ class Money(Asked):
         """The pricing that this stands for. Raises `UsageError` for figures of owning where one rents."""
         figures = self.values["owning"] or {}
         if figures and self.price != "own":
-            raise UsageError("--owning is for chips that one owns", "add --price own", field="owning")
+            raise UsageError(
+                "--owning is for chips that one owns", Said("add ", Setting("price", "own")), field="owning"
+            )
         return Pricing(self.price, self.provider, self.region, figures, self.values["price_of"] or {})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -38,10 +38,10 @@ from chipwise.api.requests.parts import (
 )
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
-from chipwise.errors import UsageError
+from chipwise.errors import Command, Said, Setting, UsageError
+from chipwise.report.fit import FitReport
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
-from chipwise.report.plans import ExplainReport
-from chipwise.report.records import FitReport, PlanRecord, PlanReport
+from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
 from chipwise.search.space import By, Limits
 from chipwise.units import parse_quantity
 from chipwise.workload.lora import Adapter
@@ -67,7 +67,9 @@ def _elsewhere(text: str, option: str) -> str:
     the question is made, so that the question means the same everywhere."""
     if text.strip().lower() == AUTO:
         what = f"{option} {AUTO} would describe the machine that answers, not yours"
-        hint = "run chipwise doctor --devices on your machine and name what it finds, e.g. 8xh100"
+        hint = Said(
+            "run ", Command("doctor --devices"), " on your machine and name what it finds, e.g. 8xh100"
+        )
         raise UsageError(what, hint)
     return text
 
@@ -166,9 +168,10 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
         for name in ("deadline", "max_usd"):
             if getattr(self, name) is not None:
                 what = f"{option_of(name)} is the limit of a job, and none was given"
-                hint = "add --task batch --tokens 1B, of a model without tokens --samples 10k"
+                parts = (Setting("task", "batch"), " ", Setting("tokens", "1B"))
+                hint = Said("add ", *parts, ", of a model without tokens ", Setting("samples", "10k"))
                 if name == "deadline":
-                    hint += "; the target for a whole answer is --e2e, e.g. 10min"
+                    hint = Said(hint, "; the target for a whole answer is --e2e, e.g. 10min")
                 raise UsageError(what, hint, field=name)
         return None
 
@@ -221,6 +224,14 @@ class PlanRequest(PlanOptions):
             found = self.ranked(numbers_of(self.parameters))
             yield found.report
             return found.whole()
+
+    ranking: ClassVar[bool] = True
+
+    def glance(self) -> Any:
+        """The ranked plans alone, without what was published near them."""
+        if self.media(self.model):
+            return self.answer()
+        return self.ranked(numbers_of(self.parameters), published=False).report
 
     def _generated(self, numbers: Parameters | None) -> MediaReport:
         """The same of a model that generates no tokens."""

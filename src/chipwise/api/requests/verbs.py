@@ -54,6 +54,9 @@ class Request(Protocol):
     def answer(self) -> Any:
         """The same; an error about a name that does not exist carries the field that holds it."""
 
+    def glance(self) -> Any:
+        """The answer without what stands beside the plans."""
+
     @classmethod
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
@@ -101,7 +104,12 @@ def question(verb: str, given: Mapping[str, Any]) -> Request:
     verb = FORMER.get(verb, verb)
     if verb not in VERBS:
         raise UnknownNameError("verb", verb, VERBS, f"one of {', '.join(VERBS)}")
-    kind = VERBS[verb]
+    return question_of(VERBS[verb], verb, given)
+
+
+def question_of(kind: type[Request], verb: str, given: Mapping[str, Any]) -> Request:
+    """The question of a kind by the public names of its fields, called `verb` in errors, which are those of
+    `question`."""
     known = {outer(f): f for f in fields(kind)}  # type: ignore[arg-type]
     if given.get("task") in TRAINED and verb != "train":
         said = f"{verb} does not answer the task {given['task']}"

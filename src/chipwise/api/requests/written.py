@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise import __version__
 from chipwise.api.requests.field import fields_of
+from chipwise.report.answer import Answer, Charts
 
 if TYPE_CHECKING:
     from chipwise.api.requests.verbs import Request
@@ -41,6 +42,12 @@ class Origin:
     def written(self) -> Mapping[str, Any]:
         """The question as a record carries it."""
         return {"verb": self.verb, "request": fields_of(self.question), "chipwise": __version__}
+
+    def charts(self, answer: Answer) -> Charts:
+        """The pictures of the answer by name."""
+        from chipwise.report.charts.kinds import charts_of  # 0.1 s, of answers that are drawn
+
+        return charts_of(answer)
 
     def save(self, path: str) -> None:
         """Write the answer with all data it used to a file."""

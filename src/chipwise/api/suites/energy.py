@@ -38,7 +38,8 @@ from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.predict.energy import Use
 from chipwise.report.energy import SAMPLES, SUBMITTED, TOKENS, form_of
 from chipwise.report.media import MediaPlan, MediaReport
-from chipwise.report.records import EnergyRecord, Figure, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import EnergyRecord, Figure
 from chipwise.units import Array
 
 NEEDED = ("model", "chip")

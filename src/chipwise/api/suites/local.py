@@ -35,7 +35,7 @@ from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, decode, prefill

@@ -26,7 +26,9 @@ from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.fit_media import MediaFit, MediaRows, fit_media
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.media_runtime import Habit, get_media_runtime, habit_of, load_media_runtimes
+from chipwise.catalog.habits import Habit, habit_of
+from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime
+from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.axes import Levels
 from chipwise.evidence.residuals import Residuals, Validation
@@ -192,7 +194,9 @@ def _runtime(row: Row) -> str:
     """The software of a row; of one that runs operator by operator what its version names, where that is known."""
     said = get_media_runtime(row["runtime"])
     named = row.get("runtime_version", "").partition("(")[0].strip().lower()
-    known = (r.id for r in load_media_runtimes().values() if r.attends == "own" and named in (r.id, *r.also))
+    known = (
+        r.id for r in all_software(MediaRuntime).values() if r.attends == "own" and named in (r.id, *r.also)
+    )
     return said.id if said.pace != "host" else next(known, said.id)
 
 

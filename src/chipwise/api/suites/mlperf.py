@@ -25,9 +25,10 @@ from chipwise.api.suites.suite import Asking, Attempt
 from chipwise.api.tactics import Level
 from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.catalog.media_runtime import load_media_runtimes
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import parse_have
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.anchors import CELL_LEFT, Anchor, correction
@@ -37,7 +38,7 @@ from chipwise.evidence.judge import judge
 from chipwise.evidence.mlperf_rows import GENERATES, Run, Scenario, read_run
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.report.media import MediaPlan
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.search.deployments import runtimes_that
 from chipwise.workload.workload import Task
 
@@ -248,7 +249,7 @@ def media_runtime_of(run: Run) -> str:
     """The software that a submitter names, of tuned submissions as it compiles a network: none of them starts operators
     one by one; else of those the first that makes one graph of folded operators, of others the usual one."""
     said = run.framework.lower()
-    able = [r for r in load_media_runtimes().values() if r.runs_on(run.chip)]
+    able = [r for r in all_software(MediaRuntime).values() if r.runs_on(run.chip)]
     places = [(min((said.find(n) for n in (r.id, *r.also) if n in said), default=-1), r) for r in able]
     named = [r for place, r in sorted(places, key=lambda p: p[0]) if place >= 0]
     built = [] if run.untuned else [r for r in able if r.pace == "graph" and r.folds]

@@ -22,7 +22,8 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
-from chipwise.report.records import Figure, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import Figure
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")

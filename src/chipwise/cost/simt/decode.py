@@ -16,7 +16,8 @@ from chipwise.cost.simt.residency import missed
 from chipwise.cost.simt.tiles import waves
 from chipwise.units import Real
 
-GROUP_ROWS = 16.0  # grouped heads are packed into rows of the matrix unit
+GROUP_ROWS = 16.0
+"""rows: of the matrix unit, into which grouped heads are packed. Source: PTX ISA: mma.m16n8k16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,6 @@ _NARROW: Mapping[str, str] = {
     "nvfp4": "nvfp4",
     "mxfp4": "mxfp4",
 }
-# Bytes of an activation by label of `dtype_label`, scales of blocks included (nvfp4 one byte for 16 values, mxfp4 one
-# for 32); 8-bit types take one.
 ACTIVATION_BYTES: Mapping[str, float] = {
     "fp32": 4.0,
     "tf32": 4.0,
@@ -50,16 +48,24 @@ ACTIVATION_BYTES: Mapping[str, float] = {
     "nvfp4": 0.5625,
     "mxfp4": 0.53125,
 }
+"""bytes: of an activation by label of `dtype_label`; 8-bit types take one. Exact: bits over 8, and a scale per block
+(nvfp4 one byte for 16 values, mxfp4 one for 32)."""
 # Types whose batched products were measured apart.
 _BATCHED = ("b16", "fp32", "fp8")
 # Work on rows with numbers of its own; of a model's, norms are fused into what stands beside them.
 _POINTWISE: Mapping[str, str] = {"layernorm": "simt.norm", "softmax": "simt.softmax"}
-SHORT = 1.5  # of k, the longest start and end of a tile among very many: chosen
-LANES_SHARE = (
-    0.3  # of the vector peak that depthwise filters reach on the lanes: chosen, they wait for memory
-)
-_LATENT_DIM = 256.0  # one shared key head wider than this is a latent
-_EXPANDED = (192.0, 128.0)  # key and value dims of DeepSeek's expanded prompts
+SHORT = 1.5
+"""ratio to k: the longest start and end of a tile among very many. Chosen: a fitted prologue is of long products, and
+a short one cannot take more than its own depth and a half; moves products with k of a few hundred alone."""
+LANES_SHARE = 0.3
+"""share of the vector peak: that depthwise filters reach on the lanes. Chosen: they wait for memory, and none was
+measured alone; moves networks of depthwise filters where they compute."""
+_LATENT_DIM = 256.0
+"""elements: one shared key head wider than this is a latent. Chosen: between the widest plain heads, 256 of Gemma,
+and the narrowest latent, 576 of DeepSeek; moves nothing between those two."""
+_EXPANDED = (192.0, 128.0)
+"""elements: of keys and values in the expanded prompts of latent attention. Source: DeepSeek-V3 technical report
+(arXiv 2412.19437, section 4.2: 128 and 64 per head)."""
 
 
 @dataclass(frozen=True)

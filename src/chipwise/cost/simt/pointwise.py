@@ -10,7 +10,9 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import missed
 from chipwise.units import Real
 
-CACHE_FULL = 0.3  # share of the cache up to which a hot loop finds its rows whole: chosen
+CACHE_FULL = 0.3
+"""share of the cache: up to which a hot loop finds its rows whole. Chosen: replacement is not LRU, so less than a
+full cache; moves kernels on rows between a third and the whole of the cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,19 @@ import numpy as np
 
 from chipwise.units import Real
 
-# Shares of the cache up to which a working set is found whole, and from which on not at all. Chosen, not fitted: one
-# cache wide, since replacement is not LRU. Products scale them by the fitted `cache_share`.
 FOUND = (0.25, 1.25)
-EXPERTS_FOUND = (0.5, 1.5)  # weights of experts, and what passes between their two products
+"""shares of the cache: up to which a working set is found whole, and from which on not at all. Chosen: one cache
+wide, since replacement is not LRU; products scale them by the fitted `cache_share`; moves operators whose operands
+are about as large as the cache."""
+EXPERTS_FOUND = (0.5, 1.5)
+"""shares of the cache: the same of experts' weights, and of what passes between their two products. Chosen: one cache
+wide, by hand, no source is known; moves layers of experts about as large as the cache."""
 PROMPT_FOUND = (
     0.175,
     0.875,
-)  # FOUND x 0.7: prompts and their outputs
+)
+"""shares of the cache: the same of prompts and their outputs. Chosen: 0.7 of FOUND, by hand, no source is known;
+moves prompts of about as many bytes as the cache."""
 
 
 def missed(working_set_bytes: Real, cache_bytes: Real, full: Real, empty: Real) -> Real:

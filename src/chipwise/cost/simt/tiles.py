@@ -18,9 +18,11 @@ MANY_ROWS: tuple[tuple[int, int], ...] = (
 )  # fmt: skip
 TILES = FEW_ROWS + MANY_ROWS
 
-# A slice of k must be worth a pipeline; split sums are combined in fp32, written and read once.
 MINIMUM_SLICE = 256.0
+"""elements: of k, the least that is split off. Chosen: a slice must be worth filling a pipeline of four stages of 64;
+moves products of few tiles and small k."""
 SUM_BYTES = 8.0
+"""bytes: of a split sum, combined in fp32. Exact: written once and read once, 4 bytes each."""
 
 
 class UnitTime:

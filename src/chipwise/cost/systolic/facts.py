@@ -11,13 +11,17 @@ from chipwise.catalog.chip import Chip
 from chipwise.errors import UsageError
 from chipwise.units import Real
 
-# A TPU core's vector unit: 8 x 128 lanes with four 32-bit units each, two up to v4 (jax-ml/scaling-book, tpus.md,
-# appendix C); stands in where a vendor gives no vector rate. BYTES_PER_LANE is one operand per lane and cycle from
-# VMEM: what measured norms reach. The book puts VMEM at about 22 times HBM, some three times that.
 LANES = 1024.0
+"""count: of a core's vector unit, 8 x 128 with four 32-bit units each, two up to v4; stands in where a vendor gives
+no vector rate. Source: jax-ml/scaling-book, tpus.md, appendix C."""
 BYTES_PER_LANE = 4.0
-NO_BYTES = 1.0  # where the size of on-chip memory is not published, nothing is taken to stay there
-CLOCK_HZ = 1.75e9  # where no clock is published (TPU v6e, v7x): that of TPU v5p
+"""bytes per lane and cycle: one operand from on-chip memory. Chosen: what measured norms reach; the scaling book puts
+that memory at about 22 times HBM, some three times as much; moves element-wise kernels that stay on chip."""
+NO_BYTES = 1.0
+"""bytes: of on-chip memory whose size is not published. Exact: nothing is taken to stay there."""
+CLOCK_HZ = 1.75e9
+"""clocks per second: where none is published (TPU v6e, v7x). Chosen: that of TPU v5p; moves the vector rate and the
+cycles of a tile on those chips in proportion."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,12 @@ from chipwise.cost.systolic.schedule import Schedule
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
-SUBLANES = 8.0  # rows of a 32-bit register: a compiler pads short dimensions to them
+SUBLANES = 8.0
+"""rows: of a 32-bit register, to which a compiler pads short dimensions. Source: jax-ml/scaling-book, tpus.md
+(registers of 8 x 128)."""
 WIDE = ("fp32", "tf32", "bf16", "fp16")
-WORD = 2.0  # bytes of an operand at the edge of an array; sums are twice as wide
+WORD = 2.0
+"""bytes: of an operand at the edge of an array; sums are twice as wide. Exact: operands are bf16."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from chipwise.predict.training.values import Cluster
 
 # Types that products with weights run in, by the precision of a training recipe.
 COMPUTE = {"fp32": "fp32", "16": "bf16", "8": "fp8", "4": "fp4"}
-HOST_BYTES_PER_S = 25e9  # PCIe 4 x16, as sustained, where a chip names no host link
+HOST_BYTES_PER_S = 25e9
+"""bytes per second: of a host link, where a chip names none. Chosen: what PCIe 4 x16 sustains of 32 GB/s; moves
+offloading on those chips in proportion."""
 
 
 @dataclass(frozen=True, slots=True)

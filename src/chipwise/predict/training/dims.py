@@ -15,7 +15,8 @@ from chipwise.workload.model import (
 )
 
 TARGETS = ("attention", "linear", "experts")
-UNREACHED = 1e12  # a window that no sequence fills
+UNREACHED = 1e12
+"""tokens: a window that no sequence fills. Exact: a bound above any sequence."""
 
 
 def plain(

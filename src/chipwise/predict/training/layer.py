@@ -12,13 +12,21 @@ from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
-# Host work, chosen on runs that are bound by it, not fitted: more under tensor parallelism (collectives are launched
-# too), less where software captures graphs.
 TENSOR_HOST = 1.25
+"""ratio: of host work under tensor parallelism, where collectives are started too. Chosen: on published runs that
+host work holds up, not fitted; moves small models cut by tensors."""
 GRAPH_HOST = 0.36
-STASH_EXPOSED = 0.1  # of the traffic of activations to host memory and back: assumed
-UNPACK = 4.0  # times what bytes of unpacked weights take: look-ups limit it (Qwen-14B in 4 bits on an A100)
-RING_EXPOSED = 0.1  # of the traffic of ring attention, where the core is long enough to hide it: assumed
+"""ratio: of host work where software captures graphs. Chosen: on published runs that host work holds up, not fitted;
+moves small micro-batches under CUDA graphs."""
+STASH_EXPOSED = 0.1
+"""share: of the traffic of activations to host memory and back that the step waits for. Chosen: copies run beside the
+layers but for the last; moves steps that stash, by a tenth of that traffic."""
+UNPACK = 4.0
+"""ratio: of the time that bytes of unpacked weights take, as look-ups limit it. Source: one published cell, Qwen-14B
+in 4 bits on an A100."""
+RING_EXPOSED = 0.1
+"""share: of the traffic of ring attention that is waited for where the core is long enough to hide it. Chosen: the
+last block has nothing behind it; moves context parallelism, by a tenth of that traffic."""
 
 
 def _soft4(a: Real, b: Real) -> Real:

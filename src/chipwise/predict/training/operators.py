@@ -21,10 +21,17 @@ from chipwise.units import Array, Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise
 
-BLOCK_KERNELS = 10.0  # element-wise kernels of a layer that are started one by one
-LARGE = 8192.0  # rows, columns and depth of a large product
+BLOCK_KERNELS = 10.0
+"""count: element-wise kernels of a layer that are started one by one. Chosen: two norms, two residuals, rotation,
+activation, product, dropout and casts; moves eager software on small shapes."""
+LARGE = 8192.0
+"""rows, columns, depth: of a large product. Chosen: large enough that a chip reaches its best rate; moves the rate
+that is taken of a large product."""
 DEGREES = ("tp", "cp", "micro_batch", "ep")  # what the size of operators depends on
-MISALIGNED = 11.0  # unfused cores whose head size is no multiple of 8 fall off the matrix unit
+MISALIGNED = 11.0
+"""ratio: of unfused cores whose head size is no multiple of 8 and which fall off the matrix unit. Chosen: no source
+is known; the vector lanes are about so much slower than the matrix unit; moves eager software on such heads in
+proportion."""
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,24 @@ from chipwise.predict.training.operators import Work
 from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
 from chipwise.units import Real
 
-# What Adam on the host moves per second for one device, whose share of two sockets is 40 GB/s: fitted by hand to two
-# published cells (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser there).
 HOST_BYTES_PER_S = 6e9
-# Bytes per parameter of Adam in mixed precision: reads the gradient and reads and writes the fp32 weight and both
-# moments (4 + 3 x 8). In host memory the gradient goes out in fp32 and the weight comes back in 16 bit; of cut
-# gradients (ZeRO-2, FSDP) those of every micro-batch go out in 16 bit and are summed there (read 2 + 4, write 4).
+"""bytes per second: that Adam on the host moves for one device, whose share of two sockets is 40 GB/s. Source: by
+hand from two published cells (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser
+there)."""
 UPDATE_BYTES = 28.0
+"""bytes per parameter: of Adam in mixed precision. Exact: reads the gradient and reads and writes the fp32 weight and
+both moments, 4 + 3 x 8."""
 OFFLOAD_BYTES = 6.0
+"""bytes per parameter: over the bus with the optimiser in host memory. Exact: the gradient goes out in fp32 and the
+weight comes back in 16 bit."""
 SUM_BYTES = 10.0
-NODE = 8.0  # devices of a host, at most: straggling grows with the number of hosts
-BUCKETS = 8.0  # calls that the gradients of a step are summed in
+"""bytes per parameter: of cut gradients of a micro-batch (ZeRO-2, FSDP), which go out in 16 bit and are summed in
+host memory. Exact: read 2 + 4, write 4."""
+NODE = 8.0
+"""count: devices of a host, at most; straggling grows with the number of hosts. Exact: servers hold eight."""
+BUCKETS = 8.0
+"""count: calls that the gradients of a step are summed in. Chosen: no source is known; moves latency of sums, not
+their bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from chipwise.report.charts.spec import ACCENT, RESOURCES, SERIES, Spec, axis, chart, color, said, ticks, tip
 from chipwise.report.operators import OperatorsReport
-from chipwise.report.plans import RESOURCE, gain
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import RESOURCE, PlanRecord, gain
 from chipwise.report.sensitivity import SensitivityReport
 
 SHOWN = 12

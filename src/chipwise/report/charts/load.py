@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from chipwise.report.charts.spec import ACCENT, MUTED, Spec, axis, chart, ticks, tip
 from chipwise.report.operators import LoadPoint, LoadReport
-from chipwise.report.records import Figure, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import Figure
 
 
 def _scaled(figure: Figure, by: float) -> tuple[float, float, float]:

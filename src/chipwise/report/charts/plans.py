@@ -19,7 +19,8 @@ from chipwise.report.charts.spec import (
     ticks,
     tip,
 )
-from chipwise.report.records import Figure, PlanRecord, PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
+from chipwise.report.records import Figure
 
 Row = dict[str, Any]
 EDGE = 1.6

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chipwise.report.charts.spec import ACCENT, MUTED, RESOURCES, SERIES, Spec, axis, chart, color, said, tip
 from chipwise.report.media import MediaPlan
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 from chipwise.report.training import TrainPlanRecord
 
 SHOWN = 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from chipwise.catalog.machine import Candidate
-from chipwise.report.records import PlanRecord
+from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chipwise.catalog.snapshot import shipped_text
+from chipwise.catalog.software import all_software
 from chipwise.catalog.tools import Tool, get_tool
-from chipwise.catalog.trainer import Trainer, load_trainers
+from chipwise.catalog.trainer import Trainer
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.markup import Yaml, documented, yaml
@@ -29,7 +30,7 @@ NARROW = {"primus": ("bf16", "fp8")}  # types of products that a tool is told he
 
 def _row(target: str) -> Trainer:
     """What a tool is told here: its row among the trainers."""
-    return next(t for t in load_trainers().values() if t.tool == target)
+    return next(t for t in all_software(Trainer).values() if t.tool == target)
 
 
 def _checked(spec: TrainSpec, target: str) -> Tool:

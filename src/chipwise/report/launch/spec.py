@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
+from typing import ClassVar
 
 from chipwise.errors import UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
+from chipwise.report.table import Column, Table
 
 DEGREES = ("devices", "per_host", "tp", "pp", "vp", "cp", "ep", "dp", "shard_ranks", "micro_batch", "layers")
 MOST_DEVICES = 1_000_000
@@ -22,16 +24,26 @@ class LaunchFile:
     script: bool = False
 
 
+FILES = (Column("file", "name"), Column("text", "text", prose=True))
+"""What is said of a file that starts a plan."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class LaunchReport(Answer):
     """The answer to `launch`: the files that start a plan with a tool. They are to be read before they are run.
     `other` says why it is another plan than the one that was asked for, "" where it is that one."""
+
+    rows: ClassVar[str] = "files"
 
     tool: str
     plan: int
     files: tuple[LaunchFile, ...]
     other: str = ""
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """The files."""
+        return (Table.of(self.files, FILES),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from chipwise.api.requests.desk import LocalRequest
-from chipwise.api.requests.parts import numbers_of
-from chipwise.api.requests.planning import PlanRequest
-from chipwise.api.requests.training import TrainRequest
 from chipwise.api.requests.verbs import Request
 
 MOST = 3
 """Chips that a glance compares, and models that it tries on a machine."""
+LEAST: Mapping[str, Any] = {"curves": False, "most": MOST}
+"""Fields of questions that ask for much beside the plans, as a glance has them."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +26,13 @@ class Glance:
         given = {f.name: getattr(question, f.name) for f in fields(question)}
         changed: dict[str, Any] = {}
         named = question.values.get("chips") or ()
-        many = not named or (isinstance(question, PlanRequest) and len(named) > MOST)
+        many = not named or (question.ranking and len(named) > MOST)
         if chips and "chips" in given and many and not given.get("have"):
             changed["chips"] = ",".join(chips[:MOST])
-        if isinstance(question, TrainRequest):
-            changed["curves"] = False
-        if isinstance(question, LocalRequest):
-            changed["most"] = MOST
+        changed |= {name: least for name, least in LEAST.items() if name in given}
         return cls(replace(question, **changed))
 
     def answers(self) -> Generator[Any, None, Any]:
         """The answer. Raises the errors of the verb."""
         yield from ()
-        q = self.question
-        if isinstance(q, PlanRequest) and not q.media(q.model):
-            return q.ranked(numbers_of(q.parameters), published=False).report
-        return q.answer()
+        return self.question.glance()

@@ -14,7 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UnknownNameError
 from chipwise.report.figures import split_s
-from chipwise.report.records import Figure, PlanRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import Figure
 from chipwise.units import format_bytes, format_count, format_number
 
 HERE = Path(__file__).parents[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -154,7 +154,7 @@ def _csv(view: View) -> Handler:
         asked = given(request.query_params.multi_items()) or dict(view.example)
         record = await ask(request, view.verb, dict(asked))
         out = io.StringIO()
-        render(view.tables(record), record, "csv", out)
+        render(view.rows(record), record, "csv", out)
         name = f'attachment; filename="chipwise-{view.verb}.csv"'
         return Response(out.getvalue(), media_type="text/csv", headers={"content-disposition": name})
 
@@ -179,8 +179,7 @@ def _sheet(view: View) -> Handler:
 
 async def _zipped(request: Request) -> Response:
     """Launch files in one archive; scripts may be run."""
-    report = await ask(request, "launch", dict(given(request.query_params.multi_items())))
-    assert isinstance(report, LaunchReport)
+    report = cast(LaunchReport, await ask(request, "launch", dict(given(request.query_params.multi_items()))))
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in report.files:

@@ -18,7 +18,6 @@ from chipwise.catalog.tools import tools_of
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
-from chipwise.report.records import PlanReport
 from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import VIEWS, View
@@ -73,7 +72,7 @@ class _Section:
 def sheet_page(verb: str, question: Any, found: Answered) -> str:
     """The file of an answer. Raises `UsageError` for a verb that has no page."""
     sections = [_section(_viewed(verb), question, found.report)]
-    if verb == "plan" and isinstance(found.report, PlanReport) and found.report.plans:
+    if verb == "plan" and found.report.inside and found.report.plans:
         first = question.explained(found.report.plans[0])
         sections.append(_section("explain", first, first.run()))
         chips = ",".join(list(dict.fromkeys(p.chip for p in found.report.plans if not p.parts))[:CURVES])

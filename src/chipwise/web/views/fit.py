@@ -6,8 +6,7 @@ from typing import Any
 
 from chipwise.api.requests.planning import FitRequest
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.fit import fit_verdict, fit_view
-from chipwise.report.records import FitReport
+from chipwise.report.fit import FitReport, fit_verdict, fit_view
 from chipwise.web.views.view import MODEL, Chart, View
 
 SHOWN = 16

@@ -13,10 +13,8 @@ from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.frontier import FrontierReport, frontier_verdict, frontier_view
-from chipwise.report.media import MediaReport, media_view
 from chipwise.report.operators import LoadReport, OperatorsReport, load_view, operators_view
-from chipwise.report.plans import breakdown_view, cheaper, first_plan, plan_view, ranking, verdict
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_plan, plan_view, ranking, verdict
 from chipwise.report.sensitivity import SensitivityReport, sensitivity_view
 from chipwise.report.table import Table
 from chipwise.web.views.launch import launch_link
@@ -146,9 +144,7 @@ def _has(verb: str) -> bool:
     return verb in VERBS
 
 
-def _tables(report: PlanReport | MediaReport) -> tuple[Table, ...]:
-    if isinstance(report, MediaReport):
-        return media_view(report, everything=True)
+def _tables(report: PlanReport) -> tuple[Table, ...]:
     return (plan_view(report, ""), *breakdown_view(report.plans[0]))
 
 

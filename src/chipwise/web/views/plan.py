@@ -13,8 +13,16 @@ from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.timeline import request_timeline
-from chipwise.report.plans import PLANS, chance_percent, cheaper, first_plan, ranking, verdict
-from chipwise.report.records import PlanRecord, PlanReport
+from chipwise.report.plans import (
+    PLANS,
+    PlanRecord,
+    PlanReport,
+    chance_percent,
+    cheaper,
+    first_plan,
+    ranking,
+    verdict,
+)
 from chipwise.web.views.chips import Sheet, sheet_of
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, Chart, View, link, price_badge

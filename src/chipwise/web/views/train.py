@@ -11,7 +11,6 @@ from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.reinforce import RlReport, rl_verdict
 from chipwise.report.training import TrainReport, train_verdict
-from chipwise.report.views import tables
 from chipwise.web.views.view import MODEL, NETWORK, Chart, View, price_badge
 
 
@@ -29,7 +28,7 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
         charts.append(Chart("pipeline", name, pipeline_step(staged), note, wide=True))
     kinds = dict.fromkeys(s.kind for s in report.scaling)
     charts += [Chart(f"scaling-{k}", f"{k.capitalize()} scaling", scaling(report, k)) for k in kinds]
-    first, *further = tables(report, everything=True)
+    first, *further = report.tables(everything=True)
     return {
         "charts": charts,
         "verdict": train_verdict(report),
@@ -62,7 +61,7 @@ def _loop(question: RlRequest, report: RlReport) -> dict[str, Any]:
     return {
         "charts": [],
         "verdict": rl_verdict(report),
-        "tables": tables(report, everything=True),
+        "tables": report.tables(everything=True),
         "badges": [*badges, *(badge for badge in (price_badge(p.price),) if badge[0])],
     }
 

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from chipwise import __version__
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.configs import INLINE
 from chipwise.catalog.snapshot import today
+from chipwise.report.answer import by_kind
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
 from chipwise.report.media import MediaReport, verdict
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
-from chipwise.report.views import tables
 from chipwise.web.views.query import named, query_of
 
 NETWORK = "charts.html"
-EVERYTHING = partial(tables, everything=True)
 LONG = 120
 """Characters of a value that is not repeated under a picture."""
 FIRST = 3
@@ -44,7 +42,7 @@ class View:
     """How a verb is shown: what the form starts with, and what the template is filled with.
 
     `front` are the fields that are not folded away; `show` makes charts and lines from question and answer,
-    `tables` what CSV holds. `tab` "" keeps it out of the navigation.
+    `tables` what CSV holds (None: all tables of the answer). `tab` "" keeps it out of the navigation.
     """
 
     verb: str
@@ -55,7 +53,7 @@ class View:
     front: tuple[str, ...]
     show: Callable[[Any, Any], dict[str, Any]]
     template: str
-    tables: Callable[[Any], Sequence[Table]] = EVERYTHING
+    tables: Callable[[Any], Sequence[Table]] | None = None
 
     def filled(self, question: Any, record: Any) -> dict[str, Any]:
         """What the template takes of an answer; one about a network without tokens is its tables."""
@@ -64,9 +62,16 @@ class View:
             "made": f"{today()} · chipwise {__version__}",
             "top": _top(record),
         }
-        if isinstance(record, MediaReport):
-            return {**common, "template": NETWORK, **_generated(record)}
+        alike = by_kind(ALIKE, record)
+        if alike is not None:
+            return {**common, "template": NETWORK, **alike(record)}
         return {**common, "template": self.template, "badges": (), **self.show(question, record)}
+
+    def rows(self, record: Any) -> Sequence[Table]:
+        """What CSV holds of an answer."""
+        if self.tables is None or by_kind(ALIKE, record) is not None:
+            return record.tables(everything=True)  # type: ignore[no-any-return]
+        return self.tables(record)
 
     @property
     def request(self) -> type:
@@ -100,11 +105,15 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
-        "tables": tables(report, everything=True),
+        "tables": report.tables(everything=True),
         "verdict": said[0],
         "further": " ".join(said[1:]),
         "badges": [b for b in badges if b[0]],
     }
+
+
+ALIKE: Mapping[type, Callable[[Any], dict[str, Any]]] = {MediaReport: _generated}
+"""Answers that every page shows alike, whatever verb gave them."""
 
 
 def price_badge(price: PriceRecord | None) -> tuple[str, str]:

@@ -6,9 +6,11 @@ NVIDIA/DeepLearningExamples, Detection/SSD; ultralytics, cfg/models.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet, conv_norm
 from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
 from chipwise.workload.op import pointwise
@@ -198,15 +200,39 @@ class SSD:
 
 
 @dataclass(frozen=True, kw_only=True)
-class YOLO:
-    """YOLOv8: blocks of split convolutions (C2f), a pyramid down and up, heads of boxes and classes on three levels.
+class YoloRows:
+    """The layers of a YOLO at full size, a text each, as the tables of ultralytics, cfg/models: "-1 3 C2f 256 add".
 
-    `widths` of the five levels; `depths` of the blocks of the backbone, `neck` of those of the pyramid.
+    The words: layers that are read (-1: the one before; 4,6: both, concatenated), repeats, module, filters at full
+    width, then what the module takes. A module and its words:
+
+    | module | takes | is |
+    |---|---|---|
+    | Conv | kernel, stride | convolution, batch norm, SiLU |
+    | C2f | "add": inputs are added in its bottlenecks | split, bottlenecks one after the other, all joined |
+    | C3k2 | its inner width as a share; "deep": bottlenecks in branches | C2f with narrow bottlenecks |
+    | SPPF | - | three pools of 5 x 5 one after the other, all joined |
+    | C2PSA | - | half of the width through attention and feed-forward |
+    | Upsample | - | both sides doubled |
+    | Detect | "light": classes by depthwise convolutions | boxes and classes on every level that is read |
     """
 
-    widths: tuple[int, int, int, int, int]
-    depths: tuple[int, int, int, int]
-    neck: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class YOLO:
+    """YOLOv8, YOLO11 and what is built of the same modules: a table of layers, scaled.
+
+    `depth` scales repeats, `width` filters, of which a layer has at most `most` before; `deep`: all C3k2 are deep.
+    Source of modules and scaling: ultralytics, nn/tasks.py (parse_model), nn/modules.
+    """
+
+    graph: YoloRows
+    depth: float
+    width: float
+    most: int = 1024
+    deep: bool = False
     classes: int = 80
 
     @property
@@ -215,46 +241,132 @@ class YOLO:
         return 32
 
     def block(self, layers: Layers, grid: Grid) -> Block:
-        """One pass over pictures of `grid` pixels."""
-        a, b, c, d, e = self.widths
-        half = shrunk(grid, 2)
-        parts, w, levels = [conv_norm(layers, grid, (3, a), 3, 2, act="silu")], a, []
-        grid = half
-        for out, depth in zip((b, c, d, e), self.depths, strict=True):
-            parts.append(conv_norm(layers, grid, (w, out), 3, 2, act="silu"))
-            grid, w = shrunk(grid, 2), out
-            parts.append(self._split(layers, grid, out, out, depth, True))
-            levels.append(grid)
-        _, eighth, sixteenth, last = levels
-        parts += [
-            conv_norm(layers, last, (e, e // 2), 1, act="silu"),
-            conv_norm(layers, last, (2 * e, e), 1, act="silu"),
-        ]
-        parts += [
-            self._split(layers, sixteenth, d + e, d, self.neck, False),
-            self._split(layers, eighth, c + d, c, self.neck, False),
-            conv_norm(layers, eighth, (c, c), 3, 2, act="silu"),
-            self._split(layers, sixteenth, c + d, d, self.neck, False),
-            conv_norm(layers, sixteenth, (d, d), 3, 2, act="silu"),
-            self._split(layers, last, d + e, e, self.neck, False),
-        ]
-        boxes, names = max(16, c // 4, 64), max(c, min(self.classes, 100))
-        for place, entry in ((eighth, c), (sixteenth, d), (last, e)):
-            for inner, out in ((boxes, 64), (names, self.classes)):
-                parts += [
-                    conv_norm(layers, place, (entry, inner), act="silu"),
-                    conv_norm(layers, place, (inner, inner), act="silu"),
-                    layers.conv(place, inner, out, 1),
-                ]
+        """One pass over pictures of `grid` pixels. Raises `UsageError` for a module that is not known."""
+        parts: list[Block] = []
+        made: Levels = []
+        for row in self.graph.rows:
+            read, count, module, *words = row.split()
+            seen = [made[int(i)] if made else (grid, 3) for i in read.split(",")]
+            repeats = max(round(int(count) * self.depth), 1) if int(count) > 1 else 1
+            if module == "Detect":
+                parts.append(self._detect(layers, seen, "light" in words))
+                continue
+            place, entry = seen[0][0], sum(width for _, width in seen)
+            if len(seen) > 1:
+                parts.append(layers.pointwise(size_of(place), entry, 2.0, "concat"))
+            out = self._filters(int(words[0])) if words else entry
+            parts.append(self._module(layers, place, module, (entry, out), repeats, words[1:]))
+            if module == "Conv":
+                place = shrunk(place, int(words[2]))
+            elif module == "Upsample":
+                place = tuple(2 * side for side in place)
+            made.append((place, out))
         return join(*parts)
 
-    def _split(self, layers: Layers, grid: Grid, entry: int, out: int, depth: int, add: bool) -> Block:
-        half, n = out // 2, size_of(grid)
-        each = conv_norm(layers, grid, (half, half), act="silu") + conv_norm(
-            layers, grid, (half, half), act="silu"
-        )
-        if add:
-            each += layers.residual(n, half)
-        ends = conv_norm(layers, grid, (entry, out), 1, act="silu")
-        last = conv_norm(layers, grid, ((2 + depth) * half, out), 1, act="silu")
-        return join(ends, depth * each, layers.pointwise(n, (2 + depth) * half, 2.0, "concat"), last)
+    def _module(
+        self, layers: Layers, grid: Grid, module: str, widths: tuple[int, int], depth: int, words: list[str]
+    ) -> Block:
+        """One layer of (inputs, outputs) on a grid."""
+        entry, out = widths
+        match module:
+            case "Conv":
+                return conv_norm(layers, grid, widths, int(words[0]), int(words[1]), act="silu")
+            case "C2f":
+                each = _bottleneck(layers, grid, out // 2, out // 2, "add" in words)
+                return _split(layers, grid, (entry, out // 2, out), depth, each)
+            case "C3k2":
+                half = int(out * float(words[0]))
+                deep = self.deep or "deep" in words
+                each = _c3k(layers, grid, half) if deep else _bottleneck(layers, grid, half, half // 2)
+                return _split(layers, grid, (entry, half, out), depth, each)
+            case "SPPF":
+                return join(
+                    conv_norm(layers, grid, (entry, entry // 2), 1, act="silu"),
+                    3 * layers.pointwise(size_of(grid), entry // 2, 2.0, "max_pool"),
+                    layers.pointwise(size_of(grid), 2 * entry, 2.0, "concat"),
+                    conv_norm(layers, grid, (2 * entry, out), 1, act="silu"),
+                )
+            case "C2PSA":
+                return _attended(layers, grid, out, depth)
+            case "Upsample":
+                return layers.pointwise(4 * size_of(grid), entry, 1.25, "upsample")
+        raise UsageError(f"'{module}' is no module of a YOLO", "see workload/media/detect.py: YoloRows")
+
+    def _filters(self, full: int) -> int:
+        return math.ceil(min(full, self.most) * self.width / 8) * 8
+
+    def _detect(self, layers: Layers, levels: Levels, light: bool) -> Block:
+        """Boxes as distributions over 16 distances to each side, and classes; a softmax and a sigmoid decode them."""
+        first = levels[0][1]
+        boxes, names = max(16, first // 4, 64), max(first, min(self.classes, 100))
+        parts: list[Block] = [layers.parameter(16)]
+        for place, entry in levels:
+            parts += [
+                conv_norm(layers, place, (entry, boxes), act="silu"),
+                conv_norm(layers, place, (boxes, boxes), act="silu"),
+                layers.conv(place, boxes, 64, 1),
+            ]
+            for inner in (entry, names):
+                if light:
+                    parts.append(conv_norm(layers, place, (inner, inner), groups=inner, act="silu"))
+                parts.append(conv_norm(layers, place, (inner, names), 1 if light else 3, act="silu"))
+            parts.append(layers.conv(place, names, self.classes, 1))
+        seen = sum(size_of(place) for place, _ in levels)
+        parts += [
+            layers.pointwise(seen, 64 + self.classes, 2.0, "concat"),
+            layers.pointwise(seen, 64, 2.0, "softmax"),
+            layers.pointwise(seen, self.classes, 2.0, "sigmoid"),
+        ]
+        return join(*parts)
+
+
+def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool = True) -> Block:
+    """Two convolutions of 3 x 3 through `middle` channels; `add`: the input is added to what comes out."""
+    both = join(
+        conv_norm(layers, grid, (width, middle), act="silu"),
+        conv_norm(layers, grid, (middle, width), act="silu"),
+    )
+    return both + layers.residual(size_of(grid), width) if add else both
+
+
+def _split(layers: Layers, grid: Grid, widths: tuple[int, int, int], depth: int, each: Block) -> Block:
+    """(inputs, inner, outputs): two halves of the inner width, `depth` blocks on the second, all of them joined."""
+    entry, half, out = widths
+    return join(
+        conv_norm(layers, grid, (entry, 2 * half), 1, act="silu"),
+        depth * each,
+        layers.pointwise(size_of(grid), (2 + depth) * half, 2.0, "concat"),
+        conv_norm(layers, grid, ((2 + depth) * half, out), 1, act="silu"),
+    )
+
+
+def _c3k(layers: Layers, grid: Grid, width: int) -> Block:
+    """Two bottlenecks on one of two halves, which are joined."""
+    half = width // 2
+    return join(
+        2 * conv_norm(layers, grid, (width, half), 1, act="silu"),
+        2 * _bottleneck(layers, grid, half, half),
+        layers.pointwise(size_of(grid), width, 2.0, "concat"),
+        conv_norm(layers, grid, (width, width), 1, act="silu"),
+    )
+
+
+def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> Block:
+    """Half of the width through `depth` times attention (keys of 32, values of 64 a head) and a feed-forward."""
+    half, n = width // 2, size_of(grid)
+    each = join(
+        conv_norm(layers, grid, (half, 2 * half), 1, act=""),
+        layers.attention(n, n, half // 64, 48),  # scores of 32 and sums of 64: 96 a pair, as twice 48
+        conv_norm(layers, grid, (half, half), groups=half, act=""),
+        conv_norm(layers, grid, (half, half), 1, act=""),
+        2 * layers.residual(n, half),
+        conv_norm(layers, grid, (half, 2 * half), 1, act="silu"),
+        conv_norm(layers, grid, (2 * half, half), 1, act=""),
+        layers.residual(n, half),
+    )
+    return join(
+        conv_norm(layers, grid, (width, width), 1, act="silu"),
+        depth * each,
+        layers.pointwise(n, width, 2.0, "concat"),
+        conv_norm(layers, grid, (width, width), 1, act="silu"),
+    )

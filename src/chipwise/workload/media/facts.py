@@ -72,6 +72,7 @@ KINDS: Mapping[str, type] = {
     "retinanet": detectors.RetinaNet,
     "ssd": detectors.SSD,
     "yolo": detectors.YOLO,
+    "yolo-rows": detectors.YoloRows,
     "whisper": speech.Whisper,
     "wav2vec2": speech.Wav2Vec2,
     "conformer": speech.Conformer,

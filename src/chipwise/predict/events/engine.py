@@ -1,0 +1,262 @@
+"""Replicas that serve a stream of requests: arrivals, routing, passes, in the order of their times."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, inf, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.predict.events.cache import ENDLESS
+from chipwise.predict.events.rank import Ledger, Rank, Rules
+from chipwise.predict.steptable import StepTable
+from chipwise.units import Array
+from chipwise.workload.arrivals import Arrivals
+
+Route = Callable[[Sequence[Rank], int], int]
+"""Who gets a request: the number of a rank."""
+
+
+def in_turn() -> Route:
+    """One after the other."""
+    turn = -1
+
+    def route(ranks: Sequence[Rank], request: int) -> int:
+        nonlocal turn
+        turn = (turn + 1) % len(ranks)
+        return turn
+
+    return route
+
+
+def least_loaded() -> Route:
+    """The one with the fewest requests in flight, of several the first."""
+
+    def route(ranks: Sequence[Rank], request: int) -> int:
+        loads = [rank.in_flight for rank in ranks]
+        return loads.index(min(loads))
+
+    return route
+
+
+PREFIX_WORTH = 8.0
+"""Requests in flight that a prompt which is there as a whole outweighs: assumed."""
+
+
+def by_prefix() -> Route:
+    """The one with the fewest requests in flight, less what it knows of the prompt already."""
+
+    def route(ranks: Sequence[Rank], request: int) -> int:
+        loads = [rank.in_flight - PREFIX_WORTH * rank.share_of(request) for rank in ranks]
+        return loads.index(min(loads))
+
+    return route
+
+
+ROUTES: dict[str, Callable[[], Route]] = {"turn": in_turn, "least": least_loaded, "prefix": by_prefix}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What serves: `engines` that each have a clock, with `ranks` that go in step (a pass takes as long as the slowest
+    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`."""
+
+    rules: Rules
+    table: StepTable
+    engines: int = 1
+    ranks: int = 1
+    route: str = "turn"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of requests, arrays by number: when each `arrived`, its first pass `began`, its `first` and `last`
+    token came, in seconds; NaN where it was never served. `output` are its tokens. `found` and `computed` count prompt
+    tokens over all, `again` those computed once more after one of `preempted`; `busy_s` is the sum over clocks of the
+    time in passes."""
+
+    arrived: Array
+    began: Array
+    first: Array
+    last: Array
+    prompt: Array
+    output: Array
+    found: int
+    computed: int
+    again: int
+    preempted: int
+    passes: int
+    events: int
+    busy_s: float
+
+    @property
+    def served(self) -> NDArray[np.bool_]:
+        """Which requests were served."""
+        return np.isfinite(self.last)
+
+    @property
+    def ttft_s(self) -> Array:
+        """Seconds to the first token of those that were served."""
+        return (self.first - self.arrived)[self.served]
+
+    @property
+    def e2e_s(self) -> Array:
+        """Seconds to the last token of those that were served."""
+        return (self.last - self.arrived)[self.served]
+
+    @property
+    def tpot_s(self) -> Array:
+        """Seconds per token after the first, of those that were served and had some."""
+        more = self.served & (self.output > 1)
+        return (self.last - self.first)[more] / (self.output[more] - 1.0)
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from the first arrival to the last token."""
+        return float(np.nanmax(self.last) - self.arrived[0]) if self.served.any() else 0.0
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of prompt tokens, of all that were asked for, that a cache had."""
+        asked = self.found + self.computed
+        return self.found / asked if asked else 0.0
+
+
+class _Clock:
+    """An engine: its ranks start a pass together, which takes as long as the slowest of them."""
+
+    __slots__ = ("busy_s", "end", "passes", "ranks", "start", "working")
+
+    def __init__(self, ranks: Sequence[Rank]) -> None:
+        self.ranks = ranks
+        self.start, self.end, self.busy_s = 0.0, inf, 0.0
+        self.passes = 0
+        self.working: list[Rank] = []
+
+    def push(self, rank: Rank, request: int, now: float) -> None:
+        """A request for one of the ranks."""
+        rank.queue.append(request)
+        if self.end == inf:
+            self.start = self.end = now  # all that arrive at once start together
+            self.passes = 0
+        elif self.passes > 1 and (rank.cut or rank not in self.working):
+            # the pass in which it arrives is the last of these; a pass takes as long as the slowest rank
+            passed = min(working.until(now - self.start) for working in self.working)
+            self.passes = min(passed, self.passes)
+            self.end = self.start + self._seconds(self.passes)
+
+    def _seconds(self, passes: int) -> float:
+        return max(rank.seconds(passes) for rank in self.working)
+
+    def go(self) -> list[int]:
+        """Do the passes that end now, and start the next; the requests that ended."""
+        done: list[int] = []
+        if self.passes:
+            self.busy_s += self.end - self.start
+            for rank in self.working:
+                done += rank.commit(self.start, self.passes, self.end)
+        self.working = working = [rank for rank in self.ranks if rank.propose()]
+        self.start = self.end
+        if not working:
+            self.end = inf
+        elif len(working) == 1:
+            self.passes = working[0].passes
+            self.end = self.start + working[0].seconds(self.passes)
+        else:
+            self.passes = _together(working)
+            self.end = self.start + self._seconds(self.passes)
+        return done
+
+
+def _together(ranks: Sequence[Rank]) -> int:
+    """Passes that ranks do in step before anything changes, which one of them is the slowest included."""
+    passes = min(rank.passes for rank in ranks)
+    if passes == 1:
+        return 1
+    slowest = max(ranks, key=lambda rank: (rank.step_s, rank.slope_s))
+    for rank in ranks:
+        if rank.slope_s > slowest.slope_s:
+            crossing = (slowest.step_s - rank.step_s) / (rank.slope_s - slowest.slope_s)
+            passes = min(passes, max(int(crossing), 1))
+    return passes
+
+
+def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None) -> Outcome:
+    """Serve requests as they arrive; those without times all at once. With `clients` so many are in flight: the first
+    at once, each further one as one ends. What no rank could ever hold is not served. Equal requests and fleets have
+    equal outcomes.
+    """
+    count = len(requests)
+    pieces = requests.blocks
+    ledger = Ledger(
+        requests.prompt.astype(int).tolist(),
+        requests.output.astype(int).tolist(),
+        pieces,
+        requests.block_tokens,
+    )
+    rules = fleet.rules
+    if pieces is not None and requests.block_tokens % rules.block_tokens:
+        # pieces are whole blocks
+        size = gcd(requests.block_tokens, rules.block_tokens)
+        blocks = rules.blocks if rules.blocks == ENDLESS else rules.blocks * (rules.block_tokens // size)
+        rules = replace(rules, blocks=blocks, block_tokens=size)
+    clocks = [
+        _Clock([Rank(rules, fleet.table, ledger) for _ in range(fleet.ranks)]) for _ in range(fleet.engines)
+    ]
+    ranks = [rank for clock in clocks for rank in clock.ranks]
+    of = [clock for clock in clocks for _ in clock.ranks]
+    at = {id(clock): i for i, clock in enumerate(clocks)}
+    route = ROUTES[fleet.route]()
+    times = [0.0] * count if requests.time_s is None else requests.time_s.tolist()
+    arrived = list(times) if clients is None else [nan] * count
+    waiting = deque(range(count)) if clients is None else deque(range(min(clients, count)))
+    coming = count if clients is None else len(waiting)
+    if clients is not None:
+        for request in waiting:
+            arrived[request] = 0.0
+    ends = [inf] * len(clocks)
+    while True:
+        soonest = min(ends)
+        if waiting and arrived[waiting[0]] <= soonest:
+            request = waiting.popleft()
+            if ranks[0].never(request):
+                if coming < count:
+                    arrived[coming] = arrived[request]
+                    waiting.append(coming)
+                    coming += 1
+                continue
+            chosen = route(ranks, request)
+            clock = of[chosen]
+            clock.push(ranks[chosen], request, arrived[request])
+            ends[at[id(clock)]] = clock.end
+        elif soonest < inf:
+            place = ends.index(soonest)
+            clock = clocks[place]
+            done = clock.go()
+            ends[place] = clock.end
+            if coming < count:
+                for _ in done:
+                    if coming < count:
+                        arrived[coming] = soonest
+                        waiting.append(coming)
+                        coming += 1
+        else:
+            break
+    return Outcome(
+        np.array(arrived),
+        np.array(ledger.began),
+        np.array(ledger.first),
+        np.array(ledger.last),
+        requests.prompt,
+        requests.output,
+        ledger.found,
+        ledger.computed,
+        ledger.again,
+        ledger.preempted,
+        ledger.passes,
+        ledger.events,
+        sum(clock.busy_s for clock in clocks),
+    )

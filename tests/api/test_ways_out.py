@@ -1,0 +1,63 @@
+"""A question without a plan is told the smallest changes that give it one; each does."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+from docs.generate.console import on_the_day
+
+from chipwise.api.requests.doors import read_request
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.errors import InfeasibleError
+from chipwise.report.records import PlanReport
+
+MODEL = "Qwen/Qwen3-32B"
+WORKS = "what works: "
+
+
+def ask(**asked: Any) -> PlanReport:
+    question = read_request("plan", {"model": MODEL, "evidence": "none", **asked})
+    assert isinstance(question, PlanRequest)
+    with on_the_day():
+        return question.ranked(None, published=False).report
+
+
+def changed(way: str) -> dict[str, str]:
+    """The options of a way out as a question has them."""
+    words = shlex.split(way)
+    return {
+        name.removeprefix("--").replace("-", "_"): value
+        for name, value in zip(words[::2], words[1::2], strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"have": "2xl40s", "rate": "4/s"}, ("--rate", "--have")),
+        ({"chips": "h100,l40s", "rate": "20/s", "max_chips": 1}, ("--rate", "--max-chips")),
+        ({"chips": "h100", "rate": "2/s", "tpot": "3ms"}, ("--tpot",)),
+        ({"chips": "h100,l4", "rate": "1/s", "tpot": "3ms", "ttft": "20ms"}, ("--ttft --tpot",)),
+        ({"chips": "l40s", "rate": "1/s", "e2e": "1s"}, ("--e2e",)),
+        ({"chips": "h100", "rate": "40/s", "max_usd_per_h": 4}, ("--rate",)),
+    ],
+)
+def test_what_works_was_tried(asked: dict[str, Any], named: tuple[str, ...]) -> None:
+    with pytest.raises(InfeasibleError, match=WORKS) as refused:
+        ask(**asked)
+    ways = refused.value.hint.removeprefix(WORKS).split(", or ")
+    assert tuple(" ".join(way.split()[::2]) for way in ways) == named
+    for way in ways:
+        assert ask(**{**asked, **changed(way)}).kept, way
+
+
+def test_the_likeliest_says_what_would_keep_the_targets() -> None:
+    asked = {"chips": "h100", "rate": "10/s", "tpot": "4ms"}
+    report = ask(**asked)
+    assert not report.kept
+    assert {way.split()[0] for way in report.ways} == {"--tpot", "--confidence"}
+    assert f"with 90% probability; what works: {report.ways[0]}" in " ".join(str(report).split())
+    for way in report.ways:
+        assert ask(**{**asked, **changed(way)}).kept, way

@@ -1,0 +1,27 @@
+"""Chips of which a plan takes a few: what nobody has many of for rent."""
+
+from __future__ import annotations
+
+from docs.generate.console import DAY, on_the_day
+
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.price import Pricing
+from chipwise.search.deployments import few_of
+
+PLENTY = ("h100-sxm5-80gb", "mi300x", "a10g", "tpu-v5e", "trainium2", "epyc-9654", "gb300-nvl72")
+FEW = ("gh200-96gb", "rtx-4090", "h200-nvl")
+
+
+def few(pricing: Pricing) -> set[str]:
+    with on_the_day():
+        return set(few_of(map(get_chip, (*PLENTY, *FEW)), lambda chip: pricing.basis(chip, DAY)))
+
+
+def test_what_one_small_provider_or_marketplaces_alone_rent_out() -> None:
+    """65 hosts of a chip that a single provider has were once the first plan; clouds are no small providers."""
+    assert few(Pricing()) == set(FEW)
+
+
+def test_a_price_of_ones_own_says_nothing_of_others() -> None:
+    assert "gh200-96gb" not in few(Pricing(given={"gh200-96gb": 2.0}))
+    assert "gh200-96gb" not in few(Pricing(kind="own"))
