@@ -293,7 +293,9 @@ def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
         assert after.mean() < (0.7 if near else 1.0) * before.mean(), (figure, near)
         assert np.median(after) < (0.7 if near else 1.02) * np.median(before), (figure, near)
     for many, held in inside.items():
-        assert 0.76 < np.mean(held) < 0.95, many  # levels of other deployments leave them wider than they need be
+        assert 0.76 < np.mean(held) < 0.95, (
+            many
+        )  # levels of other deployments leave them wider than they need be
 
 
 def figures_of(lines: Residuals) -> Iterator[tuple[str, Residuals]]:

@@ -8,9 +8,9 @@ A term k is one or several axes (chip; chip and runtime); its level is what the 
 `first` where an effect of all passes enters the time to the first token. `fit` finds the variances by marginal
 likelihood under a prior of every sigma, so that an axis with few levels is never free; heavy tails are weights of rows.
 What ships is the posterior of the levels, cut to low rank: means, and B with covariance D - B B'. New rows have the
-variance sum x^2 s_k^2 - |z B|^2 + (z u)^2 + 1.43 s_g^2: an unseen level costs its whole variance, a known one what is left
-of it, and what the mean of known ones is off counts too, as mids are moved by own runs alone. (Henderson, 1975;
-Robinson, 1991; restricted to widths in the design that was tried.)
+variance sum x^2 s_k^2 - |z B|^2 + (z u)^2 + 1.43 s_g^2: an unseen level costs its whole variance, a known one what is
+left of it, and what the mean of known ones is off counts too, as mids are moved by own runs alone (Henderson, 1975;
+Robinson, 1991).
 """
 
 from __future__ import annotations
