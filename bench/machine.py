@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.measure.timed import Machine, machine_of
+from chipwise.measure.timed import TimedMachine, machine_of
 
 __all__ = ["resnet", "transformer"]
 
@@ -79,7 +79,7 @@ def _asked(*arguments: str) -> Any:
     return json.loads(ran.stdout)
 
 
-def _differences(one: Machine, other: Machine) -> np.ndarray:
+def _differences(one: TimedMachine, other: TimedMachine) -> np.ndarray:
     """|ratio - 1| of what two probes predict for the products, convolutions and attentions that either timed."""
     ops = {
         t.task: t.task.op

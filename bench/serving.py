@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from bench.timing import median_s
-from chipwise.api.estimating import Asked, asked, loads_of, served
+from chipwise.api.estimating import AskedLoad, asked, loads_of, served
 from chipwise.api.placing import Given, Terms
 from chipwise.parallel.layout import Layout
 from chipwise.units import Array
@@ -59,7 +59,7 @@ def rows_per_s() -> float:
     return len(rows) / median_s(answer)
 
 
-def _rows() -> list[Asked]:
+def _rows() -> list[AskedLoad]:
     """Every model on every chip under every runtime, at all lengths."""
     found = []
     for (model, layout), chip, runtime, lengths in product(MODELS.items(), CHIPS, RUNTIMES, LENGTHS):
@@ -68,9 +68,9 @@ def _rows() -> list[Asked]:
     return found
 
 
-def _together(rows: Sequence[Asked]) -> list[list[Asked]]:
+def _together(rows: Sequence[AskedLoad]) -> list[list[AskedLoad]]:
     """Rows that are priced together, as `predict` groups them."""
-    groups: dict[tuple[object, ...], list[Asked]] = {}
+    groups: dict[tuple[object, ...], list[AskedLoad]] = {}
     for one in rows:
         groups.setdefault(one.category, []).append(one)
     return list(groups.values())

@@ -10,9 +10,9 @@ from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
-from chipwise.predict.training.operators import Kernels
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
-from chipwise.search.training import Job, evaluate
+from chipwise.predict.training.operators import TrainKernels
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
+from chipwise.search.training import TrainJob, evaluate
 
 __all__ = ["layouts_per_s"]
 
@@ -26,10 +26,10 @@ def layouts_per_s() -> float:
     machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
     chip = get_chip("h100-sxm5-80gb")
     numbers = shipped_parameters().cost(chip.family, "any", [chip]).take(np.zeros((), dtype=np.intp))
-    kernels = Kernels(Device.of(chip), numbers)
-    job = Job(model, machine, Recipe(), Rates(), MemoryRates(), kernels, 1024, 8192)
+    kernels = TrainKernels(Device.of(chip), numbers)
+    job = TrainJob(model, machine, Recipe(), TrainRates(), MemoryRates(), kernels, 1024, 8192)
     ones = np.ones(COUNT)
-    spread = Spread(
+    spread = TrainSpread(
         tp=2.0 ** rng.integers(0, 4, COUNT),
         pp=2.0 ** rng.integers(0, 4, COUNT),
         vp=ones,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from chipwise.errors import (
     ChipwiseError,
-    Command,
+    CommandText,
     InfeasibleError,
     MissingExtraError,
-    Said,
+    Sentence,
     Setting,
     UnknownNameError,
     UsageError,
@@ -45,19 +45,19 @@ def test_an_error_says_what_and_the_next_step() -> None:
 
 
 def test_each_face_writes_options_its_own_way() -> None:
-    plain = Said("--max-chips 8: too few, as (--kv-heads); a--b and --- stay")
+    plain = Sentence("--max-chips 8: too few, as (--kv-heads); a--b and --- stay")
     assert plain == "--max-chips 8: too few, as (--kv-heads); a--b and --- stay"
     assert plain.as_fields == "max_chips 8: too few, as (kv_heads); a--b and --- stay"
-    add = Said("add ", Setting("price", "own"), " or --day")
+    add = Sentence("add ", Setting("price", "own"), " or --day")
     assert (add, add.as_fields) == ("add --price own or --day", "add price=own or day")
 
 
 def test_commands_keep_their_options_and_their_verbs_are_called_by_name() -> None:
-    save = Said("save one: ", Command("plan MODEL --save FILE"), "; see --out")
+    save = Sentence("save one: ", CommandText("plan MODEL --save FILE"), "; see --out")
     assert save == "save one: chipwise plan MODEL --save FILE; see --out"
     assert save.as_fields == "save one: chipwise plan MODEL --save FILE; see out"
-    assert Said(Said(save)).as_fields == pickle.loads(pickle.dumps(save)).as_fields == save.as_fields
-    shows = Said(Command("fit 'a b'", "shows what would"))
+    assert Sentence(Sentence(save)).as_fields == pickle.loads(pickle.dumps(save)).as_fields == save.as_fields
+    shows = Sentence(CommandText("fit 'a b'", "shows what would"))
     assert (shows, shows.as_fields) == (
         "chipwise fit 'a b' shows what would",
         "the verb fit shows what would",
@@ -79,7 +79,7 @@ def test_commands_keep_their_options_and_their_verbs_are_called_by_name() -> Non
     ],
 )
 def test_the_field_that_a_sentence_begins_with(said: str, field: str) -> None:
-    assert Said(said).first == field
+    assert Sentence(said).first == field
 
 
 def test_a_missing_extra_prints_the_pip_line() -> None:

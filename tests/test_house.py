@@ -422,3 +422,14 @@ def test_sentences_of_errors_are_written_and_not_searched(file: str) -> None:
     tree = ast.parse((SRC / file).read_text("utf-8"))
     names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     assert "re" not in names
+
+
+def test_a_class_name_stands_once() -> None:
+    """A reader who looks for a name finds one thing."""
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(path.relative_to(SRC).as_posix())
+    assert len(homes) > 700
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}, "call it by what it is"

@@ -45,6 +45,7 @@ __all__ = [
     "rl",
     "runtimes",
     "sensitivity",
+    "simulate",
     "step",
     "systems",
     "trace",

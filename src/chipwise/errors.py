@@ -49,7 +49,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandText:
     """A command in a sentence, without the name of the program. Where it is only about what its verb `does`, as in
     `shows` or `lists them`, those who call verbs by name hear that; `lead` stands before it on the command line."""
 
@@ -67,21 +67,21 @@ class Command:
         return f"the verb {self.command.split()[0]} {self.does}" if self.does else f"chipwise {self.command}"
 
 
-class Said(str):
+class Sentence(str):
     """A sentence to a user, in the words of the command line; `parts` are what it was made of, so that others write
     the options and commands in it their own way."""
 
     __slots__ = ("parts",)
 
-    parts: tuple[str | Setting | Command, ...]
+    parts: tuple[str | Setting | CommandText, ...]
 
-    def __new__(cls, *parts: str | Setting | Command) -> Said:
+    def __new__(cls, *parts: str | Setting | CommandText) -> Sentence:
         """A sentence of texts, which may be sentences too, settings and commands."""
         made = super().__new__(cls, "".join(map(str, parts)))
         made.parts = tuple(part for whole in parts for part in _parts(whole))
         return made
 
-    def __getnewargs__(self) -> tuple[str | Setting | Command, ...]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[str | Setting | CommandText, ...]:  # type: ignore[override]
         return self.parts
 
     @property
@@ -99,15 +99,15 @@ class Said(str):
         return name if colon and name.isidentifier() else ""
 
 
-def listed(verb: str, command: str = "") -> Said:
+def listed(verb: str, command: str = "") -> Sentence:
     """Where names are to be looked up: `list them: chipwise chips list`."""
-    return Said(Command(f"{command or verb} list", "lists them", lead="list them: "))
+    return Sentence(CommandText(f"{command or verb} list", "lists them", lead="list them: "))
 
 
-def _parts(said: str | Setting | Command) -> Iterator[str | Setting | Command]:
+def _parts(said: str | Setting | CommandText) -> Iterator[str | Setting | CommandText]:
     """What a sentence is made of. A text names fields as options of the command line, `--max-chips`, wherever a word
     begins."""
-    if isinstance(said, Said):
+    if isinstance(said, Sentence):
         yield from said.parts
         return
     if not isinstance(said, str):
@@ -130,8 +130,8 @@ def _parts(said: str | Setting | Command) -> Iterator[str | Setting | Command]:
 
 class ChipwiseError(Exception):
     """Anything the user can mend. `what` is one sentence; `hint` is the next step; `field` is the part of the question
-    that it is about, "" where it is about the whole. Sentences are texts, or `Said` where they hold commands or values
-    to give, which faces write their own way."""
+    that it is about, "" where it is about the whole. Sentences are texts, or `Sentence` where they hold commands or
+    values to give, which faces write their own way."""
 
     exit_code = 1
 
@@ -185,7 +185,7 @@ class UnknownNameError(ChipwiseError):
         if not self._whole:
             near, names, said = nearest(self.name, self._known), self._known, self._hint
             if near:
-                said = Said(f"did you mean {', '.join(near)}?", *((" ", said) if said else ()))
+                said = Sentence(f"did you mean {', '.join(near)}?", *((" ", said) if said else ()))
             elif not said and len(names) <= FEW:
                 said = f"one of {', '.join(sorted(filter(str.isprintable, names)))}"
             self.hint = said

@@ -141,7 +141,7 @@ def serving(app: Any, connection: type[Connection] = Connection) -> uvicorn.Conf
     )
 
 
-class Server(uvicorn.Server):
+class ListeningServer(uvicorn.Server):
     """Takes few connections in at a time, and lets many wait for that."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

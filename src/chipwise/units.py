@@ -167,6 +167,13 @@ def duration_above(seconds: float) -> str:
     return f"{math.ceil(seconds / by):.0f}{unit}"
 
 
+def typed_s(seconds: float) -> float:
+    """The seconds that `duration_above` stands for."""
+    words = duration_above(seconds)
+    by = {"min": 60.0, "ms": 1e-3}.get(words.lstrip("0123456789"), 1.0)
+    return by * float(words.rstrip("mins"))
+
+
 def format_count(value: float, digits: int = 3) -> str:
     """A count with three significant digits: `70.6 B`."""
     return _scaled(value, [(1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, "")], digits)

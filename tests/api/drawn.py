@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.api.estimating import Asked, asked, loads_of
+from chipwise.api.estimating import AskedLoad, asked, loads_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -86,7 +86,7 @@ class Answers:
     not carry is left out."""
 
     questions: Sequence[EstimateRequest]
-    asks: Sequence[Asked]
+    asks: Sequence[AskedLoad]
     clients: Array | None
     rates: Array | None
     found: Prediction
@@ -100,7 +100,7 @@ QUANTILES = (0.5, 0.95, 0.99)
 
 def answered(questions: Sequence[EstimateRequest], refused: Counter[str]) -> Iterator[Answers]:
     """Answers by category; questions without one are counted in `refused` by the name of the error."""
-    groups: dict[tuple[object, ...], list[tuple[EstimateRequest, Asked]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[EstimateRequest, AskedLoad]]] = {}
     for q in questions:
         try:
             one = _read(q)
@@ -113,11 +113,11 @@ def answered(questions: Sequence[EstimateRequest], refused: Counter[str]) -> Ite
         yield from _answers(pairs, refused)
 
 
-def _read(q: EstimateRequest) -> Asked:
+def _read(q: EstimateRequest) -> AskedLoad:
     return asked(q.model, q.workload(q.task), q.given(), q.terms())
 
 
-def _answers(pairs: Sequence[tuple[EstimateRequest, Asked]], refused: Counter[str]) -> Iterator[Answers]:
+def _answers(pairs: Sequence[tuple[EstimateRequest, AskedLoad]], refused: Counter[str]) -> Iterator[Answers]:
     group, loads = loads_of([a for _, a in pairs])
     first = pairs[0][0]
     clients = rates = None
@@ -160,7 +160,7 @@ def _answers(pairs: Sequence[tuple[EstimateRequest, Asked]], refused: Counter[st
     )
 
 
-def _tails(one: Asked, found: Prediction, loads: Loads, row: int) -> list[list[float]]:
+def _tails(one: AskedLoad, found: Prediction, loads: Loads, row: int) -> list[list[float]]:
     """Quantiles of TTFT and TPOT of one answer."""
     mine = found.each(lambda v: v[row])
     mine = replace(mine, batch=mine.batch / loads.engines.slots[row])
@@ -168,7 +168,7 @@ def _tails(one: Asked, found: Prediction, loads: Loads, row: int) -> list[list[f
     return [[float(times[q][0]) for q in QUANTILES] for times in (said.ttft_s, said.tpot_s)]
 
 
-def _longer(one: Asked) -> Asked:
+def _longer(one: AskedLoad) -> AskedLoad:
     workload = one.context.workload
     longer = replace(workload, prompt_tokens=1.001 * workload.prompt_tokens)
     return replace(one, context=replace(one.context, workload=longer))
@@ -180,7 +180,7 @@ def peak_flops(chip: Chip) -> float:
     return max(r for r in rates if np.isfinite(r)) * chip.devices_per_package
 
 
-def _peak(one: Asked) -> float:
+def _peak(one: AskedLoad) -> float:
     chip = one.deployment.chip
     return peak_flops(chip) * float(one.layout.devices) / chip.devices_per_package * one.replicas
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -374,8 +375,28 @@ def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:
     together = next(p for p in free.plans if p.parts)
     with pytest.raises(InfeasibleError) as refused:
         cw.plan("Qwen/Qwen3-8B", evidence="none", ttft="100ms", **asked)
-    assert (refused.value.exit_code, "relax the target" in (refused.value.hint or "")) == (4, True)
+    assert (refused.value.exit_code, "what works: ttft" in refused.value.hint) == (4, True)
     assert refused.value.reachable["ttft_s"] <= float(together.ttft_s)
     # a target that they keep is answered
     kept = cw.plan("Qwen/Qwen3-8B", evidence="none", ttft=f"{float(together.ttft_s) * 1.01}s", **asked)
     assert any(p.parts for p in kept.plans)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"have": "m4-max:64gb", "models": "Qwen/Qwen3-32B", "min_tps": 100},
+        {"have": "rtx-4090", "models": "Qwen/Qwen3-32B", "context": "100k"},
+    ],
+)
+def test_what_a_desk_can_do_in_place_of_what_was_wished_was_tried(asked: dict[str, Any]) -> None:
+    with pytest.raises(InfeasibleError, match="what works: ") as refused:
+        cw.local(**asked)
+    name, value = refused.value.hint.rpartition("what works: ")[2].split()
+    assert cw.local(**{**asked, name: float(value) if name == "min_tps" else value}).models
+
+
+def test_a_model_that_fits_nowhere_at_a_desk_has_no_way_out() -> None:
+    with pytest.raises(InfeasibleError) as refused:
+        cw.local(have="rtx-3060-12gb", models="meta-llama/Llama-3.1-70B")
+    assert "what works" not in refused.value.hint

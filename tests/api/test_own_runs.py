@@ -22,7 +22,7 @@ from chipwise.api.suites.serving import SERVING, UNSEEN, _doubt
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.evidence.anchors import FIRST, FURTHER, Anchors, corrections, kriged
-from chipwise.evidence.anchors import Run as Owned
+from chipwise.evidence.anchors import OwnRun as Owned
 from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.residuals import Residuals
 from chipwise.evidence.store import Store

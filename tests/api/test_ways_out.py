@@ -11,7 +11,7 @@ from docs.generate.console import on_the_day
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError
-from chipwise.report.records import PlanReport
+from chipwise.report.plans import PlanReport
 
 MODEL = "Qwen/Qwen3-32B"
 WORKS = "what works: "
@@ -42,6 +42,7 @@ def changed(way: str) -> dict[str, str]:
         ({"chips": "h100,l4", "rate": "1/s", "tpot": "3ms", "ttft": "20ms"}, ("--ttft --tpot",)),
         ({"chips": "l40s", "rate": "1/s", "e2e": "1s"}, ("--e2e",)),
         ({"chips": "h100", "rate": "40/s", "max_usd_per_h": 4}, ("--rate",)),
+        ({"have": "8xh100", "task": "batch", "tokens": "10B", "deadline": "1h"}, ("--deadline",)),
     ],
 )
 def test_what_works_was_tried(asked: dict[str, Any], named: tuple[str, ...]) -> None:
@@ -61,3 +62,14 @@ def test_the_likeliest_says_what_would_keep_the_targets() -> None:
     assert f"with 90% probability; what works: {report.ways[0]}" in " ".join(str(report).split())
     for way in report.ways:
         assert ask(**{**asked, **changed(way)}).kept, way
+
+
+def test_a_deployment_says_which_load_and_how_many_replicas_do() -> None:
+    asked = {"model": MODEL, "chip": "h100", "evidence": "none"}
+    with pytest.raises(InfeasibleError, match=WORKS) as refused:
+        read_request("estimate", {**asked, "rate": "50/s"}).run()
+    less, more = refused.value.hint.removeprefix(WORKS).split(", or ")
+    assert read_request("estimate", {**asked, **changed(less)}).run().plans
+    ((name, count),) = changed(more).items()
+    assert name == "replicas"
+    assert read_request("estimate", {**asked, "rate": "50/s", "replicas": int(count)}).run().plans

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit import Rows, fit, log_spread
+from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
+from chipwise.calibrate.fit import FitRows, fit, log_spread
 from chipwise.units import Array, Real
 
 PRIOR = {
-    "share": Quantity(0.7, 0.3, "share", (Level(("chip",), 0.2),), 0.01, 1.0),
+    "share": Quantity(0.7, 0.3, "share", (EffectLevel(("chip",), 0.2),), 0.01, 1.0),
     "start_s": Quantity(5e-6, 0.5, "s"),
 }
 TRUTH = {"a": 0.6, "b": 0.8}
 
 
-def rows(chips: list[str], count: int, *, noise: float = 0.05, seed: int = 0) -> Rows:
+def rows(chips: list[str], count: int, *, noise: float = 0.05, seed: int = 0) -> FitRows:
     """t = start + bytes / (share x 1 TB/s)."""
     rng = np.random.default_rng(seed)
     chip = np.repeat(np.array(chips), count)
@@ -30,7 +30,7 @@ def rows(chips: list[str], count: int, *, noise: float = 0.05, seed: int = 0) ->
     def model(values: Mapping[str, Real], i: NDArray[np.intp]) -> Array:
         return np.asarray(values["start_s"] + num_bytes[i] / (values["share"] * 1e12))
 
-    return Rows({"chip": chip}, measured, model)
+    return FitRows({"chip": chip}, measured, model)
 
 
 def test_recovers_what_made_the_rows() -> None:
@@ -46,7 +46,7 @@ def test_outliers_do_not_pull() -> None:
     data = rows(["a"], 200)
     spoiled = data.measured_s.copy()
     spoiled[:20] *= 30
-    effects = fit(Rows(data.labels, spoiled, data.model), PRIOR)
+    effects = fit(FitRows(data.labels, spoiled, data.model), PRIOR)
     assert effects.values({"chip": np.array(["a"])})["share"][0] == pytest.approx(0.6, rel=0.05)
 
 
@@ -56,7 +56,9 @@ def test_a_spoiled_row_pulls_no_harder_than_one_that_is_a_sixth_off() -> None:
     data = rows(["a"], 400, noise=0.0)
     spoiled = data.measured_s.copy()
     spoiled[::10] *= 30
-    share = fit(Rows(data.labels, spoiled, data.model), PRIOR).values({"chip": np.array(["a"])})["share"][0]
+    share = fit(FitRows(data.labels, spoiled, data.model), PRIOR).values({"chip": np.array(["a"])})["share"][
+        0
+    ]
     assert np.log(0.6 / share) == pytest.approx(0.15 / 9, rel=0.25)
 
 
@@ -83,7 +85,7 @@ def test_five_rows_move_part_of_the_way() -> None:
         tail = few.model({k: np.broadcast_to(v, len(i))[i >= size] for k, v in values.items()}, second)
         return np.concatenate([head, tail])
 
-    share = fit(Rows({"chip": chip}, measured, model), PRIOR).values({"chip": np.array(["a", "none"])})[
+    share = fit(FitRows({"chip": chip}, measured, model), PRIOR).values({"chip": np.array(["a", "none"])})[
         "share"
     ]
     assert abs(share[0] - 0.6) < abs(share[1] - 0.6)
@@ -128,7 +130,7 @@ def test_rows_that_are_alike_share_a_scatter_of_their_own() -> None:
         )[i]
 
     chip = np.concatenate([calm.labels["chip"], wild.labels["chip"]])
-    both = Rows({"chip": chip}, np.concatenate([calm.measured_s, wild.measured_s]), model, alike=chip)
+    both = FitRows({"chip": chip}, np.concatenate([calm.measured_s, wild.measured_s]), model, alike=chip)
     effects = fit(both, PRIOR)
     spread = log_spread(both, effects)
     assert np.median(spread[size:]) > 5 * np.median(spread[:size])
@@ -146,8 +148,8 @@ def test_what_is_not_worth_a_number_falls_back_to_its_relatives() -> None:
     own = np.where(chips == "c7", 0.3, 0.0)
     noise = 0.02 * np.random.default_rng(0).standard_normal(400)
     seconds = np.exp(np.where(labels["generation"] == "old", 1.0, 0.0) + own + noise)
-    prior = {"x": Quantity(1.0, 1.0, "s", (Level(("generation",), 1.0), Level(("chip",), 0.5)))}
-    rows = Rows(labels, seconds, lambda values, index: np.broadcast_to(values["x"], len(index)) * 1.0)
+    prior = {"x": Quantity(1.0, 1.0, "s", (EffectLevel(("generation",), 1.0), EffectLevel(("chip",), 0.5)))}
+    rows = FitRows(labels, seconds, lambda values, index: np.broadcast_to(values["x"], len(index)) * 1.0)
     whole, few = fit(rows, prior), fit(rows, prior, worth=1.0)
     assert len(whole.table) == 13
     assert {key for _, level, key in few.table if level == "chip"} == {"c7"}
@@ -161,6 +163,6 @@ def test_what_is_not_worth_a_number_falls_back_to_its_relatives() -> None:
     assert other[0] > 2.0 * seen[0], "a chip that no row had"
 
 
-def _renamed(rows: Rows) -> Rows:
+def _renamed(rows: FitRows) -> FitRows:
     one = rows.take(np.arange(1))
-    return Rows({**one.labels, "chip": np.array(["none"])}, one.measured_s, one.model)
+    return FitRows({**one.labels, "chip": np.array(["none"])}, one.measured_s, one.model)

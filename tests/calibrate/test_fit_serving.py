@@ -185,7 +185,9 @@ def test_what_a_fit_found_of_a_client_is_seen_under_it_alone() -> None:
     other = client("inferencex", "vllm-tpu", **fitted)
     assert (other.stream_tokens, other.request_s) == pytest.approx((5.0, 0.03))
     # the median request of the same runs waits for no first wave and no crowd, and meets a server that is warm
-    median = client("inferencex-median", **fitted)
+    own = client("inferencex-median", **fitted)
+    assert (own.stream_tokens, own.request_s, own.burst) == pytest.approx((0.0, 0.03, 0.0))
+    median = client("inferencex-median", "trtllm", **fitted)
     assert (median.stream_tokens, median.request_s, median.burst) == pytest.approx((0.0, 0.05, 0.0))
 
 

@@ -15,8 +15,8 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer
 from chipwise.cost.device import Device
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.operators import Kernels, work_of
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread
+from chipwise.predict.training.operators import TrainKernels, work_of
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
 
 # All but what training is fitted to: exchanges are priced by the numbers of kernels.
 NOTHING = Parameters({n: p for n, p in shipped_parameters().table.items() if not n.startswith("training.")})
@@ -27,7 +27,7 @@ def runs(count: int = 24) -> Runs:
     rng = np.random.default_rng(7)
     t = plain(32, 4096, 32, 16384, 51200)
     zeros = np.zeros(count)
-    spread = Spread(
+    spread = TrainSpread(
         tp=2.0 ** rng.integers(0, 4, count),
         dp=2.0 ** rng.integers(0, 4, count),
         micro_batch=2.0 ** rng.integers(0, 3, count),
@@ -39,7 +39,7 @@ def runs(count: int = 24) -> Runs:
     labels = {k: np.repeat(np.array([v]), count) for k, v in (one | {"chip": "h100-sxm5-80gb"}).items()}
     machine = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
     chip = get_chip("h100-sxm5-80gb")
-    kernels = Kernels(Device.of(chip), shipped_parameters().efficiency("simt", "any"))
+    kernels = TrainKernels(Device.of(chip), shipped_parameters().efficiency("simt", "any"))
     made = Runs(
         t,
         _columns(spread, count),
@@ -136,9 +136,9 @@ def test_labels_name_all_that_levels_go_by() -> None:
     levels = [level for q in (*QUANTITIES.values(), *MEMORY.values()) for level in q.all_levels]
     asked = {name for level in levels for name in level.attributes}
     assert set(labels_of("16", get_trainer("nemo"), "hopper", moe=False)) >= asked
-    assert set(_believed()) <= set(Rates.__dataclass_fields__)
+    assert set(_believed()) <= set(TrainRates.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("name", sorted(QUANTITIES))
 def test_quantities_are_fields_of_rates(name: str) -> None:
-    assert name in Rates.__dataclass_fields__
+    assert name in TrainRates.__dataclass_fields__

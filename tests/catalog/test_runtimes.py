@@ -14,7 +14,7 @@ from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.runtime import get_runtime, kernel_era, kernel_library, runtimes_for
 from chipwise.catalog.runtime_spec import FIGURES, Operator, Policies, Runtime
 from chipwise.catalog.snapshot import shipped_text
-from chipwise.catalog.software import Table, all_software
+from chipwise.catalog.software import SoftwareTable, all_software
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import GIB
 from chipwise.workload.formats import FORMATS
@@ -334,7 +334,7 @@ kv = ["bf16"]
 
 
 def test_a_good_file_is_read() -> None:
-    mine = Table(GOOD, "mine.toml").able(Runtime)["mine"]
+    mine = SoftwareTable(GOOD, "mine.toml").able(Runtime)["mine"]
     assert mine.policies.graph_bytes == GIB
     assert mine.supports(get_chip("h100-sxm5-80gb"), "bf16", architecture="llama").state == "yes"
 
@@ -378,7 +378,7 @@ def test_a_good_file_is_read() -> None:
 def test_a_bad_file_is_refused_with_the_place_and_the_nearest_key(old: str, new: str, message: str) -> None:
     assert GOOD.count(old) >= 1
     with pytest.raises(UsageError, match=message):
-        Table(GOOD.replace(old, new, 1), "mine.toml").able(Runtime)
+        SoftwareTable(GOOD.replace(old, new, 1), "mine.toml").able(Runtime)
 
 
 def test_loading_pulls_in_nothing_heavy() -> None:
@@ -435,5 +435,13 @@ def test_kernels_of_older_software() -> None:
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "v5.1") == "cutlass_sm100"
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-10") == "trtllm"
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4") == "trtllm"
-    assert kernel_era("2025-10") == kernel_era("2025-12-11") == "2025-12"
+    assert (kernel_era("2025-10"), kernel_era("2025-12-11")) == ("2025-11", "2025-12")
     assert kernel_era("") == kernel_era("2027-01") == ""
+
+
+def test_passes_with_prompts_are_captured_in_pieces_where_software_does_so() -> None:
+    cdna, hopper = get_chip("mi300x").generation, get_chip("h100").generation
+    assert kernel_library("prompt_pass", "sglang", hopper, software="2026-03") == "eager"
+    assert kernel_library("prompt_pass", "sglang", hopper, software="2026-04") == "pieces"
+    assert kernel_library("prompt_pass", "sglang", cdna) == "eager"
+    assert kernel_library("prompt_pass", "vllm", hopper) == ""

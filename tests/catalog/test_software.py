@@ -7,7 +7,7 @@ import pytest
 from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
-from chipwise.catalog.software import CAPABILITIES, Table, all_software, shipped
+from chipwise.catalog.software import CAPABILITIES, SoftwareTable, all_software, shipped
 from chipwise.catalog.trainer import Trainer, get_trainer
 from chipwise.errors import UsageError
 
@@ -70,7 +70,7 @@ def test_one_row_does_several_things_each_under_its_name() -> None:
 
 
 def test_a_capability_says_anew_what_its_row_says_of_all() -> None:
-    table = Table(GOOD, "mine.toml")
+    table = SoftwareTable(GOOD, "mine.toml")
     one = table.able(Trainer)["one"]
     assert (one.name, one.default.sources[0].ref, one.default.grade) == ("One", "a page", "datasheet")
     networks = table.able(MediaRuntime)
@@ -79,7 +79,7 @@ def test_a_capability_says_anew_what_its_row_says_of_all() -> None:
 
 
 def test_like_takes_all_but_what_is_said_and_what_is_its_own() -> None:
-    later = Table(GOOD, "mine.toml").able(Trainer)["later"]
+    later = SoftwareTable(GOOD, "mine.toml").able(Trainer)["later"]
     assert (later.kind, later.called) == ("fused", ())
     assert (later.memory.loss, later.memory.optimizer) == ("fused", "sgd")
     assert (later.default.sources[0].ref, later.default.grade) == ("another page", "recalled")
@@ -107,6 +107,6 @@ def test_a_mistake_is_told_with_its_place_and_the_nearest(old: str, new: str, me
 
 
 def _read(text: str) -> None:
-    table = Table(text, "mine.toml")
+    table = SoftwareTable(text, "mine.toml")
     for kind in (MediaRuntime, Trainer):
         table.able(kind)

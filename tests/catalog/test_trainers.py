@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.software import Table, all_software
+from chipwise.catalog.software import SoftwareTable, all_software
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES
@@ -75,7 +75,7 @@ def test_a_table_whose_trainer_cannot_run_what_it_sets_is_refused(key: str, valu
     """
     said = value.strip('"')
     with pytest.raises(UsageError, match=f"t.trains: usual_{key} {said}: this trainer knows"):
-        Table(text, "mine.toml").able(Trainer)
+        SoftwareTable(text, "mine.toml").able(Trainer)
 
 
 def test_what_a_layout_does_not_fix_is_not_refused() -> None:

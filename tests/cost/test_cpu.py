@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog.chips import get_chip
-from chipwise.cost.cpu import PRIORS, Cores, Worker, cpu_time, crossover
+from chipwise.cost.cpu import PRIORS, Cores, CpuWorker, cpu_time, crossover
 from chipwise.cost.device import Device
 from chipwise.workload.op import gemm
 
@@ -52,7 +52,10 @@ def test_a_remote_socket_is_slower() -> None:
 
 def test_the_crossover_of_amdahl() -> None:
     # 10 times the parallel rate, a tenth of the serial one: they meet where s = (1/1 - 1/10) / (0.9 + (10 - 1) 100)
-    cpu, gpu = Worker(serial_per_s=1e9, parallel_per_s=1e11), Worker(serial_per_s=1e8, parallel_per_s=1e12)
+    cpu, gpu = (
+        CpuWorker(serial_per_s=1e9, parallel_per_s=1e11),
+        CpuWorker(serial_per_s=1e8, parallel_per_s=1e12),
+    )
     found = crossover(0.0, 1e12, cpu, gpu)
     assert found.serial_fraction == pytest.approx((1e-11 - 1e-12) / ((1e-11 - 1e-12) + (1e-8 - 1e-9)))
     at = crossover(found.serial_fraction, 1e12, cpu, gpu)
@@ -62,7 +65,7 @@ def test_the_crossover_of_amdahl() -> None:
 
 
 def test_little_work_is_done_before_a_gpu_has_started() -> None:
-    cpu, gpu = Worker(1e9, 1e11), Worker(1e8, 1e12, start_s=1e-5)
+    cpu, gpu = CpuWorker(1e9, 1e11), CpuWorker(1e8, 1e12, start_s=1e-5)
     found = crossover(0.0, 1e5, cpu, gpu)
     assert found.serial_fraction == 0
     least = float(found.least_work)
@@ -72,7 +75,7 @@ def test_little_work_is_done_before_a_gpu_has_started() -> None:
 
 
 def test_a_gpu_that_is_better_or_worse_at_everything() -> None:
-    slow, fast = Worker(1e8, 1e11), Worker(1e9, 1e12)
+    slow, fast = CpuWorker(1e8, 1e11), CpuWorker(1e9, 1e12)
     assert crossover(0.5, 1e12, slow, fast).serial_fraction == 1
     worse = crossover(0.5, 1e12, fast, slow)
     assert worse.serial_fraction == 0
@@ -88,7 +91,7 @@ rates = st.floats(1e6, 1e15)
 def test_the_gpu_wins_below_the_crossover_and_loses_above(
     a: float, b: float, c: float, d: float, start: float, work: float
 ) -> None:
-    cpu, gpu = Worker(a, b), Worker(c, d, start)
+    cpu, gpu = CpuWorker(a, b), CpuWorker(c, d, start)
     where = float(crossover(0.0, work, cpu, gpu).serial_fraction)
     assert 0 <= where <= 1
     # one zero of a linear difference: the sign changes there or nowhere

@@ -10,7 +10,7 @@ import pytest
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.evidence.discrepancy import (
     TABLE,
-    Family,
+    FigureFamily,
     Observed,
     Posterior,
     Term,
@@ -24,7 +24,7 @@ from chipwise.evidence.discrepancy import (
 )
 
 TERMS = (Term(("chip",)), Term(("who",)), Term(("chip", "who")), Term(("who",), "first"))
-FAMILY = Family("test", TERMS, 0.1, 0.5)
+FAMILY = FigureFamily("test", TERMS, 0.1, 0.5)
 SIGMAS = (0.3, 0.2, 0.1, 0.25)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.evidence.importers import FORMATS, Given, Imported, read_file, read_paths
+from chipwise.evidence.importers import FORMATS, Imported, ImportTerms, read_file, read_paths
 from chipwise.evidence.item import Item, from_json, to_json
 from chipwise.evidence.store import Store
 from command_line import Run
@@ -116,13 +116,13 @@ MLPERF = "\n".join(
 )  # fmt: skip
 
 
-def read(tmp_path: Path, name: str, content: Any, given: Given = Given()) -> Imported:  # noqa: B008
+def read(tmp_path: Path, name: str, content: Any, given: ImportTerms = ImportTerms()) -> Imported:  # noqa: B008
     file = tmp_path / name
     file.write_text(content if isinstance(content, str) else json.dumps(content))
     return read_file(file, given)
 
 
-def one(tmp_path: Path, name: str, content: Any, given: Given = Given()) -> Item:  # noqa: B008
+def one(tmp_path: Path, name: str, content: Any, given: ImportTerms = ImportTerms()) -> Item:  # noqa: B008
     found = read(tmp_path, name, content, given)
     assert not found.skipped
     (item,) = found.items
@@ -130,7 +130,7 @@ def one(tmp_path: Path, name: str, content: Any, given: Given = Given()) -> Item
 
 
 def test_llama_bench_as_markdown(tmp_path: Path) -> None:
-    short, deep = read(tmp_path, "x.md", MARKDOWN, Given(model="Qwen/Qwen3-8B")).items
+    short, deep = read(tmp_path, "x.md", MARKDOWN, ImportTerms(model="Qwen/Qwen3-8B")).items
     assert (short.model, short.chip, short.precision, short.runtime) == (
         "Qwen/Qwen3-8B", "rtx-4090", "q4_k_m", "llama.cpp d5c05821f",
     )  # fmt: skip
@@ -202,17 +202,17 @@ def test_a_time_in_a_unit_that_is_none_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "given", "format_", "result", "unit"),
     [
-        (MEGATRON, Given(), "Megatron log", 8.0, "Samples/s"),
-        (NEMO, Given(), "NeMo log", 4.0, "Samples/s"),
-        (NEMO.replace("global_batch_size", "x"), Given(), "NeMo log", 2000.0, "Latency (ms)"),
-        (TORCHTUNE, Given(chips=8), "torchtune log", 16000.0, "Tokens/s"),
-        (MAXTEXT, Given(), "MaxText log", 2000.0, "Latency (ms)"),
-        (MAXTEXT, Given(chips=4), "MaxText log", 16384.0, "Tokens/s"),
-        (MLPERF, Given(), "MLPerf Training log", 10.0, "Minutes"),
+        (MEGATRON, ImportTerms(), "Megatron log", 8.0, "Samples/s"),
+        (NEMO, ImportTerms(), "NeMo log", 4.0, "Samples/s"),
+        (NEMO.replace("global_batch_size", "x"), ImportTerms(), "NeMo log", 2000.0, "Latency (ms)"),
+        (TORCHTUNE, ImportTerms(chips=8), "torchtune log", 16000.0, "Tokens/s"),
+        (MAXTEXT, ImportTerms(), "MaxText log", 2000.0, "Latency (ms)"),
+        (MAXTEXT, ImportTerms(chips=4), "MaxText log", 16384.0, "Tokens/s"),
+        (MLPERF, ImportTerms(), "MLPerf Training log", 10.0, "Minutes"),
     ],
 )
 def test_training_logs(
-    tmp_path: Path, content: str, given: Given, format_: str, result: float, unit: str
+    tmp_path: Path, content: str, given: ImportTerms, format_: str, result: float, unit: str
 ) -> None:
     item = one(tmp_path, "train.log", content, given)
     assert (item.format, item.scenario, item.unit) == (format_, "training", unit)
@@ -295,7 +295,7 @@ def test_files_that_were_cut_or_altered_say_why_in_a_line(content: str, data: st
             content[:at] if number is None else content[: number.start()] + value + content[number.end() :]
         )
     with tempfile.TemporaryDirectory() as folder:
-        found = read(Path(folder), "x.log", content, Given("h100-sxm5-80gb", 8))
+        found = read(Path(folder), "x.log", content, ImportTerms("h100-sxm5-80gb", 8))
     assert found.items or found.skipped
     assert all(from_json(to_json(item)) == item for item in found.items)
     assert all("\n" not in why and len(why) < 600 for why in found.skipped)

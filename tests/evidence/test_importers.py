@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chipwise.errors import UsageError
-from chipwise.evidence.importers import Given, read_file, read_paths
+from chipwise.evidence.importers import ImportTerms, read_file, read_paths
 from chipwise.evidence.item import from_json, to_json
 
 # the layout of mlcommons/inference_results_v4.1 summary_results.json, figures made up
@@ -289,7 +289,7 @@ def test_folders_are_searched_without_following_links(tmp_path: Path) -> None:
 
 def test_what_the_user_knows_fills_gaps_and_overrides_nothing(tmp_path: Path) -> None:
     file = write(tmp_path, "x.json", VLLM)
-    item = read_file(file, Given(chip="l40s", chips=1, model="other")).items[0]
+    item = read_file(file, ImportTerms(chip="l40s", chips=1, model="other")).items[0]
     assert (item.chip, item.chips, item.model) == ("l40s", 1, VLLM["model_id"])
     assert "said by you: chip, chips" in item.notes
 

@@ -10,13 +10,13 @@ from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.catalog.published import load_inference_results
 from chipwise.errors import UsageError
 from chipwise.evidence.anchors import Anchor, correction
-from chipwise.evidence.mlperf_rows import Run, run_of
+from chipwise.evidence.mlperf_rows import MlperfRun, run_of
 from evidence.mlperf import ROW
 
 RUN = run_of(load_inference_results()["v5.1-05440"])  # 8x H200, llama2-70b, Server
 
 
-def near(**changes: object) -> Run:
+def near(**changes: object) -> MlperfRun:
     return replace(RUN, id="other", **changes)  # type: ignore[arg-type]
 
 

@@ -6,19 +6,19 @@ from dataclasses import replace
 import pytest
 
 from chipwise.api.requests.command import command_line
-from chipwise.api.suites.mlperf import Answer, answer, measured_log, sample_question
+from chipwise.api.suites.mlperf import MlperfAnswer, answer, measured_log, sample_question
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import find_result, load_inference_results
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
-from chipwise.evidence.mlperf_rows import Run, precision_of, read_run, run_of
+from chipwise.evidence.mlperf_rows import MlperfRun, precision_of, read_run, run_of
 from evidence.mlperf import ROW
 
 RESNET = {**ROW, "model": "resnet", "model_base": "resnet", "unit": "Samples/s", "weight_precision": "int8"}
 
 
-def figures(run: Run) -> dict[str, tuple[float, float, float]]:
+def figures(run: MlperfRun) -> dict[str, tuple[float, float, float]]:
     (found,) = answer([run])
-    assert isinstance(found, Answer), found
+    assert isinstance(found, MlperfAnswer), found
     return found.figures()
 
 
@@ -94,7 +94,7 @@ def test_a_latency_turns_over_with_its_interval() -> None:
     assert low < mid < high
 
 
-def row_of(benchmark: str, **changed: str) -> Run:
+def row_of(benchmark: str, **changed: str) -> MlperfRun:
     row = {**ROW, "model": benchmark, "model_base": benchmark, "unit": "Samples/s", "scenario": "Offline"}
     return read_run({**row, "weight_precision": "", **changed})
 
@@ -105,7 +105,7 @@ def test_every_network_of_samples_is_answered_by_the_plan_that_its_command_asks_
             continue
         run = row_of(benchmark.name)
         (found,) = answer([run])
-        assert isinstance(found, Answer), (benchmark.name, found)
+        assert isinstance(found, MlperfAnswer), (benchmark.name, found)
         assert found.question is not None
         asked = found.question.run().plans[0]
         # what is owned costs nothing and has a rank; the row is priced as if it were rented

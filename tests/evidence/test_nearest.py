@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from chipwise.api.nearest import nearest
-from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.suites.mlperf import MlperfAnswer, answer
 from chipwise.catalog.published import load_inference_results
 from chipwise.evidence.item import item_of, own_item
 from chipwise.evidence.mlperf_rows import run_of
@@ -65,7 +65,7 @@ def test_shipped_residuals_are_those_of_the_shipped_model() -> None:
     for name in names:
         result = load_inference_results()[name]
         (found,) = answer([run_of(result)])
-        assert isinstance(found, Answer), found
+        assert isinstance(found, MlperfAnswer), found
         assert result.tokens_per_s
         off.append(abs(math.log(result.tokens_per_s / found.rate[0]) - residuals()[name]))
     assert sorted(off)[len(off) // 2] < 0.1

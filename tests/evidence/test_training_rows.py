@@ -17,7 +17,7 @@ from chipwise.evidence.rows import Row
 from chipwise.evidence.training_measured import measured_of, target_of, workload_key
 from chipwise.evidence.training_rows import read_run
 from chipwise.predict.training.dims import transformer
-from chipwise.predict.training.values import Spread
+from chipwise.predict.training.values import TrainSpread
 
 GPT = {
     "row_id": "x1",
@@ -61,7 +61,7 @@ def fields(row: Row) -> Mapping[str, Any]:
     return read_run(row).fields
 
 
-def spread(row: Row) -> Spread:
+def spread(row: Row) -> TrainSpread:
     return situate(request_of(read_run(row)).asked(), shipped_parameters())[1].spread
 
 

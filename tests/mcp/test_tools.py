@@ -21,7 +21,7 @@ from mcp.types import PromptReference
 from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
 from chipwise.mcp.prompts import PROMPTS
-from chipwise.mcp.resources import Kept
+from chipwise.mcp.resources import KeptAnswers
 from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
 
@@ -43,6 +43,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "operators": {"model": SMALL, "chip": "h100-sxm5-80gb"},
     "load": {"model": SMALL, "chip": "h100-sxm5-80gb"},
     "sensitivity": {"model": SMALL, "chip": "h100-sxm5-80gb"},
+    "simulate": {"model": SMALL, "chip": "h100-sxm5-80gb", "rate": "4/s", "requests": 100},
     "frontier": {"model": SMALL, "chips": "l4,h100-sxm5-80gb"},
     "check_statement": {"text": "an H100 is 3x an A100"},
     "launch": {
@@ -332,7 +333,7 @@ def test_a_sentence_with_figures_is_judged_by_a_tool(heard: Heard) -> None:
 
 
 def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> None:
-    kept = Kept()
+    kept = KeptAnswers()
     first = kept.keep({"question": {}, "plans": [{"a": 1.23456}]})
     assert kept.read(f"{first}/plans/1") == '{"a":1.235}'
     for address in (
@@ -344,7 +345,7 @@ def test_answers_are_kept_under_names_that_nobody_guesses_and_not_for_ever() -> 
     ):
         with pytest.raises(KeyError):
             kept.read(address)
-    for _ in range(Kept.MOST):
+    for _ in range(KeptAnswers.MOST):
         kept.keep({})
     with pytest.raises(KeyError):
         kept.read(first)

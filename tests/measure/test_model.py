@@ -7,7 +7,7 @@ import pytest
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import designed
-from chipwise.measure.timed import Machine, Timed
+from chipwise.measure.timed import TimedMachine, TimedTask
 from command_line import Run
 
 torch = pytest.importorskip("torch", reason="needs the extra torch")
@@ -127,10 +127,10 @@ def test_the_command(file: str, run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         *designed("attention", "fp32", 20, 1e8),
     ]
     timed = tuple(
-        Timed(t, Timing(1e-6 + t.bytes / 1e10 + float(t.op.flops) / 1e10, 1.0, 0.0, 3)) for t in tasks
+        TimedTask(t, Timing(1e-6 + t.bytes / 1e10 + float(t.op.flops) / 1e10, 1.0, 0.0, 3)) for t in tasks
     )
     machine = tmp_path / "machine.json"
-    machine.write_text(Machine("torch", "torch x", "cpu", "x", 1, "2026-01-01", timed).to_json())
+    machine.write_text(TimedMachine("torch", "torch x", "cpu", "x", 1, "2026-01-01", timed).to_json())
     ran = run(
         "measure",
         "model",

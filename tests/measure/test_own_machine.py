@@ -15,33 +15,33 @@ import pytest
 from chipwise.api import measuring
 from chipwise.api.probed import kept_machine, measured_chip
 from chipwise.catalog.chips import get_chip
-from chipwise.cost.probed import Rates, terms
+from chipwise.cost.probed import ProbedRates, terms
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.store import Store
 from chipwise.measure import timed as timed_machine
 from chipwise.measure.probe import Probe
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import Task, designed
-from chipwise.measure.timed import UNFINISHED, Machine, Timed, machine_of
+from chipwise.measure.timed import UNFINISHED, TimedMachine, TimedTask, machine_of
 from command_line import Run
 
 LIKE = "epyc-9654"
-RATES = Rates(5e-6, 1e-11, 5e-11)  # 100 GFLOP/s
+RATES = ProbedRates(5e-6, 1e-11, 5e-11)  # 100 GFLOP/s
 STREAM, CACHE, HELD = 20e9, 60e9, 32e6
 
 
-def timed(task: Task, slower: float) -> Timed:
+def timed(task: Task, slower: float) -> TimedTask:
     if task.kind == "copy":
         seconds = 2e-6 + task.bytes / (CACHE if task.hot and task.bytes <= HELD else STREAM)
     else:
         flops, moved, _ = terms(task.op, 0.0)
         seconds = float(RATES.start_s + flops * RATES.flop_s + moved * RATES.byte_s)
-    return Timed(task, Timing(seconds * slower, seconds * slower, 0.01, 9))
+    return TimedTask(task, Timing(seconds * slower, seconds * slower, 0.01, 9))
 
 
-def machine(slower: float = 1.0, like: str = LIKE) -> Machine:
+def machine(slower: float = 1.0, like: str = LIKE) -> TimedMachine:
     tasks = [*designed("copy", "fp32", 18, 1e10), *designed("gemm", "fp32", 30, 1e10)]
-    return Machine(
+    return TimedMachine(
         "torch", "torch 9", "cpu", "x86_64", 2, "2026-11-01", tuple(timed(t, slower) for t in tasks), (), like, 64e9
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_a_probe_that_did_not_end_stands_only_where_none_did(store: Store) -> No
     assert kept_machine()[0] == "probe-6", "the last that ended"
 
 
-def keep(store: Store, name: str, here: Machine) -> None:
+def keep(store: Store, name: str, here: TimedMachine) -> None:
     """Keep a machine under a name, later ones last."""
     made = store.keep_probe(here.to_json())
     with sqlite3.connect(store.path) as base:
@@ -133,7 +133,7 @@ def test_what_is_kept_while_a_probe_runs_is_not_fitted(store: Store, monkeypatch
     """A fit would take its time from that of the tasks."""
     part = replace(machine(), notes=(UNFINISHED,))
 
-    def probing(*_: object, so_far: Callable[[Machine], None]) -> Probe:
+    def probing(*_: object, so_far: Callable[[TimedMachine], None]) -> Probe:
         with monkeypatch.context() as during:
             during.setattr(timed_machine, "fit", lambda rows: pytest.fail("fitted within the budget"))
             so_far(part)

@@ -9,15 +9,15 @@ import pytest
 
 from chipwise.cost.device import Device
 from chipwise.cost.price import price
-from chipwise.cost.probed import Rates, group_of, terms
+from chipwise.cost.probed import ProbedRates, group_of, terms
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.measure.backend import SMALL, expected
 from chipwise.measure.probe import Probe, probe
 from chipwise.measure.protocol import LEAST, MOST, Timing, sampled, timing_of
 from chipwise.measure.task import WORKS, Task, designed
-from chipwise.measure.timed import UNFINISHED, Machine, Timed, machine_of
+from chipwise.measure.timed import UNFINISHED, TimedMachine, TimedTask, machine_of
 
-PLANTED = Rates(5e-6, 1e-11, 5e-11)
+PLANTED = ProbedRates(5e-6, 1e-11, 5e-11)
 STREAM, CACHE, HELD = 40e9, 100e9, 32e6
 
 
@@ -118,17 +118,18 @@ def test_designed_tasks_are_spread_and_bounded(kind: Any) -> None:
     assert sizes.max() - sizes.min() > 6.0  # a factor of 64
 
 
-def machine(odd: Callable[[Task], float] = lambda _: 1.0, noise: float = 0.0) -> Machine:
+def machine(odd: Callable[[Task], float] = lambda _: 1.0, noise: float = 0.0) -> TimedMachine:
     rng = np.random.default_rng(1)
     tasks = [*designed("copy", "fp32", 18, 1e9)]
     tasks += [t for kind in ("gemm", "conv", "attention") for t in designed(kind, "fp32", 40, 1e9)]  # type: ignore[arg-type]
     timed = [
-        Timed(t, Timing(seconds(t, odd) * np.exp(noise * rng.standard_normal()), 1.0, 0.0, 9)) for t in tasks
+        TimedTask(t, Timing(seconds(t, odd) * np.exp(noise * rng.standard_normal()), 1.0, 0.0, 9))
+        for t in tasks
     ]
-    return Machine("fake", "fake 1", "cpu", "x", 1, "2026-01-01", tuple(timed))
+    return TimedMachine("fake", "fake 1", "cpu", "x", 1, "2026-01-01", tuple(timed))
 
 
-def errors(found: Machine, odd: Callable[[Task], float] = lambda _: 1.0) -> np.ndarray:
+def errors(found: TimedMachine, odd: Callable[[Task], float] = lambda _: 1.0) -> np.ndarray:
     unseen = [t for k in ("gemm", "conv", "attention") for t in designed(k, "fp32", 12, 1e9, start=777)]  # type: ignore[arg-type]
     return np.array([found.seconds(t.op) / seconds(t, odd) - 1.0 for t in unseen])
 
@@ -168,7 +169,9 @@ def test_masked_scores_are_told_from_skipped_ones() -> None:
     def of(task: Task) -> float:
         return seconds(task) if task.kind == "copy" else 5e-6 + 1e-11 * float(terms(task.op, float("inf"))[0])
 
-    found = Machine("f", "f", "cpu", "x", 1, "d", tuple(Timed(t, Timing(of(t), 1.0, 0.0, 9)) for t in tasks))
+    found = TimedMachine(
+        "f", "f", "cpu", "x", 1, "d", tuple(TimedTask(t, Timing(of(t), 1.0, 0.0, 9)) for t in tasks)
+    )
     assert found.numbers.rates["attention.fp32"].scale >= 512.0
 
 
@@ -193,7 +196,7 @@ def test_what_was_not_timed_is_refused() -> None:
 
 
 def test_a_probe_on_a_disturbed_machine(clock: Clock) -> None:
-    states: list[Machine] = []
+    states: list[TimedMachine] = []
     found = probe(Fake(clock), 60.0, now=clock, so_far=states.append)
     assert found.whole
     assert found.machine.notes == ()  # no task was refused

@@ -14,7 +14,7 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.system import parse_have
 from chipwise.errors import UsageError
-from chipwise.measure.machine import TABLE, Machine, MachineReport, machines_of, owned
+from chipwise.measure.machine import TABLE, FoundMachine, MachineReport, machines_of, owned
 
 TABLE_HEAD = """\
 +-----------------------------------------------------------------------------------------+
@@ -39,7 +39,7 @@ def table(*gpus: tuple[str, str, str], mig: str = "N/A") -> str:
     return TABLE_HEAD + "\n".join(rows) + "\n"
 
 
-def one(*texts: str) -> Machine:
+def one(*texts: str) -> FoundMachine:
     found = machines_of({str(i): text for i, text in enumerate(texts)})
     assert len(found.machines) == 1, found
     return found.machines[0]

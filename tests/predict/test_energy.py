@@ -12,7 +12,7 @@ from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
-from chipwise.predict.energy import DUTY, SOFTNESS, SUPPLY, TILE, Machine, PowerModel, Use, issued
+from chipwise.predict.energy import DUTY, SOFTNESS, SUPPLY, TILE, PoweredMachine, PowerModel, Use, issued
 from chipwise.report.energy import form_of
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
@@ -60,14 +60,14 @@ def test_arrays_broadcast() -> None:
 
 
 def test_the_wall_feeds_chips_their_machines_and_the_losses() -> None:
-    machine = Machine(200.0, 0.25)
+    machine = PoweredMachine(200.0, 0.25)
     assert machine.wall_w(8 * 400.0, 1) == pytest.approx((200.0 + 1.25 * 3200.0) / SUPPLY)
     assert machine.wall_w(0.0, 3) == pytest.approx(600.0 / SUPPLY)
 
 
 @given(st.floats(1.0, 1e6), st.floats(20.0, 1500.0), st.integers(1, 16))
 def test_what_a_limit_feeds_keeps_it_and_one_more_does_not(wall_w: float, chip_w: float, each: int) -> None:
-    machine = Machine(200.0, 0.25)
+    machine = PoweredMachine(200.0, 0.25)
 
     def drawn(chips: int) -> float:
         return float(machine.wall_w(chips * chip_w, -(-chips // each)))

@@ -92,6 +92,28 @@ def test_parts_add_up_to_the_step(model: str) -> None:
     assert more == pytest.approx(found.decode[..., PARTS.index("launch")])
 
 
+def test_the_host_starts_every_kernel_of_a_prompt() -> None:
+    chip = get_chip("h100")
+    device, numbers = Device.of(chip), shipped_parameters()
+    costs = numbers.cost("simt", "sglang", [chip]).take(np.zeros((), dtype=np.intp))
+    overheads = replace(numbers.overheads("simt", "sglang"), starts_s=5e-5, eager_s=1e-4)
+
+    def seconds(model: str, step: Step, layout: Layout) -> float:
+        sharded = shard(build(load_model(find_config(model))), layout)
+        return float(np.asarray(step_cost(sharded, step, device, costs, overheads).total_s))
+
+    small, dense, latent = prefill(1.0, 64.0), "meta-llama/Llama-3.1-8B", "deepseek-ai/DeepSeek-V3"
+    # eight kernels a layer in pieces, more where ranks meet; models with latent attention are never captured
+    assert (
+        32 * 8 * 5e-5
+        < seconds(dense, small, Layout())
+        < seconds(dense, small, Layout(tp=2.0))
+        < 32 * 12 * 5e-5
+    )
+    assert 61 * 20 * 1e-4 < seconds(latent, small, Layout(tp=8.0)) < 61 * 35 * 1e-4
+    assert seconds(dense, decode(1.0, 64.0), Layout()) < 32 * 8 * 5e-5 + overheads.iteration_s
+
+
 def test_a_toy_by_hand() -> None:
     p = table(requests(budget=4000.0)).passes()
     assert p.decode_s[0] == pytest.approx(BASE_S + SEQUENCE_S * BATCHES)

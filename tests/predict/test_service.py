@@ -108,6 +108,29 @@ def test_prompts_alone_stop_everybody() -> None:
     assert alone.closed(row(1)).ttft_s[0, 0] == pytest.approx(0.02 + BASE_S + A)
 
 
+def test_a_prompt_takes_no_less_than_the_host_that_starts_it() -> None:
+    """Prompts of 50 ms whose kernels the host starts in 100: one user waits for that, all others once a prompt."""
+    starts_s, m = 0.1, 0.1
+    apart = replace(table(alone=True), starts=starts_s)
+    one = engines(apart).under(PLAIN).closed(row(1.0))
+    assert one.ttft_s[0, 0] == pytest.approx(0.02 + starts_s)
+    p, plain = (engines(t).under(PLAIN).at(row(m)) for t in (apart, table(alone=True)))
+    any_ = 1.0 - np.exp(-m)
+    assert p.tpot_s[0, 0] - plain.tpot_s[0, 0] == pytest.approx(any_ * (starts_s - BASE_S - A))
+    waited = p.cost.exposed["host"] * p.tokens_per_s
+    assert waited[0, 0] == pytest.approx(
+        any_ * (starts_s - BASE_S - A) / p.tpot_s[0, 0] * 200 / 199, rel=1e-3
+    )
+    # a pass that decodes beside its prompt is started once for both
+    beside = engines(replace(table(), starts=starts_s)).under(PLAIN).at(row(m))
+    riding = under().at(row(m))
+    more = any_ * (starts_s - riding.decode_s[0, 0] - A)
+    assert beside.tpot_s[0, 0] - riding.tpot_s[0, 0] == pytest.approx(more)
+    # what outlasts the host waits for nothing
+    short = engines(replace(table(alone=True), starts=0.5 * A)).under(PLAIN).at(row(m))
+    assert short.tpot_s[0, 0] == plain.tpot_s[0, 0]
+
+
 def test_every_number_of_a_service_does_what_it_says() -> None:
     base = under().closed(row(16))
 

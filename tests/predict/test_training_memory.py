@@ -17,16 +17,18 @@ from chipwise.predict.training.memory import (
     memory_use,
     stage_memory,
 )
-from chipwise.predict.training.values import Adapters, Recipe, Spread
+from chipwise.predict.training.values import Adapters, Recipe, TrainSpread
 from chipwise.search.training_space import SCHEDULES
 
 GPT = plain(32, 4096, 32, 16384, 51200, tied=False)
-DEEP = Spread(tp=2.0, pp=4.0, dp=2.0, micro_batch=1.0, global_batch=32.0, seq=2048.0, zero=1.0, shard=2.0)
+DEEP = TrainSpread(
+    tp=2.0, pp=4.0, dp=2.0, micro_batch=1.0, global_batch=32.0, seq=2048.0, zero=1.0, shard=2.0
+)
 RAW = MemoryRates(0.0, 1.0, 1.0)
 WIDE = replace(GPT, vocab=512000.0)
 
 
-def scheduled(name: str) -> Spread:
+def scheduled(name: str) -> TrainSpread:
     k = SCHEDULES[name]
     return replace(DEEP, vp=float(k.virtual or 2), bubble=k.bubble, in_flight=k.in_flight)
 
@@ -101,13 +103,13 @@ def test_arrays_of_layouts_are_as_one_by_one() -> None:
     assert np.asarray(together) == pytest.approx(alone)
 
 
-def held(s: Spread, **policy: float) -> float:
+def held(s: TrainSpread, **policy: float) -> float:
     return float(np.asarray(memory_use(GPT, s, Recipe(**policy), RAW).total_bytes))
 
 
 def test_policies_take_what_they_keep() -> None:
     """32 layers of 4096 with two tables: P parameters, of which one device keeps all."""
-    one = Spread(global_batch=1.0, seq=128.0, zero=0.0)
+    one = TrainSpread(global_batch=1.0, seq=128.0, zero=0.0)
     p = float(GPT.params)
     assert held(one) - held(one, moments=2.03) == pytest.approx((8.0 - 2.03) * p)
     assert held(one) - held(one, gradient=2.0) == pytest.approx(2.0 * p)
@@ -120,7 +122,7 @@ def test_policies_take_what_they_keep() -> None:
 
 def test_what_waits_in_host_memory_leaves_the_device() -> None:
     """FSDP sends weights and gradients along with the optimiser's state: 16 bytes per parameter of a shard."""
-    s = Spread(dp=8.0, global_batch=8.0, seq=128.0, zero=3.0, shard=8.0)
+    s = TrainSpread(dp=8.0, global_batch=8.0, seq=128.0, zero=3.0, shard=8.0)
     away = replace(s, offload=1.0)
     p = float(GPT.params) / 8.0
     assert held(s) - held(away) == pytest.approx(16.0 * p)
@@ -132,7 +134,7 @@ def test_what_waits_in_host_memory_leaves_the_device() -> None:
 
 def test_frozen_tables_stay_in_16_bit() -> None:
     """NF4 leaves embedding and head alone: 0.53 bytes for each parameter of layers, 2 for those of tables."""
-    s = Spread(global_batch=1.0, seq=128.0, zero=0.0, adapter=0.01)
+    s = TrainSpread(global_batch=1.0, seq=128.0, zero=0.0, adapter=0.01)
     use = memory_use(GPT, s, Recipe(frozen_bytes=0.53), RAW)
     tables = 2.0 * float(GPT.table_params)
     assert float(np.asarray(use.weights)) == pytest.approx(0.53 * (float(GPT.params) - tables) + 2.0 * tables)

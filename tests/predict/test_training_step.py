@@ -20,10 +20,10 @@ from chipwise.errors import UsageError
 from chipwise.predict.training.cluster import cluster, on_system
 from chipwise.predict.training.dims import plain, transformer
 from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
-from chipwise.predict.training.operators import Kernels, Table, work_of
+from chipwise.predict.training.operators import OperatorTable, TrainKernels, work_of
 from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
 from chipwise.predict.training.step import StepTime, rank_params, step_time
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
 from chipwise.workload.build import build
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.load import load_model
@@ -33,9 +33,9 @@ LLAMA = plain(32, 4096, 32, 14336, 128256, kv_heads=8, gated=True, tied=False)
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
 IDEAL = Efficiency(dict.fromkeys(DTYPES, 1.0), 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 8.0)
 CHIP = Device.of(get_chip("h100-sxm5-80gb"))
-KERNELS = Kernels(CHIP, shipped_parameters().efficiency("simt", "any"))
-ONE = Spread(global_batch=8.0, seq=4096.0, zero=0.0)
-PERFECT = Rates(
+KERNELS = TrainKernels(CHIP, shipped_parameters().efficiency("simt", "any"))
+ONE = TrainSpread(global_batch=8.0, seq=4096.0, zero=0.0)
+PERFECT = TrainRates(
     linear=1.0,
     core=1.0,
     memory=1.0,
@@ -46,19 +46,19 @@ PERFECT = Rates(
 )
 
 
-USUAL = Rates()
+USUAL = TrainRates()
 
 
-def step(s: Spread, c: Cluster = H100, r: Rates = USUAL, k: Kernels = KERNELS) -> StepTime:
+def step(s: TrainSpread, c: Cluster = H100, r: TrainRates = USUAL, k: TrainKernels = KERNELS) -> StepTime:
     return step_time(LLAMA, s, c, Recipe(), r, work_of(LLAMA, s, Recipe(), k))
 
 
-def seconds(s: Spread, c: Cluster = H100, r: Rates = USUAL, k: Kernels = KERNELS) -> float:
+def seconds(s: TrainSpread, c: Cluster = H100, r: TrainRates = USUAL, k: TrainKernels = KERNELS) -> float:
     return float(step(s, c, r, k).total_s)
 
 
 def test_parts_add_up() -> None:
-    s = Spread(tp=4.0, pp=4.0, dp=4.0, micro_batch=1.0, global_batch=64.0, seq=4096.0, shard=4.0)
+    s = TrainSpread(tp=4.0, pp=4.0, dp=4.0, micro_batch=1.0, global_batch=64.0, seq=4096.0, shard=4.0)
     t = step(s)
     assert t.total_s == pytest.approx(sum(float(getattr(t, f.name)) for f in fields(t)))
     assert all(float(getattr(t, f.name)) >= -1e-12 for f in fields(t))
@@ -91,7 +91,7 @@ def test_faster_devices_are_never_slower(resource: str) -> None:
 
 @given(st.sampled_from(["memory_bytes_per_s", "link_bytes_per_s", "nic_bytes_per_s"]))
 def test_twice_a_bandwidth_is_never_slower(name: str) -> None:
-    s = Spread(tp=8.0, pp=2.0, dp=8.0, global_batch=256.0, seq=4096.0, shard=8.0)
+    s = TrainSpread(tp=8.0, pp=2.0, dp=8.0, global_batch=256.0, seq=4096.0, shard=8.0)
     faster = replace(H100, **{name: 2.0 * float(getattr(H100, name))})
     assert seconds(s, faster) <= seconds(s) * (1.0 + 1e-12)
 
@@ -99,7 +99,7 @@ def test_twice_a_bandwidth_is_never_slower(name: str) -> None:
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.sampled_from([0.0, 1.0, 3.0]))
 def test_arrays_and_numbers_agree(tp: int, pp: int, dp: int, zero: float) -> None:
     n = 5
-    s = Spread(
+    s = TrainSpread(
         tp=np.full(n, 2.0**tp),
         pp=np.full(n, 2.0**pp),
         dp=np.full(n, 2.0**dp),
@@ -129,7 +129,7 @@ def test_adapters_skip_the_gradients_of_weights() -> None:
 
 def test_a_stage_gathers_its_weights_once_a_step() -> None:
     def traffic(batch: float, **degrees: float) -> float:
-        s = Spread(**degrees, zero=3.0, shard=8.0, global_batch=batch, seq=4096.0)
+        s = TrainSpread(**degrees, zero=3.0, shard=8.0, global_batch=batch, seq=4096.0)
         return float(step(s, r=replace(USUAL, fsdp_overlap=1.0)).dp_s)
 
     staged = {"pp": 2.0, "dp": 8.0}
@@ -138,7 +138,7 @@ def test_a_stage_gathers_its_weights_once_a_step() -> None:
 
 
 def test_longer_pipelines_wait_longer_unless_filled() -> None:
-    s = Spread(pp=8.0, global_batch=16.0, seq=4096.0)
+    s = TrainSpread(pp=8.0, global_batch=16.0, seq=4096.0)
     plain_, interleaved = seconds(s), seconds(replace(s, vp=4.0))
     assert interleaved < plain_
     assert seconds(replace(s, bubble=1.0 / 3.0)) < plain_
@@ -158,7 +158,7 @@ def test_activations_of_korthikanti(
     """Reducing activation recomputation in large transformer models, figure 1 (GB, tensor parallel 8)."""
     layers, hidden, heads = dims
     t = plain(layers, hidden, heads, 4 * hidden, 51200)
-    s = Spread(
+    s = TrainSpread(
         tp=8.0,
         pp=float(stages),
         vp=float(virtual),
@@ -175,7 +175,7 @@ def test_activations_of_korthikanti(
 
 
 def test_zero_cuts_state_in_order() -> None:
-    s = Spread(dp=64.0, global_batch=64.0, shard=64.0)
+    s = TrainSpread(dp=64.0, global_batch=64.0, shard=64.0)
     totals = [
         sum(float(x) for x in state_bytes(LLAMA, replace(s, zero=z), Recipe())) for z in (0.0, 1.0, 2.0, 3.0)
     ]
@@ -219,7 +219,7 @@ def test_goodput_by_hand() -> None:
 
 
 def test_days_for_tokens() -> None:
-    s = Spread(global_batch=1024.0, seq=4096.0)
+    s = TrainSpread(global_batch=1024.0, seq=4096.0)
     assert float(days_for_tokens(1e12, s, 10.0, 0.5)) == pytest.approx(1e12 / (1024 * 4096) * 20.0 / 86400)
 
 
@@ -255,8 +255,8 @@ def test_a_table_of_operators_says_what_each_layout_costs(name: str) -> None:
     t = transformer(build(load_model(find_config(name))))
     rng = np.random.default_rng(3)
     columns = {n: 2.0 ** rng.integers(0, 4, 40) for n in ("tp", "cp", "micro_batch", "ep")}
-    s = Spread(**columns, seq=4096.0, global_batch=64.0)
-    many = Table.of(t, s, Recipe(), KERNELS).at(s)
+    s = TrainSpread(**columns, seq=4096.0, global_batch=64.0)
+    many = OperatorTable.of(t, s, Recipe(), KERNELS).at(s)
     for i in (0, 17, 39):
         one = work_of(t, take(s, i), Recipe(), KERNELS)
         for f in fields(many):

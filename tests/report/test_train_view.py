@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 
 from chipwise.api.train_course import Wanted
-from chipwise.predict.training.course import Course, Failures, Site, Store, course_of
+from chipwise.predict.training.course import CheckpointStore, Course, CourseSite, Failures, course_of
 from chipwise.report.diff import leaves
 from chipwise.report.training import (
     OVERHEADS,
@@ -85,8 +85,8 @@ def test_checkpoints_are_written_while_the_run_goes_on() -> None:
 
     def course(chips: int, **said: float) -> Course:
         fixed = {"save_s": 60.0, "block_s": 5.0} | said
-        at = Site(chips, chips // 8, 5.7e12, 5e9, 25e9)
-        return course_of(Failures(**fixed), Store(), at)  # type: ignore[arg-type]
+        at = CourseSite(chips, chips // 8, 5.7e12, 5e9, 25e9)
+        return course_of(Failures(**fixed), CheckpointStore(), at)  # type: ignore[arg-type]
 
     background, waiting_for = course(16384), course(16384, block_s=60.0)
     assert background.good > 0.9 > waiting_for.good > 0.8

@@ -18,7 +18,7 @@ from toys import CHIPS, DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, loads
 
 from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Own, Rent, rent_basis
+from chipwise.catalog.price import OwnCosts, Rent, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import LOADS as GRID
@@ -37,9 +37,9 @@ from chipwise.workload.workload import Workload
 PRICES = {"h100-sxm5-80gb": 3.0, "a100-sxm4-80gb": 1.5, "l4": 0.7}
 
 
-def per_chip(usd: float) -> Own:
+def per_chip(usd: float) -> OwnCosts:
     """A chip paid at so much an hour, one by one."""
-    return Own(usd * 8760.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0)
+    return OwnCosts(usd * 8760.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0)
 
 
 PAID = {chip: per_chip(usd) for chip, usd in PRICES.items()}
@@ -53,7 +53,7 @@ def certain(deployments: int = len(DEPLOYMENTS), slower: float = 1.0) -> Caution
 
 
 def choose(
-    e: Evaluated, w: Workload, prices: Mapping[str, Own | Rent | None], limits: Limits, caution: Caution
+    e: Evaluated, w: Workload, prices: Mapping[str, OwnCosts | Rent | None], limits: Limits, caution: Caution
 ) -> tuple[list[Choice], list[Refusal], Counter[Reason]]:
     """The first of the choices of each deployment, the refusals, and the fates of all candidates."""
     found = chosen_of(e, w, prices, limits, caution)

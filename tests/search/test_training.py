@@ -12,10 +12,10 @@ from verdicts import verdict
 from chipwise.catalog.preferences import preferences
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
 from chipwise.search.training import (
-    Job,
-    Priced,
+    PricedLayouts,
+    TrainJob,
     TrainReason,
     best,
     evaluate,
@@ -26,7 +26,9 @@ from chipwise.search.training import (
 )
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
-SMALL = Job(plain(32, 4096, 32, 16384, 51200), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 64, 4096)
+SMALL = TrainJob(
+    plain(32, 4096, 32, 16384, 51200), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 64, 4096
+)
 
 
 @pytest.mark.parametrize("devices", [1, 8, 16, 24])
@@ -90,14 +92,14 @@ def test_the_fastest_leaves_room_for_what_is_predicted_wrong() -> None:
     ],
 )
 def test_illegal_layouts_say_what_is_legal(change: dict[str, float], reason: TrainReason) -> None:
-    s = replace(Spread(global_batch=64.0, seq=4096.0, zero=0.0, micro_batch=64.0), **change)
+    s = replace(TrainSpread(global_batch=64.0, seq=4096.0, zero=0.0, micro_batch=64.0), **change)
     assert verdict(SMALL, s) is reason
 
 
 def test_experts_are_cut_in_whole_ones() -> None:
     moe = replace(SMALL.network, experts=6.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
     job = replace(SMALL, network=moe)
-    assert verdict(job, Spread(ep=4.0, dp=4.0, global_batch=64.0)) is TrainReason.EXPERTS
+    assert verdict(job, TrainSpread(ep=4.0, dp=4.0, global_batch=64.0)) is TrainReason.EXPERTS
 
 
 def test_without_a_network_the_domain_is_the_limit() -> None:
@@ -133,11 +135,11 @@ def test_nothing_waits_in_host_memory_for_a_small_gain() -> None:
     """What moves activations to the host is taken where it saves more than recomputing them costs."""
 
     def taken(seconds: tuple[float, float]) -> int:
-        both = Spread(
+        both = TrainSpread(
             **{name: np.ones(2) for name in ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "seq")},
             stash=np.array([1.0, 0.0]), offload=np.zeros(2), full=np.array([0.0, 1.0]), selective=np.zeros(2),
         )  # fmt: skip
-        priced = Priced(both, np.array(seconds), np.ones(2), np.zeros(2, dtype=np.int64))
+        priced = PricedLayouts(both, np.array(seconds), np.ones(2), np.zeros(2, dtype=np.int64))
         return simplest(priced, np.argsort(priced.seconds))
 
     assert taken((1.0, 1.1)) == 1

@@ -16,24 +16,24 @@ from chipwise.errors import UsageError
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
-from chipwise.predict.training.values import Cluster, Rates, Recipe
-from chipwise.search.training import Job, TrainReason, best, evaluate, layouts, search
-from chipwise.search.training_space import Software
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates
+from chipwise.search.training import TrainJob, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training_space import TrainerRules
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
 SLICE = replace(H100, domain=256.0, link_bytes_per_s=90e9, memory_bytes=32e9)
 
 jobs = st.builds(
-    lambda layers, hidden, batch, seq, machine, schedules: Job(
+    lambda layers, hidden, batch, seq, machine, schedules: TrainJob(
         plain(layers, hidden, hidden // 128, 4 * hidden, 128256, tied=False),
         machine,
         Recipe(),
-        Rates(),
+        TrainRates(),
         MemoryRates(),
         KERNELS,
         batch,
         seq,
-        software=Software(schedules),
+        software=TrainerRules(schedules),
     ),
     st.sampled_from([7, 24, 35, 61, 94, 126]),
     st.sampled_from([1024, 3072, 8192, 16384]),
@@ -63,7 +63,7 @@ counts = st.sampled_from([4, 8, 24, 56, 64, 112])
 @settings(max_examples=150, deadline=None)
 @given(jobs, pins, counts)
 def test_no_legal_layout_that_one_can_type_is_faster(
-    job: Job, fixed: dict[str, int | str], devices: int
+    job: TrainJob, fixed: dict[str, int | str], devices: int
 ) -> None:
     try:
         check_layout(fixed, job, devices)
@@ -80,7 +80,7 @@ def test_no_legal_layout_that_one_can_type_is_faster(
 
 @settings(max_examples=40, deadline=None)
 @given(jobs, counts)
-def test_the_bound_leaves_the_best_in(job: Job, devices: int) -> None:
+def test_the_bound_leaves_the_best_in(job: TrainJob, devices: int) -> None:
     every, bounded = evaluate(job, layouts(job, devices)), search(job, devices)
     first, again = best(job, every), best(job, bounded)
     assert len(first) == len(again)
@@ -98,8 +98,8 @@ def test_embedding_and_head_count_as_layers_of_virtual_stages(layers: int, stage
 
 def test_what_is_typed_follows_the_rule_of_the_search() -> None:
     """126 layers on 8 stages: 16 virtual stages, as embedding and head fill the last two places, and no 17."""
-    job = Job(
-        plain(126, 16384, 128, 53248, 128256), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 64, 8192
+    job = TrainJob(
+        plain(126, 16384, 128, 53248, 128256), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 64, 8192
     )
     for v in range(2, 17):
         check_layout({"pp": 8, "vp": v}, job, 512)
@@ -114,7 +114,7 @@ def test_what_is_typed_follows_the_rule_of_the_search() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(jobs, counts)
-def test_k_and_v_are_gathered_where_that_is_faster(job: Job, devices: int) -> None:
+def test_k_and_v_are_gathered_where_that_is_faster(job: TrainJob, devices: int) -> None:
     spread = layouts(job, devices)
     ways = [evaluate(job, replace(spread, gather=np.full(len(spread.tp), how))).seconds for how in (0.0, 1.0)]  # type: ignore[arg-type]
     assert evaluate(job, spread).seconds == pytest.approx(np.minimum(*ways))

@@ -16,24 +16,26 @@ from chipwise.errors import UsageError
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.operators import work_of
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, take
-from chipwise.search.training import Job, TrainReason, best, evaluate, layouts, search
-from chipwise.search.training_space import RECOMPUTE, SCHEDULES, Software, variants
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
+from chipwise.search.training import TrainJob, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training_space import RECOMPUTE, SCHEDULES, TrainerRules, variants
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
-SMALL = Job(plain(24, 2048, 16, 8192, 51200), H100, Recipe(), Rates(), MemoryRates(), KERNELS, 32, 2048)
+SMALL = TrainJob(
+    plain(24, 2048, 16, 8192, 51200), H100, Recipe(), TrainRates(), MemoryRates(), KERNELS, 32, 2048
+)
 USUAL = Recipe()
-DEEP = Spread(tp=4.0, pp=8.0, dp=2.0, global_batch=64.0, seq=4096.0, shard=2.0)
+DEEP = TrainSpread(tp=4.0, pp=8.0, dp=2.0, global_batch=64.0, seq=4096.0, shard=2.0)
 WIDE = plain(80, 8192, 64, 28672, 128256, kv_heads=8, gated=True)
 
 
-def seconds(s: Spread, recipe: Recipe = USUAL) -> float:
+def seconds(s: TrainSpread, recipe: Recipe = USUAL) -> float:
     return float(replace(SMALL, network=WIDE, recipe=recipe).step(s).total_s)
 
 
-def held(s: Spread, recipe: Recipe = USUAL) -> float:
+def held(s: TrainSpread, recipe: Recipe = USUAL) -> float:
     return float(np.asarray(fullest(WIDE, s, recipe, MemoryRates()).total_bytes))
 
 
@@ -53,7 +55,7 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
             virtual = {k: [k.virtual] if k.virtual else list(range(2, 25)) for k in SCHEDULES.values()}
             shapes = [(float(v), k.bubble, k.in_flight) for k, vs in virtual.items() for v in vs]
         every += [
-            Spread(
+            TrainSpread(
                 tp=float(tp), pp=float(pp), vp=float(vp), bubble=bubble, in_flight=flight, dp=float(dp),
                 micro_batch=float(micro), global_batch=32.0, seq=2048.0, zero=zero, shard=float(shard),
                 full=full, selective=core, offload=home,
@@ -102,16 +104,16 @@ def test_gradients_are_cut_in_one_stage() -> None:
     assert two.any()
     assert np.all(np.asarray(s.pp)[two] == 1.0)
     assert np.asarray(s.micro_batches)[two].max() > 1.0
-    many = Spread(dp=8.0, global_batch=32.0, seq=2048.0, zero=2.0, shard=8.0)
+    many = TrainSpread(dp=8.0, global_batch=32.0, seq=2048.0, zero=2.0, shard=8.0)
     assert verdict(SMALL, replace(many, micro_batch=4.0)) is TrainReason.OK
     staged = replace(many, dp=4.0, pp=2.0, shard=4.0)
     assert verdict(SMALL, staged) is TrainReason.GRADIENTS
 
 
 def test_context_ranks_divide_the_sequence_and_experts_the_ranks() -> None:
-    assert verdict(SMALL, Spread(cp=3.0, global_batch=32.0, seq=2048.0, zero=0.0)) is TrainReason.CONTEXT
+    assert verdict(SMALL, TrainSpread(cp=3.0, global_batch=32.0, seq=2048.0, zero=0.0)) is TrainReason.CONTEXT
     moe = replace(SMALL.network, experts=8.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
-    spread = Spread(ep=8.0, dp=4.0, global_batch=32.0, seq=2048.0, shard=4.0)
+    spread = TrainSpread(ep=8.0, dp=4.0, global_batch=32.0, seq=2048.0, shard=4.0)
     assert verdict(replace(SMALL, network=moe), spread) is TrainReason.EXPERT_RANKS
 
 
@@ -129,8 +131,8 @@ def test_schedules_trade_bubble_against_memory() -> None:
 
 
 def test_a_schedule_that_the_software_lacks_is_masked() -> None:
-    job = replace(SMALL, software=Software(("1f1b",)))
-    s = Spread(pp=2.0, global_batch=32.0, seq=2048.0, bubble=1.0 / 3.0, zero=0.0)
+    job = replace(SMALL, software=TrainerRules(("1f1b",)))
+    s = TrainSpread(pp=2.0, global_batch=32.0, seq=2048.0, bubble=1.0 / 3.0, zero=0.0)
     assert verdict(job, s) is TrainReason.SCHEDULE
     assert verdict(SMALL, s) is TrainReason.OK
     assert verdict(job, replace(s, bubble=1.0)) is TrainReason.OK
@@ -177,9 +179,9 @@ def test_only_inputs_of_layers_that_run_again_wait_in_host_memory_where_software
     """Unsloth sends the inputs of layers away and runs every layer again; others send what layers save."""
     kinds = {(): set(), ("none",): {0.0}, ("full",): {1.0}, ("selective", "full"): {0.0, 1.0}}
     for kind, shares in kinds.items():
-        ways = variants({}, software=Software(stashes=kind))
+        ways = variants({}, software=TrainerRules(stashes=kind))
         assert set(ways[2, ways[1] == 1.0].tolist()) == shares
-    small = replace(SMALL, cluster=replace(H100, memory_bytes=16e9), software=Software(stashes=("full",)))
+    small = replace(SMALL, cluster=replace(H100, memory_bytes=16e9), software=TrainerRules(stashes=("full",)))
     found = search(small, 1)
     stashed = np.asarray(found.spread.stash) > 0
     assert stashed.any()
@@ -189,7 +191,7 @@ def test_only_inputs_of_layers_that_run_again_wait_in_host_memory_where_software
 def test_one_expert_on_a_rank_multiplies_as_a_feed_forward_does() -> None:
     """8 x 4,096 tokens choose 2 of 8 experts: 8,192 rows a rank, in two products like any others."""
     one = replace(WIDE, dense_share=0.0, moe_share=1.0, experts=8.0, top_k=2.0, expert_ffn=28672.0)
-    routed = work_of(one, Spread(ep=8.0, dp=8.0, global_batch=8.0, seq=4096.0), USUAL, KERNELS).routed_s
+    routed = work_of(one, TrainSpread(ep=8.0, dp=8.0, global_batch=8.0, seq=4096.0), USUAL, KERNELS).routed_s
     bf16 = FORMATS["bf16"]
     both = (gemm(8192, 57344, 8192, bf16, bf16), gemm(8192, 8192, 28672, bf16, bf16))
     alone = sum(float(np.asarray(price(op, KERNELS.device, KERNELS.numbers).total_s)) for op in both)
@@ -198,14 +200,14 @@ def test_one_expert_on_a_rank_multiplies_as_a_feed_forward_does() -> None:
 
 def test_what_a_trainer_cannot_keep_on_its_host_is_refused_when_pinned() -> None:
     with pytest.raises(UsageError, match="with recompute full alone"):
-        variants({"stash": 1, "recompute": "none"}, software=Software(stashes=("full",)))
+        variants({"stash": 1, "recompute": "none"}, software=TrainerRules(stashes=("full",)))
 
 
 def test_only_what_a_trainer_can_run_again_is_tried() -> None:
     """MaxText runs all layers again or what is cheap, never none; shares of the layers are Megatron's."""
     small = replace(SMALL, cluster=replace(H100, memory_bytes=30e9))
     for kinds in (("selective", "full"), ("none", "full"), ("none", "shares", "full")):
-        found = search(replace(small, software=Software(recompute=kinds)), 1)
+        found = search(replace(small, software=TrainerRules(recompute=kinds)), 1)
         full, cheap = np.asarray(found.spread.full), np.asarray(found.spread.selective)
         run = {"none": (full + cheap == 0), "selective": cheap > 0, "full": full == 1.0}
         run["shares"] = (full > 0) & (full < 1)
@@ -213,7 +215,7 @@ def test_only_what_a_trainer_can_run_again_is_tried() -> None:
 
 
 def test_weights_are_cut_over_all_ranks_where_the_trainer_knows_no_groups() -> None:
-    job = replace(SMALL, software=Software(hybrid=False, staged=False))
+    job = replace(SMALL, software=TrainerRules(hybrid=False, staged=False))
     s = layouts(job, 16)
     cut = np.asarray(s.zero) == 3
     assert cut.any()

@@ -6,13 +6,13 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from chipwise.predict.training.values import Spread
-from chipwise.search.training import Job, TrainReason, evaluate
+from chipwise.predict.training.values import TrainSpread
+from chipwise.search.training import TrainJob, TrainReason, evaluate
 
 __all__ = ["verdict"]
 
 
-def verdict(job: Job, spread: Spread) -> TrainReason:
+def verdict(job: TrainJob, spread: TrainSpread) -> TrainReason:
     """Why a layout is no plan, or that it is one; memory included."""
     columns = {f.name: np.atleast_1d(np.asarray(getattr(spread, f.name), float)) for f in fields(spread)}
     return list(TrainReason)[int(evaluate(job, replace(spread, **columns)).reason[0])]

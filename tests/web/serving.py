@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chipwise.listening import Connection, Server, listen, serving
+from chipwise.listening import Connection, ListeningServer, listen, serving
 from chipwise.web.app import create_app
-from chipwise.web.limits import Limits
+from chipwise.web.limits import ServerLimits
 from chipwise.web.security import Access
 
 
 @contextmanager
 def served(
-    access: Access | None = None, limits: Limits | None = None, connection: type[Connection] = Connection
+    access: Access | None = None,
+    limits: ServerLimits | None = None,
+    connection: type[Connection] = Connection,
 ) -> Iterator[str]:
     """The address of a running server, without a slash at its end."""
     with answering(create_app(access, limits), connection) as address:
@@ -27,7 +29,7 @@ def served(
 def answering(app: Any, connection: type[Connection] = Connection) -> Iterator[str]:
     """The same of any application."""
     listening = listen("127.0.0.1", 0)
-    server = Server(serving(app, connection))
+    server = ListeningServer(serving(app, connection))
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     for _ in range(600):

@@ -21,7 +21,7 @@ from serving import served
 from chipwise.api.requests.field import Asked, ask
 from chipwise.api.requests.verbs import VERBS
 from chipwise.web.jobs import Jobs
-from chipwise.web.limits import Limits, RefusedError
+from chipwise.web.limits import RefusedError, ServerLimits
 from chipwise.web.worker import EndedError, Worker
 
 SMALL = "meta-llama/Llama-3.1-8B"
@@ -86,13 +86,13 @@ class Desk:
 
     def limit(self, **changed: Any) -> None:
         """Other limits from here on."""
-        self.jobs.limits = Limits(workers=1, **changed)
+        self.jobs.limits = ServerLimits(workers=1, **changed)
 
 
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[tuple[BlockingPortal, Jobs]]:
     with start_blocking_portal() as portal:
-        started = Jobs(Limits(workers=1))
+        started = Jobs(ServerLimits(workers=1))
         portal.call(started.start)
         yield portal, started
         portal.call(started.stop)
@@ -180,7 +180,7 @@ def test_a_worker_that_is_stopped_says_so() -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[str]:
-    limits = Limits(workers=1, waiting=20, body_bytes=2_000, body_s=0.5, target_bytes=500)
+    limits = ServerLimits(workers=1, waiting=20, body_bytes=2_000, body_s=0.5, target_bytes=500)
     with served(limits=limits) as found:
         yield found
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from serving import served
 
-from chipwise.web.limits import Limits
+from chipwise.web.limits import ServerLimits
 from chipwise.web.security import COOKIE, CSP, Access, loopback
 
 SMALL = "meta-llama/Llama-3.1-8B"
@@ -142,7 +142,7 @@ def test_script_in_a_name_stays_text(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[str]:
-    with served(Access(host="0.0.0.0", token=TOKEN), Limits(workers=1)) as found:
+    with served(Access(host="0.0.0.0", token=TOKEN), ServerLimits(workers=1)) as found:
         yield found
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from serving import served
 
-from chipwise.web.limits import Limits
+from chipwise.web.limits import ServerLimits
 
 SMALL = "meta-llama/Llama-3.1-8B"
 FIT = {"verb": "fit", "request": {"model": SMALL, "chips": "l4"}}
@@ -21,7 +21,7 @@ LONG = {"verb": "train", "request": {"model": "deepseek-ai/DeepSeek-V3", "tokens
 def few() -> Iterator[httpx.Client]:
     """A client of a server that keeps two jobs for a second and a half."""
     with (
-        served(limits=Limits(workers=2, jobs=2, job_kept_s=1.5)) as address,
+        served(limits=ServerLimits(workers=2, jobs=2, job_kept_s=1.5)) as address,
         httpx.Client(base_url=address, timeout=60) as client,
     ):
         yield client

@@ -16,7 +16,7 @@ from chipwise.workload.load import load_model
 from chipwise.workload.media import from_macs, from_parts, names, pipeline
 from chipwise.workload.media.assemble import TASKS
 from chipwise.workload.media.facts import build, part
-from chipwise.workload.media.layers import Block, Layers, get_precision, join, shrunk, trained
+from chipwise.workload.media.layers import LayerBlock, Layers, get_precision, join, shrunk, trained
 from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.vae import ImageVAE
@@ -252,7 +252,7 @@ def test_blocks_add_up() -> None:
     assert three.peak == one.peak
     assert one.again(3).parameters == one.parameters
     assert one.beside(100).peak == one.peak + 100
-    assert Block().beside(100).peak == 0
+    assert LayerBlock().beside(100).peak == 0
     both = join(one, one)
     assert both.stage("x").ops == ((2.0, one.ops[0][1]),)
 

@@ -17,6 +17,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
 from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord
+from chipwise.units import duration_above, typed_s
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.workload import Workload
 
@@ -27,13 +28,15 @@ EVEN = 0.5
 """The confidence that is offered where the one asked for leaves chips idle."""
 IDLE = 0.75
 """Of the utilisation asked for: a plan below it holds its targets by idling, so that less certainty is cheaper."""
+LOOSER = 4.0 / 3.0
+"""Times a target for tokens: a pace that a reader does not notice, 40 ms in place of 30."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured. DeepSeek's own module is right on 85 to 90 % of second tokens
 (DeepSeek-V3 Technical Report, 5.4.3); small drafts are right less often."""
 
 
 @dataclass(frozen=True)
-class _Change:
+class _Lever:
     """One change of a question: the options that ask for it, and what they mean."""
 
     options: str
@@ -84,37 +87,42 @@ def levers(
     return tuple(sorted(found, key=lambda lever: -lever.saves))
 
 
-def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Change]:
+def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Lever]:
     w, tactics = context.workload, context.tactics
     if not tactics.apart and w.task == "serve":
         apart = replace(tactics, apart=True)
-        yield _Change(
-            "--disaggregate", "prompts on separate workers", lambda: replace(context, tactics=apart)
-        )
+        yield _Lever("--disaggregate", "prompts on separate workers", lambda: replace(context, tactics=apart))
     if w.prefix is None and w.prompt_tokens > 1:
         cached = replace(w, prefix=PrefixCache(CACHED))
-        yield _Change(
+        yield _Lever(
             f"--prefix-hit {CACHED:.0%}",
             f"if {CACHED:.0%} of prompt tokens are in the prefix cache",
             lambda: replace(context, workload=cached),
         )
     if tactics.speculation is None and w.output_tokens > 1:
         guessed = replace(tactics, speculation=GUESSED)
-        yield _Change(
+        yield _Lever(
             f"--speculate accept={GUESSED.acceptance:g},draft={GUESSED.draft_tokens}",
             f"if {GUESSED.draft_tokens} drafted tokens are accepted with {GUESSED.acceptance:.0%} probability each",
             lambda: replace(context, tactics=guessed),
         )
     if first.chance is not None and w.confidence > EVEN and first.load < IDLE * w.utilisation:
         likely = replace(w, confidence=EVEN)
-        yield _Change(
+        yield _Lever(
             f"--confidence {EVEN:.0%}",
             "if the targets may be missed as likely as not",
             lambda: replace(context, workload=likely),
         )
+    if w.tpot_s is not None and w.task == "serve":
+        later = typed_s(LOOSER * w.tpot_s)
+        yield _Lever(
+            f"--tpot {duration_above(LOOSER * w.tpot_s)}",
+            "if tokens may take a third longer",
+            lambda: replace(context, workload=replace(w, tpot_s=later)),
+        )
     quality = "quality not assessed"
     if first.kv in ("bf16", "fp16"):
-        yield _Change(
+        yield _Lever(
             f"--precision {first.precision} --kv fp8" if first.converted else "--kv fp8",
             f"the cache in fp8, {quality}",
             lambda: replace(context, found=load_generating(model, first.precision, "fp8")),
@@ -122,7 +130,7 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
     graph = context.found.graph
     if 8.0 * graph.weight_bytes() / graph.params() > HALF_BYTE:
         name = "int4" if chip.peak("fp4") is None else "mxfp4"
-        yield _Change(
+        yield _Lever(
             f"--precision {name}",
             f"weights of 4 bits, {quality}",
             lambda: replace(context, found=load_generating(model, name, None)),

@@ -47,7 +47,7 @@ before. Most runtimes make fp8 while they load; at a desk the widest file that i
 
 
 @dataclass(frozen=True)
-class Format:
+class CandidateFormat:
     """The model in one number format: its `context`; `at_last`: only where there is no plan before; `stored`: as the
     checkpoint has it; `place` among the formats that are preferred. Runtimes with files of their own of it (`but`) read
     those, which no other does (`only`)."""
@@ -70,7 +70,7 @@ def wide(graph: Graph) -> bool:
     return 8.0 * graph.weight_bytes() / graph.params() >= FEW_BITS
 
 
-def formats(model: str, context: Context, terms: Terms, chips: Sequence[Chip]) -> Iterator[Format]:
+def formats(model: str, context: Context, terms: Terms, chips: Sequence[Chip]) -> Iterator[CandidateFormat]:
     """The model as it is stored, and in the formats of the task that plans are compared in; each also as runtimes of
     these chips keep it in files of their own. At a desk those of the ladder stand before wide weights as stored."""
     task, graph = context.workload.task, context.found.graph
@@ -79,14 +79,16 @@ def formats(model: str, context: Context, terms: Terms, chips: Sequence[Chip]) -
     if terms.precision is None and (wide(graph) if task == "local" else graph.model.precision.is_plain):
         compared = FORMATS_OF[task]
     last = len(compared) + 1 if compared and task == "local" else 0
-    yield from _kept(model, Format(context, place=last), terms, runtimes)
+    yield from _kept(model, CandidateFormat(context, place=last), terms, runtimes)
     for place, (name, at_last) in enumerate(compared):
         narrow = replace(load_generating(model, name, terms.kv), notes=context.found.notes)
-        other = Format(replace(context, found=narrow), at_last, stored=False, place=place)
+        other = CandidateFormat(replace(context, found=narrow), at_last, stored=False, place=place)
         yield from _kept(model, other, terms, runtimes)
 
 
-def _kept(model: str, one: Format, terms: Terms, runtimes: Sequence[Runtime]) -> Iterator[Format]:
+def _kept(
+    model: str, one: CandidateFormat, terms: Terms, runtimes: Sequence[Runtime]
+) -> Iterator[CandidateFormat]:
     """A format, and the same in files of runtimes that have their own."""
     label = format_name(one.name)
     own = {r.id: r.stores[label] for r in runtimes if label in r.stores}
@@ -109,7 +111,7 @@ class Market:
     policy: Mapping[str, str]
     limits: Limits
 
-    def searched(self, one: Format) -> tuple[Found, list[RefusalRecord]]:
+    def searched(self, one: CandidateFormat) -> tuple[Found, list[RefusalRecord]]:
         """What the search finds for the model in one number format, and what cannot run it at all."""
         context = one.context
         offered, refused = deployments(
@@ -135,16 +137,16 @@ class Space:
     why there are none."""
 
     market: Market
-    formats: list[Format] = field(default_factory=list)
-    found: list[tuple[Format, PlanRecord]] = field(default_factory=list)
+    formats: list[CandidateFormat] = field(default_factory=list)
+    found: list[tuple[CandidateFormat, PlanRecord]] = field(default_factory=list)
     refusals: dict[str, Refusal] = field(default_factory=dict)
     never: list[RefusalRecord] = field(default_factory=list)
     considered: int = 0
     rejected: Counter[Reason] = field(default_factory=Counter)
-    choices: list[tuple[Format, Choice]] = field(default_factory=list)
+    choices: list[tuple[CandidateFormat, Choice]] = field(default_factory=list)
 
     @classmethod
-    def over(cls, market: Market, tried: Iterable[Format]) -> Space:
+    def over(cls, market: Market, tried: Iterable[CandidateFormat]) -> Space:
         """Search in the formats in their order; those for the last where no chip has a plan, for one user on each chip
         that has none at a pace to read."""
         made = cls(market)
@@ -168,7 +170,7 @@ class Space:
         """The model in a format that was tried, by the name of the format."""
         return next(one.context for one in self.formats if one.name == precision)
 
-    def _add(self, one: Format, market: Market) -> None:
+    def _add(self, one: CandidateFormat, market: Market) -> None:
         result, never = market.searched(one)
         if not self.formats:
             self.never = never
@@ -226,7 +228,7 @@ class Space:
 
     def software(self, plan: PlanRecord) -> list[PlanRecord]:
         """The best plan on the chip of a plan, in its format, under each other software that was tried."""
-        by_runtime: dict[str, list[tuple[Format, Choice]]] = {}
+        by_runtime: dict[str, list[tuple[CandidateFormat, Choice]]] = {}
         for one, choice in self.choices:
             d = choice.deployment
             same = d.chip.id == plan.chip and (
@@ -255,7 +257,7 @@ def fully_ready(p: PlanRecord, w: Workload) -> bool:
     return paced and p.keeps_targets(w.confidence)
 
 
-def _noted(one: Format, p: PlanRecord) -> PlanRecord:
+def _noted(one: CandidateFormat, p: PlanRecord) -> PlanRecord:
     """The record, with what is to be known of weights that are not as the checkpoint has them."""
     if one.stored:
         return p

@@ -16,11 +16,11 @@ from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import recalled_words
-from chipwise.catalog.price import Own, Pricing, Rent
+from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
-from chipwise.errors import Said, Setting, UsageError
-from chipwise.evidence.anchors import Correction, Corrections, Run
+from chipwise.errors import Sentence, Setting, UsageError
+from chipwise.evidence.anchors import Correction, Corrections, OwnRun
 from chipwise.evidence.axes import chip_axes, served_axes, served_family
 from chipwise.evidence.discrepancy import spread_of
 from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
@@ -30,7 +30,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
-from chipwise.report.assemble import Deployed, Doing, Doubt, Fleet, plan_record, price_record
+from chipwise.report.assemble import Deployed, Doubt, Performance, ReplicaSet, plan_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.plans import PlanRecord, span
 from chipwise.report.records import PriceRecord, TailRecord
@@ -64,7 +64,7 @@ class Context:
         if self.tactics.apart and self.workload.task == "local":
             raise UsageError(
                 "--disaggregate is for many users",
-                Said("add ", Setting("task", "serve"), " or ", Setting("task", "batch")),
+                Sentence("add ", Setting("task", "serve"), " or ", Setting("task", "batch")),
             )
 
     @cached_property
@@ -94,8 +94,10 @@ class Context:
         dated, policies = self.tactics.software, deployments[0].policies
         costs = self.numbers.cost(family, software, chips, software=dated, policies=policies)
         if self.tactics.level == "stock":
-            costs = self.numbers.as_installed(costs, software, chips, self.tactics.software)
+            costs = self.numbers.as_installed(costs, software, chips, dated)
         overheads = served_overheads(self.numbers, family, software, chips)
+        if self.tactics.level == "stock":  # submissions run engines of their own, or capture what they send
+            overheads = self.numbers.starts(overheads, software, chips, dated)
         overheads = replace(overheads, two_batches="two_batches" in deployments[0].runtime.features)
         return costs, self.tactics.paced(overheads, self.numbers, deployments[0].runtime, chips)
 
@@ -146,15 +148,15 @@ class Context:
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
-    ) -> Run:
+    ) -> OwnRun:
         """A deployment as anchors compare it, at so many requests in flight of each replica."""
         model, w = self.found.graph.model, self.workload
         architecture = f"{model.architecture}-{model.layers}x{model.hidden}"
         key = (architecture, d.chip.id, model.precision.name, d.runtime.id, d.apart)
         degrees = None if layout is None else tuple(float(layout.part(x)) for x in ("tp", "pp", "dp", "ep"))
-        return Run(name, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
+        return OwnRun(name, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
 
-    def basis(self, chip: str) -> Rent | Own | None:
+    def basis(self, chip: str) -> Rent | OwnCosts | None:
         """How a chip is paid, None where that is unknown or nothing is paid."""
         return self.pricing.basis(chip, self.today) if self.pricing else None
 
@@ -175,7 +177,7 @@ class Context:
         group: Group,
         loads: Loads,
         found: Prediction,
-        fleets: Sequence[Fleet],
+        fleets: Sequence[ReplicaSet],
         *,
         rate_per_s: float | None = None,
         quantiles: Mapping[str, tuple[Array, Array]] | None = None,
@@ -213,7 +215,7 @@ class Context:
             ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
             together = max(int(ranks) // package, 1)
             precision = self.found.graph.model.precision
-            does = Doing(
+            does = Performance(
                 found.each(of_row),
                 Bounds(*(np.asarray(getattr(bounds, f.name)[row]) for f in fields(Bounds))),
                 row_of(memory, row),
@@ -238,7 +240,7 @@ class Context:
         return records
 
     def _corrections(
-        self, group: Group, found: Prediction, fleets: Sequence[Fleet], doubts: Sequence[Doubt]
+        self, group: Group, found: Prediction, fleets: Sequence[ReplicaSet], doubts: Sequence[Doubt]
     ) -> Corrections | None:
         """What the user's runs say of candidates, None where they say nothing of any."""
         if self.measured is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.cost.cost import Cost
-from chipwise.evidence.anchors import Anchors, Corrections, Run, corrections
+from chipwise.evidence.anchors import Anchors, Corrections, OwnRun, corrections
 from chipwise.predict.service import Prediction
 from chipwise.report.plans import PlanRecord
 from chipwise.units import Array, format_seconds
@@ -23,7 +23,7 @@ class OwnRuns:
 
     anchors: Anchors
 
-    def on(self, runs: Sequence[Run], spread: tuple[Array, Array]) -> Corrections:
+    def on(self, runs: Sequence[OwnRun], spread: tuple[Array, Array]) -> Corrections:
         """What they say of deployments, whose figures scatter as `spread` says where nobody measured them."""
         return corrections(runs, self.anchors, spread)
 

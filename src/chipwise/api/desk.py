@@ -18,7 +18,7 @@ from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction
-from chipwise.report.assemble import Fleet, memory_record, model_record, rank_plans, workload_record
+from chipwise.report.assemble import ReplicaSet, memory_record, model_record, rank_plans, workload_record
 from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.report.records import PartRecord, PlacedRecord
 from chipwise.search.assembly import Assembly, assemble
@@ -120,7 +120,7 @@ def machine_record(
     kept = assembly.host is not None and assembly.offload.streams_from > 0
     kept = kept and sum(own.seconds(prompt, rates).values()) < sum(assembly.seconds(prompt, rates).values())
     loads, found = served(own if kept else assembly)
-    (record,) = context.records(group, loads, found, [Fleet()])
+    (record,) = context.records(group, loads, found, [ReplicaSet()])
     at = float(np.mean(np.asarray(requests.context)))
     seconds = assembly.seconds(decode(1.0, at), rates)
     parts = part_records(assembly, context.workload.context, seconds)

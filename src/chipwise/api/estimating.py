@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +11,20 @@ import numpy as np
 
 from chipwise.api.context import Context
 from chipwise.api.desk import machine_estimate
+from chipwise.api.infeasible import down
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
 from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime
-from chipwise.errors import Command, InfeasibleError, Said, UsageError
+from chipwise.errors import CommandText, InfeasibleError, Sentence, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
-from chipwise.report.assemble import Fleet, model_record, rank_plans, workload_record
+from chipwise.report.assemble import ReplicaSet, model_record, rank_plans, workload_record
 from chipwise.report.plans import PlanReport
 from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
@@ -34,7 +36,7 @@ from chipwise.workload.workload import Workload
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedLoad:
     """One deployment and its load, read and found legal; the question behind `estimate` and behind every measured row.
 
     `concurrency` clients or `rate_per_s` requests are of all `replicas`; neither: as many as fit.
@@ -80,7 +82,7 @@ def asked(
     workload: Workload,
     given: Given,
     terms: Terms | None = None,
-) -> Asked:
+) -> AskedLoad:
     """The question read and checked; the arguments and errors are those of `estimate`."""
     layout, count, replicas = given.layout, given.count, given.replicas
     together = float(np.asarray(layout.devices))
@@ -107,7 +109,7 @@ def asked(
         raise UsageError(
             f"{layout.words()} takes {chips:g} x {hardware.id}, which is not a whole number", hint
         )
-    one = Asked(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
+    one = AskedLoad(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
     _check(memory, deployment, layout, one.name, f"chipwise fit {shlex.quote(model)} --chip {given.chip}")
     if given.concurrency is None and given.rate_per_s is None and workload.task == "local":
@@ -115,7 +117,7 @@ def asked(
     return one
 
 
-def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Loads]:
+def loads_of(asks: Sequence[AskedLoad], *, by_part: bool = False) -> tuple[Group, Loads]:
     """The engines of questions of one category, ready to be loaded; tables `by_part` for a fit, without its factors."""
     first = asks[0].context
     deployments = tuple(a.deployment for a in asks)
@@ -158,14 +160,14 @@ def loads_of(asks: Sequence[Asked], *, by_part: bool = False) -> tuple[Group, Lo
     return group, engines.under(Service.stack(services))
 
 
-def _factors(one: Asked, context: Context) -> dict[str, float]:
+def _factors(one: AskedLoad, context: Context) -> dict[str, float]:
     """Parts of passes of a deployment under the level and age of the software of a context."""
     d = one.deployment
     found = context.tactics.factors(context.numbers, d.runtime, [d.chip])
     return {part: float(value[0]) for part, value in found.items()}
 
 
-def served(asks: Sequence[Asked], loads: Loads) -> Prediction:
+def served(asks: Sequence[AskedLoad], loads: Loads) -> Prediction:
     """Questions of one category at the load that each names, [N, 1]."""
     clients = np.array([[np.nan if a.concurrency is None else a.concurrency] for a in asks])
     rates = np.array([[np.nan if a.rate_per_s is None else a.rate_per_s] for a in asks])
@@ -210,7 +212,7 @@ def estimate(
     found = served([one], loads)
     _carried(one, found, loads)
     prompts = one.context.tactics.prefill
-    fleet = Fleet(
+    fleet = ReplicaSet(
         one.replicas,
         prompt_workers=prompt_workers,
         prompt_layout=None if prompts is None else prompts[0],
@@ -231,7 +233,7 @@ def estimate(
     )
 
 
-def _carried(one: Asked, found: Prediction, loads: Loads) -> None:
+def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:
     """Raises `InfeasibleError` where the load is more than the deployment takes. A benchmark client may send more: its
     requests wait outside."""
     engines, most = loads.engines, one.deployment.policies.max_sequences
@@ -240,7 +242,8 @@ def _carried(one: Asked, found: Prediction, loads: Loads) -> None:
         carried = float(found.requests_per_s[0, 0])
         if carried < rate * (1.0 - 1e-6):
             what = f"{one.name}: at most {carried:.3g} requests/s are carried, {rate:g} were asked"
-            raise InfeasibleError(what, "a lower --rate, more --replicas, or a larger layout")
+            enough = math.ceil(float(engines.replicas[0]) * rate / carried * (1.0 + 1e-6))
+            raise InfeasibleError(what, f"what works: --rate {down(carried)}/s, or --replicas {enough}")
         return
     room = float((engines.limit * engines.ranks * engines.replicas)[0])
     asked_ = one.concurrency
@@ -288,7 +291,7 @@ def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next
     if missing > 0 and not bool(np.all(memory.fits(float(layout.pp)))):
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device",
-            Said(Command(next_step.removeprefix("chipwise "), "shows what would help")),
+            Sentence(CommandText(next_step.removeprefix("chipwise "), "shows what would help")),
             reasons={Reason.MEMORY.value: 1},
             see="fit",
         )

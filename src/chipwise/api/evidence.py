@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.suites.mlperf import MlperfAnswer, answer
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
@@ -19,7 +19,7 @@ from chipwise.catalog.published import (
 )
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
-from chipwise.evidence.importers import Given, read_paths
+from chipwise.evidence.importers import ImportTerms, read_paths
 from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.store import Store
@@ -88,7 +88,7 @@ def show_evidence(name: str) -> Shown:
     try:
         run = run_of(found)
         (given,) = answer([run])
-        if not isinstance(given, Answer):
+        if not isinstance(given, MlperfAnswer):
             raise given
         predicted, note = given.figures()["result"], run.precision_note
     except ChipwiseError as error:
@@ -120,14 +120,21 @@ def export_evidence(path: str) -> int:
     return len(items)
 
 
-def import_evidence(paths: Sequence[str], given: Given = Given(), folder: Path | None = None) -> ImportReport:  # noqa: B008
+def import_evidence(
+    paths: Sequence[str],
+    given: ImportTerms = ImportTerms(),  # noqa: B008
+    folder: Path | None = None,
+) -> ImportReport:
     """Read benchmark files into the user's store; what cannot be read is named and skipped.
 
     Raises `UsageError` where not one result could be read, or the store cannot be written.
     """
     if given.chip:
-        given = Given(
-            **{**{n: getattr(given, n) for n in Given.__dataclass_fields__}, "chip": get_chip(given.chip).id}
+        given = ImportTerms(
+            **{
+                **{n: getattr(given, n) for n in ImportTerms.__dataclass_fields__},
+                "chip": get_chip(given.chip).id,
+            }
         )
     files = tuple(read_paths(paths, given))
     items = [item for file in files for item in file.items]

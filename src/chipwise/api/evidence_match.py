@@ -14,14 +14,14 @@ from chipwise.api.loaded import describe, load
 from chipwise.api.nearest import model_facts, network_facts
 from chipwise.api.placing import BEST, Given, Terms
 from chipwise.api.planning import limits_for, ranked
-from chipwise.api.suites.mlperf import Answer, answer
+from chipwise.api.suites.mlperf import MlperfAnswer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks, near_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import TrainingResult, find_result, load_inference_results
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
-from chipwise.errors import ChipwiseError, Command, Said, UsageError
+from chipwise.errors import ChipwiseError, CommandText, Sentence, UsageError
 from chipwise.evidence.claim import Condition, judge_claim, judge_measured, rivals_of
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import anchored, match, nearest
@@ -67,14 +67,14 @@ def measured_evidence(model: str, workload: Workload) -> MatchReport:
         ]
         if not ran:
             fit = near_benchmarks(model)
-            hint = Said(
+            hint = Sentence(
                 "name a chip: ",
-                Command(f"evidence match {shlex.quote(model)} --chip CHIP"),
+                CommandText(f"evidence match {shlex.quote(model)} --chip CHIP"),
                 " shows the nearest",
             )
             raise UsageError(
                 f"no benchmark runs {model}",
-                Said(f"did you mean {' or '.join(fit)}? Else ", hint) if fit else hint,
+                Sentence(f"did you mean {' or '.join(fit)}? Else ", hint) if fit else hint,
                 field="chip",
             )
         named = Named(ran[0], True)
@@ -393,7 +393,7 @@ def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:
         try:
             if item.origin == "published":
                 (found,) = answer([run_of(load_inference_results()[item.id])], numbers)
-                return found.rate[0] if isinstance(found, Answer) else None
+                return found.rate[0] if isinstance(found, MlperfAnswer) else None
             return _own(item, numbers)
         except ChipwiseError:
             return None

@@ -17,7 +17,7 @@ from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match_axes import Target, model_axis
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
-from chipwise.report.assemble import Fleet, model_record, workload_record
+from chipwise.report.assemble import ReplicaSet, model_record, workload_record
 from chipwise.report.frontier import FrontierPoint, FrontierReport, MeasuredPoint
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
@@ -89,7 +89,7 @@ def _records(context: Context, e: Evaluated) -> list[PlanRecord]:
         engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
     loads = context.loads(group, engines, e.rates[1].service)
     found = loads.at(e.prediction.load[rows, points][:, None])
-    return context.records(group, loads, found, [Fleet(prompt_workers=int(n)) for n in workers])
+    return context.records(group, loads, found, [ReplicaSet(prompt_workers=int(n)) for n in workers])
 
 
 def _outer(e: Evaluated) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

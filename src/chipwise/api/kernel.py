@@ -29,7 +29,7 @@ from chipwise.calibrate.kernel_questions import (
     questions,
     run_of,
 )
-from chipwise.calibrate.kernel_rows import Kernels, exchange_tiers, groups_of, known
+from chipwise.calibrate.kernel_rows import KernelRows, exchange_tiers, groups_of, known
 from chipwise.calibrate.kernel_table import TIMED_ALONE
 from chipwise.calibrate.kernels import price_measured
 from chipwise.calibrate.parameter import Z80
@@ -37,7 +37,14 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import get_runtime, runtimes_for
 from chipwise.cost import dataflow
-from chipwise.cost.anatomy import Anatomy, Level, cpu_anatomy, dataflow_anatomy, gpu_anatomy, systolic_anatomy
+from chipwise.cost.anatomy import (
+    Anatomy,
+    AnatomyLevel,
+    cpu_anatomy,
+    dataflow_anatomy,
+    gpu_anatomy,
+    systolic_anatomy,
+)
 from chipwise.cost.copies import COPIES, PRIOR_LOG_SPREAD, WAYS, host_copy, memory_copy
 from chipwise.cost.cost import Cost
 from chipwise.cost.cpu import PRIOR_LOG_SPREAD as CPU_LOG_SPREAD
@@ -357,7 +364,7 @@ def _price(asked: Asked, op: Op, chip: Chip, device: Device, numbers: Parameters
     notes = []
     if chip.family == "simt" and known(asked, {chip.id: chip})[0]:
         group = str(groups_of(asked)[0])
-        kernels = Kernels(asked, {chip.id: chip}, group, numbers)
+        kernels = KernelRows(asked, {chip.id: chip}, group, numbers)
         values = numbers.kernels[group].values(kernels.labels)
         ((_, cost),) = kernels.costs(values, np.arange(1))
         found = {name: scalar(v) for name, v in values.items()}
@@ -390,7 +397,7 @@ def _runtime(chip: Chip) -> str:
     return RUNTIME if RUNTIME in able or not able else able[0]
 
 
-def _whose(asked: Asked, group: str, chip: Chip, kernels: Kernels, numbers: Parameters) -> list[str]:
+def _whose(asked: Asked, group: str, chip: Chip, kernels: KernelRows, numbers: Parameters) -> list[str]:
     """Whose kernels stand for an operator, where that is not what one would take for granted."""
     runtime = str(asked["runtime"][0])
     notes = []
@@ -460,7 +467,7 @@ def _figure(mid: float, spread: float, basis: str) -> Figure:
 
 
 def _gpu_anatomy(
-    op: Op, asked: Asked, chip: Chip, device: Device, model: SimtParameters, kernels: Kernels
+    op: Op, asked: Asked, chip: Chip, device: Device, model: SimtParameters, kernels: KernelRows
 ) -> Anatomy:
     op = replace(op, dims={name: scalar(v) for name, v in op.dims.items()})
     if op.kind == "pointwise":
@@ -468,7 +475,7 @@ def _gpu_anatomy(
         rates = Rates.at(device, device.matrix["bf16"])
         through = scalar(values["load_bytes_per_clock"]) * scalar(rates.clock_hz) * scalar(rates.units)
         moved = scalar(op.bytes)
-        inner = Level(
+        inner = AnatomyLevel(
             "L2 to units", moved * scalar(values["passes"]), through, "reads and writes of the kernel"
         )
         text = f"over {scalar(rates.units):.0f} units"
@@ -492,17 +499,19 @@ def _anatomy(op: Op, asked: Asked, chip: Chip, device: Device, model: CostParame
         return cpu_anatomy(op, device, model)
     if isinstance(model, DataflowModel):
         return dataflow_anatomy(op, chip, model)
-    level = Level(chip.memory.name, scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once")
+    level = AnatomyLevel(
+        chip.memory.name, scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once"
+    )
     return Anatomy("chip", {}, "a roofline with shares of peaks", (level,))
 
 
 def _row_anatomy(
-    op: Op, asked: Asked, chip: Chip, device: Device, where: str, inner: tuple[Level, ...]
+    op: Op, asked: Asked, chip: Chip, device: Device, where: str, inner: tuple[AnatomyLevel, ...]
 ) -> Anatomy:
     rows, width = (scalar(asked[name]) for name in ("m", "n"))
     tier = "HBM" if chip.memory.kind == "hbm" else "memory"
     note = "each value once, less what the cache still holds"
-    level = Level(tier, scalar(op.bytes), scalar(device.memory_bytes_per_s), note)
+    level = AnatomyLevel(tier, scalar(op.bytes), scalar(device.memory_bytes_per_s), note)
     text = f"{rows:,.0f} rows of {width:,.0f} values {where}"
     return Anatomy("unit", {"rows": rows, "width": width}, text, (*inner, level))
 
@@ -529,8 +538,8 @@ def _expert_anatomy(op: Op, device: Device, units: float | None, library: str) -
     memory = scalar(device.memory_bytes_per_s)
     note = "rows in, gate and up, rows out, as far as off chip"
     levels = (
-        Level("activations", scalar(op.activation_bytes), memory, note),
-        Level("weights", scalar(op.weight_bytes), memory, "experts that are hit, each once"),
+        AnatomyLevel("activations", scalar(op.activation_bytes), memory, note),
+        AnatomyLevel("weights", scalar(op.weight_bytes), memory, "experts that are hit, each once"),
     )
     return Anatomy("unit", figures, text, levels)
 
@@ -563,7 +572,7 @@ def _copy(way: str, num_bytes: float, chip: Chip, device: Device) -> _Priced | N
     """Over the host's link, or inside the chip's memory; None where no host link is published."""
     if way == "on-chip":
         cost = memory_copy(num_bytes, device)
-        level = Level(
+        level = AnatomyLevel(
             "memory", 2.0 * num_bytes, scalar(device.memory_bytes_per_s), "each byte read and written"
         )
         text = "read and written by all units, or by a copy engine"
@@ -575,7 +584,7 @@ def _copy(way: str, num_bytes: float, chip: Chip, device: Device) -> _Priced | N
     rate = link.bytes_per_s / chip.devices_per_package
     cost = host_copy(num_bytes, rate)
     text = f"{link.name}, one direction, {scalar(COPIES.host_share):.0%} of it for data, from pinned memory"
-    level = Level("host link", num_bytes, rate, "each byte once")
+    level = AnatomyLevel("host link", num_bytes, rate, "each byte once")
     return _priced(cost, PRIOR_LOG_SPREAD, "modelled", Anatomy("link", {"bytes_per_s": rate}, text, (level,)))
 
 
@@ -671,7 +680,7 @@ def _exchange(
 
 def _measured_exchange(question: Asked, chip: Chip, numbers: Parameters) -> _Priced:
     """As a row of a table of measured kernels: by its library, over what joined its ranks there."""
-    kernels = Kernels(question, {chip.id: chip}, "collective", numbers)
+    kernels = KernelRows(question, {chip.id: chip}, "collective", numbers)
     ((_, cost),) = kernels.costs(numbers.kernels["collective"].values(kernels.labels), np.arange(1))
     kind, fabric, bus = str(question["kind"][0]), str(question["fabric"][0]), "the host's bus"
     own = (chip.scaleup.topology or chip.scaleup.name) if chip.scaleup else bus

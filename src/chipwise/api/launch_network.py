@@ -7,14 +7,14 @@ from typing import Any
 
 from chipwise.api.loaded import load
 from chipwise.predict.training.dims import transformer
-from chipwise.report.launch.spec import Latent, Network, Rope, Router
+from chipwise.report.launch.spec import Latent, LaunchNetwork, Rope, Router
 from chipwise.workload.model import Dense, LatentAttention, Layer, Model, MoE, SelfAttention
 
 # What Llama 3.1 stretches, which tools that stretch in its way have built in.
 LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
 
-def network_of(model: str) -> Network:
+def network_of(model: str) -> LaunchNetwork:
     """The network of a bundled name, a configuration or its folder."""
     found = load(model)
     graph, keys = found.graph, found.config.data
@@ -22,7 +22,7 @@ def network_of(model: str) -> Network:
     heads, dim = float(t.heads), float(t.head_dim)
     first, last = graph.model.runs[0][1], graph.model.runs[-1][1]
     mixer, routed = first.mixer, last.ffn if isinstance(last.ffn, MoE) else None
-    return Network(
+    return LaunchNetwork(
         layers=round(float(t.layers)),
         hidden=round(float(t.hidden)),
         ffn=round(float(t.ffn) or float(t.expert_ffn)),

@@ -28,16 +28,16 @@ from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
 from chipwise.catalog.trainer import get_trainer
-from chipwise.errors import Command, Said, UsageError, shorten
+from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.predict.pipeline import Spread
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
     Guess,
     Launched,
     LaunchFile,
-    Machine,
-    Network,
-    Passes,
+    LaunchMachine,
+    LaunchNetwork,
+    LaunchPasses,
     PipelineSpec,
     Placed,
     ServeSpec,
@@ -81,7 +81,7 @@ def launched(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, .
         what = next(name for name in TOLD if mine[name] != theirs[name])
         raise UsageError(
             f"{path}: plan {found[1]} was changed, or comes from another version: its question leads to another {what}",
-            Said(Command(f"replay {shorten(path)}", "shows what differs")),
+            Sentence(CommandText(f"replay {shorten(path)}", "shows what differs")),
         )
     return found
 
@@ -166,7 +166,7 @@ def _spec(saved: Saved, rank: int) -> Launched:
     if saved.verb not in (*SERVED, "train") or not plans:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch",
-            Said("save one: ", Command("plan MODEL --save FILE")),
+            Sentence("save one: ", CommandText("plan MODEL --save FILE")),
         )
     plan = _numbered(plans, rank)
     if plan is None:
@@ -201,7 +201,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
     return PipelineSpec(
         title=f"{report['model']} on {each_chips} x {chip.id}",
         model=report["model"],
-        machine=Machine(chip.id, chip.vendor, devices, devices),
+        machine=LaunchMachine(chip.id, chip.vendor, devices, devices),
         runtime=plan["runtime"],
         precision=plan["precision"],
         replicas=plan["replicas"],
@@ -320,7 +320,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         measured=_measured(saved, plan),
         placed=placed,
         network=_network(saved),
-        passes=Passes(
+        passes=LaunchPasses(
             plan["prefill_s"],
             plan["decode_s"],
             plan["batch"],
@@ -345,7 +345,7 @@ def _measured(saved: Saved, plan: Mapping[str, Any]) -> tuple[tuple[str, str], .
     return tuple(found.items())
 
 
-def _network(saved: Saved) -> Network | None:
+def _network(saved: Saved) -> LaunchNetwork | None:
     """The network's dimensions, None where it has no single width."""
     try:
         return network_of(_model(saved))
@@ -434,7 +434,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         rank=adapters.rank,
         targets=adapters.targets,
         dora=adapters.dora,
-        passes=Passes(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
+        passes=LaunchPasses(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
     )
 
 
@@ -449,7 +449,7 @@ def _recomputed(words: str) -> float:
     return float(words.partition("%")[0]) / 100.0 if "%" in words else float(words == "full")
 
 
-def _machine(chip: Chip, system: str, devices: int, per_chip: int = 0) -> Machine:
+def _machine(chip: Chip, system: str, devices: int, per_chip: int = 0) -> LaunchMachine:
     """Hosts of the plan's system, and rented machines with as many chips as one of them gives; `per_chip`: devices of
     one that the trainer sees, 0: those of the package."""
     per_chip = per_chip or chip.devices_per_package
@@ -463,7 +463,7 @@ def _machine(chip: Chip, system: str, devices: int, per_chip: int = 0) -> Machin
         ),
         key=lambda o: (o.chips or 0, o.usd_per_h or 0.0),
     )
-    return Machine(
+    return LaunchMachine(
         chip.id,
         chip.vendor,
         devices,

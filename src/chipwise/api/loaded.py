@@ -12,7 +12,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
 from chipwise.catalog.override import with_figures
-from chipwise.errors import ChipwiseError, Command, Said, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
 from chipwise.workload.build import build
@@ -93,12 +93,12 @@ def load_generating(model: str, precision: str | None = None, kv: str | None = N
     if not found.graph.model.ends.head:
         raise UsageError(
             f"{name} is an encoder and generates no tokens",
-            Said(Command(f"fit {shlex.quote(model)}", "sizes it")),
+            Sentence(CommandText(f"fit {shlex.quote(model)}", "sizes it")),
         )
     if found.graph.encoder:
         raise UsageError(
             f"{name} has an encoder, which is not timed yet",
-            Said(Command(f"fit {shlex.quote(model)}", "sizes it")),
+            Sentence(CommandText(f"fit {shlex.quote(model)}", "sizes it")),
         )
     return found
 

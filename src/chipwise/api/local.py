@@ -13,6 +13,7 @@ import numpy as np
 from chipwise.api.candidates import LADDER, wide
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record, machine_words, token_s
+from chipwise.api.infeasible import down, either
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.api.probed import measured_words
@@ -113,6 +114,42 @@ class Wish:
         return (self.context,) if self.context else (CONTEXT, LEAST_CONTEXT)
 
 
+SLOWEST = 0.1
+"""Tokens per second, below which nobody waits for an answer."""
+SLOWER = 1.02
+"""Times the pace that runs, to which it is looked for."""
+SHORTEST = 1024
+"""Tokens of the shortest context that is offered."""
+
+
+def _ways_out(machine: Machine, wish: Wish, terms: Terms) -> list[str]:
+    """With what something runs on a machine on which nothing runs as it was wished: a slower pace or a shorter context,
+    found by asking."""
+
+    def first(**changes: object) -> LocalRecord | None:
+        asked = replace(wish, **changes)  # type: ignore[arg-type]
+        for candidate in asked.candidates():
+            for narrow in (False, True):
+                found = _Walk(candidate, machine, asked, terms, narrow).found()
+                if not isinstance(found, RefusalRecord):
+                    return found[0]
+        return None
+
+    ways = []
+    if wish.min_tps > SLOWEST and first(min_tps=SLOWEST):
+        low, high = SLOWEST, wish.min_tps
+        while high > SLOWER * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if first(min_tps=middle) else (low, middle)
+        ways.append(f"--min-tps {down(low)}")
+    context = min(wish.contexts) // 2
+    while context >= SHORTEST and not ways:
+        if first(context=context):
+            ways.append(f"--context {context}")
+        context //= 2
+    return ways
+
+
 def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
     """The models that a machine runs as fast as is wished, each in the widest format that does; those of the highest
     published score first.
@@ -147,10 +184,14 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
     notes |= dict.fromkeys([f"{rest} more of them were not tried: --most"] if rest else [])
     if not records:
         # the last has the lowest score: what is in its way is in the way of all
-        least = next((f"{r.chip}: {r.detail}" for r in reversed(refused.values())), "no model has this use")
+        last = next(reversed(refused.values()), None)
+        ways = _ways_out(machine, wish, terms)
+        least = "no model has this use" if last is None else f"{last.chip}: {last.detail}"
+        if ways and last is not None and last.reason == "SLOW":
+            least = f"{last.chip} is slower"  # what it was refused by is a bound
         raise InfeasibleError(
             f"{machine.name} runs none of {len(refused)} models so",
-            f"{least}; try a smaller --min-tps or --context",
+            f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
         )
     return LocalReport(
         machine=machine.name,
@@ -366,7 +407,11 @@ class _Walk:
         assert per_user is not None
         host = used[-1] * assembly.parts[-1].count if assembly.host is not None else 0.0
         return LocalRecord(
-            rank=0,
+            chip=record.chip,
+            chips=record.chips,
+            bound=record.bound,
+            shares=record.shares,
+            energy=record.energy,
             model=self.candidate.model,
             params=self.params,
             active_params=self.stored.graph.active_params(),

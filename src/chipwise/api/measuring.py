@@ -16,17 +16,17 @@ from chipwise.api.probed import kept_machine
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.files import output_file, writing
 from chipwise.cost.probed import group_of
-from chipwise.errors import Command, Said, UnknownNameError, UsageError
-from chipwise.evidence.importers import Given
+from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError
+from chipwise.evidence.importers import ImportTerms
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
 from chipwise.measure.backend import backend
 from chipwise.measure.probe import Probe, probe
 from chipwise.measure.protocol import memory_kept
-from chipwise.measure.timed import Machine, machine_of
+from chipwise.measure.timed import TimedMachine, machine_of
 from chipwise.report.measured import (
+    MeasuredOperatorRecord,
     ModelRun,
-    OperatorRecord,
     PassRecord,
     ProbeReport,
     RateRecord,
@@ -84,7 +84,7 @@ def measure_probe(
     if keep:
         store.ready()
 
-    def so_far(machine: Machine) -> None:
+    def so_far(machine: TimedMachine) -> None:
         nonlocal kept
         with suppress(
             UsageError
@@ -116,7 +116,7 @@ def measure_endpoint(
     model: str,
     load: Load,
     *,
-    runs_on: Given = Given(),  # noqa: B008
+    runs_on: ImportTerms = ImportTerms(),  # noqa: B008
     keep: bool = True,
     say: Callable[[int, int], None] = lambda done, of: None,
 ) -> ServeReport:
@@ -211,7 +211,9 @@ def measure_model(
     )
     if (here.backend, here.threads) != ("torch", measured.threads):
         what = f"the machine was measured with {here.backend} and {here.threads} threads"
-        raise UsageError(what, Said(Command(f"measure probe --backend torch --threads {measured.threads}")))
+        raise UsageError(
+            what, Sentence(CommandText(f"measure probe --backend torch --threads {measured.threads}"))
+        )
     passes, weight = [], 0.0
     for example in examples_of(place, train, measured.device):
         seen = trace_calls(example.module, example.arguments, example.keywords, training=example.training)
@@ -231,7 +233,7 @@ def measure_model(
         for name, seconds in expected:
             operators.setdefault(RUN_AS.get(name, name), []).append((seconds, 0.0))
         rows = [
-            OperatorRecord(n, sum(s > 0.0 for _, s in each), *map(sum, zip(*each, strict=True)))
+            MeasuredOperatorRecord(n, sum(s > 0.0 for _, s in each), *map(sum, zip(*each, strict=True)))
             for n, each in operators.items()
         ]
         passes.append(
@@ -268,7 +270,7 @@ def _catalogued(kind: str) -> tuple[str, float]:
     return "", (report.host.memory or 0.0) if kind == "cpu" else 0.0
 
 
-def machine(name: str = "") -> Machine:
+def machine(name: str = "") -> TimedMachine:
     """A machine of the user's store by its id or the beginning of one, or of a file that `measure probe --out` wrote;
     without a name the one that was measured last. Raises `UsageError` where there is none, `UnknownNameError`."""
     if name and Path(name).is_file():

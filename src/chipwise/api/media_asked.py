@@ -16,7 +16,7 @@ from chipwise.catalog.networks import BY_COUNTS
 from chipwise.errors import UsageError, shorten
 from chipwise.predict.pipeline import ONE, Offload, Spread
 from chipwise.report.records import NetworkRecord
-from chipwise.tracing.sources import Source, own_source
+from chipwise.tracing.sources import TracedSource, own_source
 from chipwise.units import parse_quantity
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.pipeline import Pipeline
@@ -112,7 +112,7 @@ class Sampling:
 class Files:
     """A model of the user's own files for as long as a question takes: every size of it is read or traced once."""
 
-    source: Source
+    source: TracedSource
     made: dict[str, Pipeline] = field(default_factory=dict, compare=False)
 
     def pipeline(self, asked: Sampling, precision: str | None, *, scores: bool = False) -> Pipeline:

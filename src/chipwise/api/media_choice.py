@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.media_asked import Files, Sampling
 from chipwise.api.media_record import within
-from chipwise.api.media_ways import MIDDLE, OFFLOADS, Space, Tried, Way
+from chipwise.api.media_ways import MIDDLE, OFFLOADS, NetworkSpace, Tried, Way
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import MARKETPLACES
@@ -34,7 +34,7 @@ SIZED = 1e-9  # of a cost: below it two are alike, whose last digits are those o
 
 
 @dataclass(frozen=True)
-class Choice:
+class NetworkChoice:
     """All ways that were tried, as columns of what they are chosen by; `owned`: on chips that one has, of which the
     most is wanted. Columns are in the order of `ways`."""
 
@@ -275,7 +275,7 @@ class Question:
     numbers: Parameters
     every: bool = False
 
-    def choice(self, chips: Sequence[Chip]) -> tuple[Choice, list[RefusalRecord]]:
+    def choice(self, chips: Sequence[Chip]) -> tuple[NetworkChoice, list[RefusalRecord]]:
         """The choice on some chips, and those that it cannot be asked of. Raises the errors of `Space.tried` where
         there is one chip."""
         tried, refused = [], []
@@ -286,12 +286,12 @@ class Question:
                 if len(chips) == 1:
                     raise
                 refused.append(refusal_of(chip.id, error))
-        return Choice(tried, self.asked, self.limits, self.owned), refused
+        return NetworkChoice(tried, self.asked, self.limits, self.owned), refused
 
-    def space(self, chip: Chip) -> Space:
+    def space(self, chip: Chip) -> NetworkSpace:
         """What can be tried on a chip. Raises the errors of `Space.of`."""
         have = int(self.limits.have.get(chip.id, 0)) if self.owned else None
-        found = Space.of(
+        found = NetworkSpace.of(
             self.model,
             chip,
             self.terms,
@@ -346,11 +346,11 @@ class _Paid:
         )
 
 
-def most_of(space: Space, asked: Sampling, numbers: Parameters) -> Way:
+def most_of(space: NetworkSpace, asked: Sampling, numbers: Parameters) -> Way:
     """How the chips of a space are used best: what `plan` of them shows first. Raises `InfeasibleError` where memory or
     a limit stands in the way."""
     tried = space.tried(asked, numbers)
-    found = Choice((tried,), asked, Limits(), owned=True).best_by()
+    found = NetworkChoice((tried,), asked, Limits(), owned=True).best_by()
     best = found[0] if found else tried.short
     if best is None or (tried.ways and not found):
         why = "slower than asked" if tried.ways else "it lacks memory"

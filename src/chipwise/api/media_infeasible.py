@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from chipwise.api.infeasible import down, either, typed_s, up
+from chipwise.api.infeasible import down, either, up
 from chipwise.api.media_asked import Sampling
-from chipwise.api.media_choice import Choice, Question, cautious_usd, taken
+from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
 from chipwise.api.media_ways import Way
 from chipwise.catalog.chip import Chip
@@ -20,7 +20,7 @@ from chipwise.report import figures
 from chipwise.report.media import MediaPlan, noticed
 from chipwise.search.deployments import HOST_SHARE
 from chipwise.search.space import Limits
-from chipwise.units import duration_above, format_bytes, format_number, format_seconds
+from chipwise.units import duration_above, format_bytes, format_number, format_seconds, typed_s
 from chipwise.workload.pipeline import Pipeline
 
 ASKS = 5  # questions by which a number is narrowed down
@@ -39,7 +39,7 @@ def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
     return InfeasibleError(f"{name}: {what}", hint, reasons={"HOST_MEMORY": 1})
 
 
-def short_plans(choice: Choice) -> list[MediaPlan]:
+def short_plans(choice: NetworkChoice) -> list[MediaPlan]:
     """Where devices lack memory in every way, by less than the estimate of it may be wrong: what would run there if it
     fitted, the least short first; else none."""
     if choice.ways:
@@ -49,7 +49,7 @@ def short_plans(choice: Choice) -> list[MediaPlan]:
     return [replace(p, rank=i + 1) for i, p in enumerate(found)]
 
 
-def no_plan(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleError:
+def no_plan(question: Question, choice: NetworkChoice, shown: Pipeline) -> InfeasibleError:
     """Why no chip has a plan (its limits, the targets, or memory), and what works."""
     asked, limits = question.asked, question.limits
     near, surest = choice.nearest(), choice.soonest()
@@ -79,7 +79,7 @@ def no_plan(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleEr
     )
 
 
-def _no_room(question: Question, choice: Choice, shown: Pipeline) -> InfeasibleError:
+def _no_room(question: Question, choice: NetworkChoice, shown: Pipeline) -> InfeasibleError:
     """The refusal where neither devices nor hosts have the memory."""
     asked = question.asked
     if not choice.tried:
@@ -171,7 +171,7 @@ def _less(question: Question, near: Way) -> Iterator[str]:
     yield from _narrower(question, near)
 
 
-def _smaller(question: Question, choice: Choice) -> Iterator[str]:
+def _smaller(question: Question, choice: NetworkChoice) -> Iterator[str]:
     """What has room: a smaller batch, the smallest chip for rent that holds it."""
     asked, first = question.asked, choice.tried[0]
 

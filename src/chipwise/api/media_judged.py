@@ -14,7 +14,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.evidence.axes import Levels, chip_axes
-from chipwise.evidence.discrepancy import Spread, spread_of
+from chipwise.evidence.discrepancy import Scatter, spread_of
 from chipwise.evidence.judge import Basis, Estimate, Nearness, judge
 from chipwise.workload.workload import Task
 
@@ -69,5 +69,5 @@ def held(work: Work, near: Nearness, mid: float) -> Estimate:
     return _judged(mid, near, spread_of(levels(work), "media_memory"))
 
 
-def _judged(mid: float, near: Nearness, spread: Spread) -> Estimate:
+def _judged(mid: float, near: Nearness, spread: Scatter) -> Estimate:
     return judge(mid, float(spread.sd()[0]), WORDS.get(near, "calibrated"), provisional=not spread.known[0])

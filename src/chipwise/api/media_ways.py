@@ -71,7 +71,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Space:
+class NetworkSpace:
     """A network at some sizes on one chip, under each software in `places`. `have` chips are all used (None: as many as
     it takes, up to `most`). Every way is priced once; questions may differ in targets, task and level."""
 
@@ -94,7 +94,7 @@ class Space:
         level: Level = "stock",
         have: int | None = None,
         most: float = inf,
-    ) -> Space:
+    ) -> NetworkSpace:
         """Under the software asked for, else under all that runs it there; tuned, under the usual one, whose numbers
         its factors are of. Raises `UsageError` and `UnknownNameError` for software that does not run it."""
         if terms.runtime is not None or level == "tuned":

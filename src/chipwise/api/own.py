@@ -14,7 +14,7 @@ from chipwise.api.suites.serving import ServingRun, answer, asked_of
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.anchors import Anchors, Run
+from chipwise.evidence.anchors import Anchors, OwnRun
 from chipwise.evidence.item import Item
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.gguf import GGUF
@@ -36,7 +36,7 @@ def own_runs(items: Iterable[Item], graph: Graph, numbers: Parameters) -> OwnRun
     if not kept:
         return None
     answers = answer([run for _, run in kept])
-    runs: list[Run] = []
+    runs: list[OwnRun] = []
     columns: list[tuple[float, float, float, float]] = []
     for (item, run), found in zip(kept, answers, strict=True):
         tpot, ttft = found.times["tpot_s"], found.times["ttft_s"]

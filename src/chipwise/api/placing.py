@@ -14,7 +14,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.environment import Environment
 from chipwise.catalog.machine import joined
 from chipwise.catalog.override import Share, told, with_figures
-from chipwise.catalog.price import Own, Pricing, Rent
+from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
@@ -76,7 +76,7 @@ class Terms:
         """A card of a machine with the user's figures, and what other work leaves of it."""
         return self.shared(with_figures(chip, self.changes) if self.changes else chip)
 
-    def basis(self, chip_id: str) -> Rent | Own | None:
+    def basis(self, chip_id: str) -> Rent | OwnCosts | None:
         """How a chip is paid; None where no price is known, or the user has it."""
         return self.pricing.basis(chip_id, self.today or day()) if self.pricing else None
 

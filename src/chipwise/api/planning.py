@@ -12,19 +12,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.api.alternatives import apis, levers
-from chipwise.api.candidates import Format, Market, Space, formats, fully_ready
+from chipwise.api.candidates import CandidateFormat, Market, Space, formats, fully_ready
 from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
+from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
-from chipwise.api.placing import BEST, Terms
+from chipwise.api.over_time import over_time
+from chipwise.api.placing import BEST, Given, Terms
 from chipwise.api.published import beside_published
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import DESKS, Machine, parse_machine
 from chipwise.catalog.system import systems_for
-from chipwise.errors import InfeasibleError, UsageError, shorten
-from chipwise.parallel.layout import Reason
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
+from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import cheapest_plan, model_record, rank_plans, workload_record
 from chipwise.report.energy import Powered
@@ -126,21 +128,30 @@ def ranked(
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
     described = model_record(found.graph, found.config)
     in_order = rank_plans(plans, workload)
+    timed: tuple[str, ...] = ()
+    if workload.driven and workload.log is not None and workload.log.rate_per_s is not None:
+        others = space.software(in_order[0]) if space.formats and limits.by == "chip" and not have else []
+        in_order, timed = over_time(plans, others, workload, *_replicated(model, workload, terms, limits))
     first = in_order[0]
     its = next((c for c in wanted if c.id == first.chip), None)
     alone = replace(market, chips=[its] if its else [], runtime=first.runtime)
 
     def again(changed: Context) -> list[PlanRecord]:
-        return Space.over(alone, [Format(changed)]).plans()
+        return Space.over(alone, [CandidateFormat(changed)]).plans()
 
     def beside() -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
-        changes = levers(first, its, space.context(first.precision), model, again) if its else ()
+        # what formulas say of changes is not held against what was simulated
+        changes = (
+            levers(first, its, space.context(first.precision), model, again) if its and not timed else ()
+        )
         return changes, apis(first, described.name, workload, context.today)
 
-    least, saves = cheapest_plan(first, [p for _, p in space.found], workload)
-    other = rank_plans(space.software(first), workload) if space.formats and not first.parts else ()
+    least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
+    other = (
+        rank_plans(space.software(first), workload) if space.formats and not (first.parts or timed) else ()
+    )
     planned = {p.chip for p in plans}
-    stored = space.plans(stored=True) if first.converted else []
+    stored = space.plans(stored=True) if first.converted and not timed else []
     as_stored = rank_plans(stored, workload)[:1]
     kept = first.keeps_targets(workload.confidence)
     report = PlanReport(
@@ -155,6 +166,7 @@ def ranked(
         rejected={reason.value: n for reason, n in rejected.most_common()},
         assumptions=(
             *context.assumptions(plans),
+            *timed,
             *terms.said,
             *([] if runtime else ["of all software that can run the model, the best on each chip"]),
             f"at most {limits.max_devices} devices per replica (SRAM only: more)",
@@ -175,6 +187,31 @@ def ranked(
         software=tuple(replace(p, rank=len(in_order) + p.rank, ties=(), on_front=False) for p in other),
     )
     return Ranked(report, beside)
+
+
+def _replicated(
+    model: str, workload: Workload, terms: Terms, limits: Limits
+) -> tuple[Callable[[PlanRecord], AskedLoad | None], Callable[[PlanRecord], int]]:
+    """A plan as the deployment of one of its replicas, None where it is none of one kind of chip, and how many of them
+    the limits allow."""
+
+    def asking(plan: PlanRecord) -> AskedLoad | None:
+        if plan.parts or plan.prompt_workers:
+            return None
+        degrees = {name: float(getattr(plan.layout, name)) for name in ("tp", "pp", "dp", "ep")}
+        precision = plan.precision if plan.converted else terms.precision
+        own = replace(terms, runtime=plan.runtime, precision=precision)
+        try:
+            return asked(model, workload, Given(plan.chip, Layout(**degrees)), own)
+        except (UsageError, UnknownNameError, InfeasibleError):
+            return None  # a chip that its file alone names, or a layout that only a fleet has
+
+    def most(plan: PlanRecord) -> int:
+        each = plan.chips // plan.replicas
+        chips = [limits.max_chips, limits.have.get(plan.chip), limits.at_most.get(plan.chip)]
+        return min((n // each for n in chips if n is not None), default=10**6)
+
+    return asking, most
 
 
 def _machine(limits: Limits, workload: Workload, terms: Terms) -> Machine | None:

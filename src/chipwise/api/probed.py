@@ -15,9 +15,9 @@ from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.price import price
 from chipwise.cost.probed import probed_time
-from chipwise.errors import Command, Said, UnknownNameError, UsageError
+from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError
 from chipwise.evidence.store import Store
-from chipwise.measure.timed import Machine, machine_of
+from chipwise.measure.timed import TimedMachine, machine_of
 from chipwise.units import scalar
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, gemm, pointwise
@@ -33,7 +33,7 @@ def is_measured(name: str) -> bool:
     return name == MEASURED or name.startswith("probe-")
 
 
-def kept_machine(name: str = "") -> tuple[str, Machine]:
+def kept_machine(name: str = "") -> tuple[str, TimedMachine]:
     """The id and the machine of the user's store that a name begins; without one the last that was measured. A probe
     that did not end is that only where none of its place did, and it says enough for rates.
 
@@ -50,10 +50,10 @@ def kept_machine(name: str = "") -> tuple[str, Machine]:
     for key, machine in reversed(machines):
         if machine.finished or (machine.place not in ended and _rated(machine)):
             return key, machine
-    raise UsageError("no machine was measured yet", Said(Command("measure probe --budget 60s")))
+    raise UsageError("no machine was measured yet", Sentence(CommandText("measure probe --budget 60s")))
 
 
-def _rated(machine: Machine) -> bool:
+def _rated(machine: TimedMachine) -> bool:
     """Whether enough was timed for a rate."""
     try:
         return bool(machine.numbers.rates)
@@ -72,7 +72,7 @@ def measured_chip(name: str) -> Chip:
     """
     key, machine = kept_machine(name)
     if not machine.like:
-        hint = Said(Command("doctor --devices"), " says why; chips of your own: --chip FILE.toml")
+        hint = Sentence(CommandText("doctor --devices"), " says why; chips of your own: --chip FILE.toml")
         raise UsageError(f"{key} is like no chip of the catalogue", hint, field="chip")
     base = get_chip(machine.like)
     numbers = (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.simulate import StepRequest
 from chipwise.api.requests.verbs import VERBS, question, question_of
-from chipwise.api.requests.written import Files, Origin
+from chipwise.api.requests.written import LaunchFiles, Origin
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
@@ -90,7 +90,7 @@ def verb(name: str) -> Callable[..., Any]:
     return answer
 
 
-def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = None) -> Files:
+def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = None) -> LaunchFiles:
     """The files that start a plan of an answer, or of the file where one was saved, with a tool; with `out` they are
     written to that folder. Raises `UsageError`, `UnknownNameError`."""
     from chipwise.api.launching import launch as launch_saved
@@ -103,7 +103,7 @@ def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = 
         files = (
             answer.launch(for_, plan)
             if isinstance(answer, Answer)
-            else Files(launch_saved(answer, for_, plan))
+            else LaunchFiles(launch_saved(answer, for_, plan))
         )
     except UnknownNameError as error:
         error.field = error.field or "for"

@@ -35,7 +35,7 @@ WHY_IDLE = 0.05
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedLoop:
     """A loop as it is asked about; fields are those of `RlRequest`."""
 
     model: str
@@ -73,8 +73,8 @@ class _Engine:
 @dataclass(frozen=True)
 class _Trained:
     """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
-    that leave a device while it samples, seconds until engines have new weights, devices of a chip, and bytes of the
-    new weights."""
+    that leave a device while it samples, seconds until engines have new weights, devices of a chip, bytes of the new
+    weights, and chips of a host."""
 
     seconds: float
     label: str
@@ -86,9 +86,10 @@ class _Trained:
     sync: float
     devices: int
     sync_bytes: float
+    per_host: int
 
 
-def reinforce(asked: Asked) -> RlReport:
+def reinforce(asked: AskedLoop) -> RlReport:
     """The ways to run a loop, the first one preferred (`_ranked`). Raises `UsageError`,
     `UnknownNameError`, `InfeasibleError` where there is none."""
     found = load(asked.model)
@@ -131,7 +132,7 @@ def reinforce(asked: Asked) -> RlReport:
     )
 
 
-def _estimate(asked: Asked, chip: Chip, tp: int, concurrency: float | None) -> PlanRecord:
+def _estimate(asked: AskedLoop, chip: Chip, tp: int, concurrency: float | None) -> PlanRecord:
     a = asked.answers
     return (
         EstimateRequest(
@@ -150,7 +151,7 @@ def _estimate(asked: Asked, chip: Chip, tp: int, concurrency: float | None) -> P
     )
 
 
-def _engine(asked: Asked, chip: Chip, chips: int) -> _Engine:
+def _engine(asked: AskedLoop, chip: Chip, chips: int) -> _Engine:
     """The degree of tensor parallelism that decodes fastest per chip, at as many sequences as a step gives it and its
     memory holds; a pass is timed at a quarter, a sixteenth, ... of them. Raises the errors of `estimate`."""
     tried: list[tuple[float, int, PlanRecord]] = []
@@ -183,7 +184,7 @@ def _engine(asked: Asked, chip: Chip, chips: int) -> _Engine:
 
 
 def _plans(
-    asked: Asked, chip: Chip, count: int, engine: _Engine, numbers: Parameters
+    asked: AskedLoop, chip: Chip, count: int, engine: _Engine, numbers: Parameters
 ) -> Iterator[RlPlanRecord]:
     """Together, and apart at the split with the shortest step. Raises the errors of training where neither is."""
     if engine.chips > count:
@@ -216,7 +217,7 @@ def _plans(
         )
 
 
-def _splits(asked: Asked, count: int, engine: _Engine) -> list[int]:
+def _splits(asked: AskedLoop, count: int, engine: _Engine) -> list[int]:
     """Chips that train: those asked for, or eighths of all; the rest are whole engines."""
     if asked.train_share is not None:
         wanted = [round(asked.train_share * count)]
@@ -230,7 +231,7 @@ def _splits(asked: Asked, count: int, engine: _Engine) -> list[int]:
 
 
 def _trained(
-    asked: Asked, chip: Chip, chips: int, engine: _Engine, numbers: Parameters, others: int = 0
+    asked: AskedLoop, chip: Chip, chips: int, engine: _Engine, numbers: Parameters, others: int = 0
 ) -> _Trained:
     """Training on the answers of a step: their batch moved to what the chips share, seconds in proportion; `others`
     sample. Raises the errors of training, and `UsageError` where no network joins them."""
@@ -274,6 +275,7 @@ def _trained(
         sync=sync,
         devices=site.devices,
         sync_bytes=weights,
+        per_host=site.system.chips_per_host if site.system else 1,
     )
 
 
@@ -290,7 +292,13 @@ def _joined(chip: Chip, c: Cluster, devices: int) -> float:
 
 
 def _record(
-    asked: Asked, chip: Chip, split: tuple[int, int], engine: _Engine, trained: _Trained, *, together: bool
+    asked: AskedLoop,
+    chip: Chip,
+    split: tuple[int, int],
+    engine: _Engine,
+    trained: _Trained,
+    *,
+    together: bool,
 ) -> RlPlanRecord:
     """A plan, not ranked yet."""
     train, sample = split
@@ -324,7 +332,7 @@ def _record(
     names = ("rollout", "scoring", "training", "sync", "swap")
     parts = {name: float(getattr(loop, name)) for name in names}
     return RlPlanRecord(
-        rank=0,
+        hosts=-(-chips // trained.per_host),
         chip=chip.id,
         chips=chips,
         placement="together" if together else "apart",
@@ -356,7 +364,7 @@ def _record(
     )
 
 
-def _why(asked: Asked, engine: _Engine, loop: Loop, drained: float, replicas: int) -> Iterator[str]:
+def _why(asked: AskedLoop, engine: _Engine, loop: Loop, drained: float, replicas: int) -> Iterator[str]:
     """What a step is bound by, and what would change it."""
     a, d = asked.answers, engine.decoder
     learning = loop.scoring + loop.training
@@ -393,7 +401,7 @@ def _ranked(plans: list[RlPlanRecord]) -> tuple[RlPlanRecord, ...]:
     return tuple(replace(plans[i], rank=rank + 1) for rank, i in enumerate(best))
 
 
-def _assumptions(asked: Asked, notes: tuple[str, ...]) -> tuple[str, ...]:
+def _assumptions(asked: AskedLoop, notes: tuple[str, ...]) -> tuple[str, ...]:
     a = asked.answers
     spread = f"deviation {a.cv:g} of the mean, cut at {a.longest:,.0f}" if a.cv else "all equal"
     scored = "by the policy" + (" and the reference model" if asked.reference else "")

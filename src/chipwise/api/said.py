@@ -39,7 +39,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class SaidQuantity:
     """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under"
     makes `low` 0. `unit` is "tokens/s", "B", "B/s", "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
 
@@ -63,7 +63,7 @@ class Saying:
     model: str
     named: str
     network: bool
-    quantities: tuple[Quantity, ...]
+    quantities: tuple[SaidQuantity, ...]
     ratio: tuple[float, float] | None
     more: int | None
     aspect: Aspect
@@ -75,7 +75,7 @@ class Saying:
     wide: tuple[str, ...]
     left: str
 
-    def of(self, unit: str) -> Quantity | None:
+    def of(self, unit: str) -> SaidQuantity | None:
         """The first quantity in a unit."""
         return next((q for q in self.quantities if q.unit == unit), None)
 
@@ -339,7 +339,7 @@ def _resolved(words: str) -> tuple[str, bool] | None:
         return None
 
 
-def _quantities(text: str) -> tuple[tuple[Quantity, ...], str]:
+def _quantities(text: str) -> tuple[tuple[SaidQuantity, ...], str]:
     """The figures of a text with their units, and the text without them."""
     found = []
     for unit, pattern, scale in UNITS:
@@ -352,7 +352,7 @@ def _quantities(text: str) -> tuple[tuple[Quantity, ...], str]:
             before, after = text[: m.start()], text[m.end() :]
             low, high = (low, math.inf) if OVER.search(before) or OR_MORE.match(after) else (low, high)
             low, high = (0.0, high) if UNDER.search(before) or OR_LESS.match(after) else (low, high)
-            found.append((m.start(), Quantity(low, high, unit, m[0].strip())))
+            found.append((m.start(), SaidQuantity(low, high, unit, m[0].strip())))
             # the size of a chip's memory stays part of its name
             text = text if unit == "B" and _in_name(text, m) else _blank(text, *m.span())
             if unit == "B" and _in_name(text, m):

@@ -16,7 +16,7 @@ from typing import Any
 
 from chipwise.api.loaded import load_generating
 from chipwise.api.requests.command import command_line, plain_command
-from chipwise.api.said import Quantity, Saying, Spoken, usual_chip
+from chipwise.api.said import SaidQuantity, Saying, Spoken, usual_chip
 from chipwise.api.served import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
@@ -404,7 +404,7 @@ GUESSED = 5
 """How many times the speed of one user guesses that are all right may give."""
 
 
-def _at_a_desk(saying: Saying, work: _Shown, quoted: Quantity) -> _Verdict | None:
+def _at_a_desk(saying: Saying, work: _Shown, quoted: SaidQuantity) -> _Verdict | None:
     """A quoted rate of one user at a machine of their own: local engines run quantised weights."""
     s = saying.chips[0]
     sold = load_chips().entries[s.chip.partition(":")[0]].options[-1:]
@@ -976,7 +976,7 @@ DOMAIN = re.compile(r"NVL\d{2,}")
 
 
 def _like(
-    work: _Shown, quoted: Quantity, what: str, value: float | None, count: int, domain: int | None = 1
+    work: _Shown, quoted: SaidQuantity, what: str, value: float | None, count: int, domain: int | None = 1
 ) -> tuple[str, str] | None:
     """A figure of so many chips, else of a `domain` of them: labels of memory count in 1,024, and people add them up in
     thousands."""
@@ -1006,7 +1006,9 @@ LIKE = {1: 1.04, 2: 1.12}
 """How far a peak that is said may be from the catalogue's, by whether it counts zeros: those are rounded up more."""
 
 
-def _peak(work: _Shown, quoted: Quantity, chip: Any, count: int, saying: Saying) -> tuple[str, str] | None:
+def _peak(
+    work: _Shown, quoted: SaidQuantity, chip: Any, count: int, saying: Saying
+) -> tuple[str, str] | None:
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
     every: Mapping[str, float] = {**chip.vector, **chip.matrix}

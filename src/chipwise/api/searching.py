@@ -10,7 +10,7 @@ import numpy as np
 
 from chipwise.api.context import Context
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Own, Rent
+from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.search.choose import BETWEEN, Choice, Refusal, choose
 from chipwise.search.evaluate import evaluate
@@ -33,7 +33,7 @@ def search(
     context: Context,
     offered: Sequence[Deployment],
     limits: Limits,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
 ) -> Found:
     """Search `offered`, which may hold several runtimes of a chip in order of preference: under the first every layout,
     under the others those that it leaves in question."""
@@ -54,7 +54,7 @@ def _added(
     found: Found,
     context: Context,
     group: Group,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
     *,
     again: bool = False,

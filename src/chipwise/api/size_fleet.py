@@ -14,7 +14,7 @@ from chipwise.api.context import Context
 from chipwise.parallel.layout import Layout
 from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Loads, Prediction
-from chipwise.report.assemble import Fleet
+from chipwise.report.assemble import ReplicaSet
 from chipwise.report.plans import PlanRecord
 from chipwise.search.choose import Choice
 from chipwise.search.evaluate import Evaluated
@@ -79,14 +79,14 @@ class _Loaded:
         """Row and point of each there."""
         return np.array([c.index for c in self.choices]), np.array([c.point for c in self.choices])
 
-    def fleets(self, w: Workload) -> list[Fleet]:
+    def fleets(self, w: Workload) -> list[ReplicaSet]:
         """What carries the load: of each choice the replicas, the rate that one of them takes, and how that falls with
         longer passes."""
         (rows, points), e = self.places, self.evaluated
         rate, times = e.prediction.requests_per_s[rows], (e.held[0][rows], e.held[1][rows])
         steep = slopes(rate, times, e.allowed[rows], w, self.caution)
         return [
-            Fleet(c.carrying, c.spare, c.prompt_workers, largest_per_s=float(most), slope=float(slope))
+            ReplicaSet(c.carrying, c.spare, c.prompt_workers, largest_per_s=float(most), slope=float(slope))
             for c, most, slope in zip(self.choices, rate[np.arange(len(rows)), points], steep, strict=True)
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.api.estimating import Asked
+from chipwise.api.estimating import AskedLoad
 from chipwise.errors import UsageError
 from chipwise.parallel.shard import shard
 from chipwise.predict.step import step_cost
@@ -37,7 +37,7 @@ class PassTimes:
         return f"seconds of passes of {self.name}"
 
 
-def pass_times(one: Asked) -> PassTimes:
+def pass_times(one: AskedLoad) -> PassTimes:
     """The passes of a deployment. Raises `UsageError` where a pass is not one of its model alone."""
     d, context = one.deployment, one.context
     if d.speculation is not None:

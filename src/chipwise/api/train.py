@@ -69,9 +69,9 @@ from chipwise.report.training import (
 )
 from chipwise.search.prefer import kept
 from chipwise.search.training import (
-    Job,
     Point,
-    Priced,
+    PricedLayouts,
+    TrainJob,
     TrainReason,
     best,
     least_seconds,
@@ -266,7 +266,7 @@ class _Placed:
     site: Site
     tier: Tier
     held: Tier
-    job: Job
+    job: TrainJob
     at: Point
     running: Running | None
     chance: float
@@ -593,7 +593,7 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     return replace(site, job=job), at
 
 
-def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Job:
+def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> TrainJob:
     """The job with the sequences of a step that so many chips share; `fixed`: those that were asked for."""
     if fixed:
         return site.job
@@ -605,8 +605,8 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Jo
 
 
 def _searched(
-    site: Site, job: Job, devices: int, pins: Pins
-) -> tuple[Counter[TrainReason], Point | None, Job]:
+    site: Site, job: TrainJob, devices: int, pins: Pins
+) -> tuple[Counter[TrainReason], Point | None, TrainJob]:
     """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
     legal. Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute is
     kept where that fits, else chosen, as where it fits only with something in host memory and that is slower; and where
@@ -616,7 +616,7 @@ def _searched(
     if site.usual and not job.known:
         chunked = min(float(job.recipe.loss), LOSSES["chunked"])
         ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
-    found: list[tuple[bool, float, Job, Priced, NDArray[np.intp]]] = []
+    found: list[tuple[bool, float, TrainJob, PricedLayouts, NDArray[np.intp]]] = []
     for each, fixed in ways:
         priced = search(each, devices, fixed)
         chosen = best(each, priced, len(priced))
@@ -653,7 +653,7 @@ def _fastest(plans: Sequence[TrainPlanRecord]) -> list[TrainPlanRecord]:
     return found
 
 
-def _strong(job: Job, pins: Pins) -> list[Point]:
+def _strong(job: TrainJob, pins: Pins) -> list[Point]:
     """Strong scaling; where something else than work takes over between two counts, the one in between too."""
     found = scaling(job, SCALING, pins=pins)
     after = next((p.devices for p in found if p.overhead_share > HALF), 0)

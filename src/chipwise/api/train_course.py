@@ -14,11 +14,11 @@ from chipwise.api.requests.field import whole
 from chipwise.api.train_input import Ask
 from chipwise.api.train_job import Site
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.predict.training.course import Failures, Phase, Store, course_of, spares_for
-from chipwise.predict.training.course import Site as Place
+from chipwise.predict.training.course import CheckpointStore, Failures, Phase, course_of, spares_for
+from chipwise.predict.training.course import CourseSite as Place
 from chipwise.predict.training.memory import adapter_type, state_bytes
 from chipwise.report.train_assemble import Running
-from chipwise.search.training import Job, Point, best, point, search
+from chipwise.search.training import Point, TrainJob, best, point, search
 from chipwise.units import parse_quantity
 
 HOURS = 3600.0
@@ -51,7 +51,7 @@ class Wanted:
     """What is asked of a run besides its layout: `evaluate` are steps between evaluations and their tokens."""
 
     failures: Failures = field(default_factory=Failures)
-    store: Store = field(default_factory=Store)
+    store: CheckpointStore = field(default_factory=CheckpointStore)
     phases: tuple[Phase, ...] = ()
     evaluate: tuple[float, float] | None = None
 
@@ -119,7 +119,7 @@ def failures_of(given: Mapping[str, str]) -> Failures:
     return Failures(**found, spares=spares)
 
 
-def store_of(given: Mapping[str, str]) -> Store:
+def store_of(given: Mapping[str, str]) -> CheckpointStore:
     """`write=2GB/s,keep=3,price=0.023`. Raises `UsageError`, `UnknownNameError`."""
     names = (*STORAGE, "keep")
     found: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def store_of(given: Mapping[str, str]) -> Store:
             found[own] = parse_quantity(text, unit, name, low=least, high=1e18)
         else:
             found["kept"] = whole(text, name, low=1, high=1_000_000)
-    return replace(Store(), **found)
+    return replace(CheckpointStore(), **found)
 
 
 def phases_of(given: Mapping[str, str]) -> tuple[Phase, ...]:
@@ -165,7 +165,7 @@ def evaluation_of(given: Mapping[str, str]) -> tuple[float, float] | None:
     return every, tokens
 
 
-def running_of(site: Site, job: Job, at: Point, ask: Ask, wanted: Wanted, count: int) -> Running | None:
+def running_of(site: Site, job: TrainJob, at: Point, ask: Ask, wanted: Wanted, count: int) -> Running | None:
     """A run of this best layout; None where a phase has no layout on so many chips."""
     phases = []
     left = ask.tokens - sum(p.tokens for p in wanted.phases)
@@ -193,7 +193,7 @@ def running_of(site: Site, job: Job, at: Point, ask: Ask, wanted: Wanted, count:
     return Running(course, phases, total, wanted.store, f.spares, advised, evaluation)
 
 
-def _timed(site: Site, job: Job, at: Point, phase: Phase) -> tuple[Phase, Point, float] | None:
+def _timed(site: Site, job: TrainJob, at: Point, phase: Phase) -> tuple[Phase, Point, float] | None:
     """A phase with its layout and tokens per second: a ramp keeps the layout, with as many micro-batches as its steps
     have, at least one of every rank; longer sequences get a layout of their own, at as many tokens per step."""
     if phase.name == "main":
@@ -217,7 +217,7 @@ def _timed(site: Site, job: Job, at: Point, phase: Phase) -> tuple[Phase, Point,
     return replace(phase, global_batch=batch), found, found.tokens_per_s
 
 
-def _kept_bytes(job: Job, at: Point) -> tuple[float, float]:
+def _kept_bytes(job: TrainJob, at: Point) -> tuple[float, float]:
     """Bytes of a checkpoint, and what one device copies to its host of it: weights in 16 bit, master copy and moments;
     of adapters theirs alone."""
     t, recipe, params = job.network, job.recipe, float(job.network.params)

@@ -13,7 +13,7 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.chip import Chip
 from chipwise.report.records import RefusalRecord
 from chipwise.report.training import TrainPlanRecord, duration
-from chipwise.search.training import Job, Priced, TrainReason
+from chipwise.search.training import PricedLayouts, TrainJob, TrainReason
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
 
@@ -25,7 +25,7 @@ LIGHTER = {
 }
 
 
-def tally(priced: Priced) -> Counter[TrainReason]:
+def tally(priced: PricedLayouts) -> Counter[TrainReason]:
     """How many layouts got which verdict."""
     codes = list(TrainReason)
     found, counts = np.unique(priced.reason, return_counts=True)
@@ -41,7 +41,7 @@ def blocker(tally: Counter[TrainReason]) -> TrainReason:
 
 
 def left_out(
-    chip: Chip, job: Job, without: Mapping[TrainReason, Sequence[int]], method: str
+    chip: Chip, job: TrainJob, without: Mapping[TrainReason, Sequence[int]], method: str
 ) -> Iterator[RefusalRecord]:
     """The counts without a plan, by reason; no hint asks for what another rules out."""
     most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
@@ -69,7 +69,7 @@ def left_out(
         yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")
 
 
-def _divided(job: Job, counts: Sequence[int]) -> str:
+def _divided(job: TrainJob, counts: Sequence[int]) -> str:
     """The counts next to those asked for that some tp x pp x dp makes, dp a divisor of the batch."""
     t, batch = job.network, job.global_batch
     tps = divisors(int(float(t.heads)), int(min(float(job.cluster.domain), 1e6)))

@@ -12,7 +12,7 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import TARGETS
 from chipwise.predict.training.values import Adapters
-from chipwise.search.training import Job
+from chipwise.search.training import TrainJob
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
 
 Pins = Mapping[str, int | str]
@@ -152,7 +152,7 @@ def check_counts(counts: Sequence[int]) -> None:
         raise UsageError(f"counts: {min(counts)} is out of range", "at least 1 chip")
 
 
-def check_layout(pins: Pins, job: Job, devices: int) -> None:
+def check_layout(pins: Pins, job: TrainJob, devices: int) -> None:
     """What the user fixes goes with the network, the count and the batch. Raises `UsageError`."""
     t = job.network
     fixed = {name: int(pins[name]) for name in DEGREES if name in pins}

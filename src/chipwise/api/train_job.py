@@ -25,10 +25,10 @@ from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
 from chipwise.predict.training.memory import MemoryRates
-from chipwise.predict.training.operators import Kernels
+from chipwise.predict.training.operators import TrainKernels
 from chipwise.predict.training.values import Cluster, Recipe, Transformer
-from chipwise.search.training import Job
-from chipwise.search.training_space import ANY, Software
+from chipwise.search.training import TrainJob
+from chipwise.search.training_space import ANY, TrainerRules
 from chipwise.units import Real, parse_quantity
 from chipwise.workload.formats import get_format
 
@@ -59,7 +59,7 @@ class Site:
     """Where and with what a run is planned: the job of a chip, its machine, the trainer, the type of its products, the
     labels that chose its fitted numbers, and whether the trainer was `named`, or is the `usual` one of the chip."""
 
-    job: Job
+    job: TrainJob
     chip: Chip
     system: System | None
     trainer: Trainer
@@ -170,7 +170,7 @@ def site_of(
         # adapters leave next to nothing to cut: weights stay whole where they fit
         stages = tuple(dict.fromkeys((0, software.usual_zero) if ask.adapter else (software.usual_zero,)))
     once = bool(trainer) and not software.accumulates
-    ways = Software(
+    ways = TrainerRules(
         schedules=software.schedules or ANY.schedules,
         zero=stages,
         accumulates=not once,
@@ -182,7 +182,7 @@ def site_of(
         hybrid=given.known or software.hybrid,
         staged=given.known or software.staged,
     )
-    job = Job(
+    job = TrainJob(
         network,
         machine,
         recipe,
@@ -209,7 +209,7 @@ def _kept(policy: MemoryPolicy, half: str) -> dict[str, float]:
     return figures
 
 
-def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: Parameters) -> Kernels:
+def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: Parameters) -> TrainKernels:
     """Where and how the operators of a rank run: types of its products, devices of a package that it has."""
     narrow = NARROW.get(PRECISIONS[precision][0], half)
     found = numbers.cost(chip.family, trainer.kernels_of or "any", [chip]).take(np.zeros((), dtype=np.intp))
@@ -218,7 +218,7 @@ def _kernels(chip: Chip, trainer: Trainer, precision: str, half: str, numbers: P
     if isinstance(found, SimtParameters):
         found = replace(found, find=_trained(found.find, trainer.attention))
     parts = float(chip.devices_per_package) / trainer.devices_of(chip)
-    return Kernels(Device.of(chip), found, narrow, "fp32" if narrow == "fp32" else half, parts)
+    return TrainKernels(Device.of(chip), found, narrow, "fp32" if narrow == "fp32" else half, parts)
 
 
 def _trained(find: Find, attention: str) -> Find:

@@ -15,8 +15,8 @@ from typing import Any
 from chipwise.api.saving import open_saved
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.names import core
-from chipwise.errors import ChipwiseError, Command, Said, UsageError, shorten
-from chipwise.measure.metrics import UNREADABLE, Reading, Window, metrics_address, read_metrics
+from chipwise.errors import ChipwiseError, CommandText, Sentence, UsageError, shorten
+from chipwise.measure.metrics import UNREADABLE, MetricReading, Window, metrics_address, read_metrics
 from chipwise.report.records import Figure
 from chipwise.report.watched import Expected, WatchReport, exposition, held, unlike
 
@@ -30,7 +30,9 @@ def expected_of(path: str, rank: int = 1) -> Expected:
     plans = saved.report.get("plans") or () if saved.verb in SERVED else ()
     plan = next((p for p in plans if p["rank"] == rank and "ttft_s" in p), None)
     if plan is None:
-        ranks = f"1 to {len(plans)}" if plans else Said("save one: ", Command("plan MODEL --save FILE"))
+        ranks = (
+            f"1 to {len(plans)}" if plans else Sentence("save one: ", CommandText("plan MODEL --save FILE"))
+        )
         raise UsageError(f"{path}: no plan {rank} of a server in it", ranks)
     workload = saved.report["workload"]
     layout = plan["layout"]
@@ -73,7 +75,7 @@ class Watch:
     def __init__(self, url: str, expected: Expected, window_s: float) -> None:
         self.url, self.expected, self.window_s = url, expected, window_s
         self.address = metrics_address(url)
-        self._readings: deque[Reading] = deque()
+        self._readings: deque[MetricReading] = deque()
         self._text = exposition(None, expected)
         self.silent = ""
 

@@ -29,7 +29,7 @@ _ALIKE = (SCATTER,) * (len(SCATTER_EDGES_S) + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class EffectLevel:
     """An effect for each combination of `attributes` seen in the rows, with prior N(centre, spread)."""
 
     attributes: tuple[str, ...]
@@ -49,14 +49,14 @@ class Quantity:
     mid: float
     spread: float
     unit: str
-    levels: tuple[Level, ...] = ()
+    levels: tuple[EffectLevel, ...] = ()
     low: float = 0.0
     high: float = np.inf
 
     @property
-    def all_levels(self) -> tuple[Level, ...]:
+    def all_levels(self) -> tuple[EffectLevel, ...]:
         """The overall effect first."""
-        return (Level((), self.spread, {"": float(np.log(self.mid))}), *self.levels)
+        return (EffectLevel((), self.spread, {"": float(np.log(self.mid))}), *self.levels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Effects:
             out[name] = np.sqrt(total)
         return out
 
-    def _doubt(self, level: Level, key: str) -> float:
+    def _doubt(self, level: EffectLevel, key: str) -> float:
         """The spread of an effect that has no number: none if rows had its labels, else the prior's."""
         pairs = zip(level.attributes, key.split("+"), strict=False)
         known = all(v in self._told.get(a, ()) or v in self.labels.get(a, ()) for a, v in pairs)
@@ -220,7 +220,7 @@ def told(
 
 
 @dataclass(frozen=True)
-class Group:
+class EffectGroup:
     """Numbers that are fitted together: the start of their names, what is believed of them, and what they were fitted
     on. Factors that rows moved less than `least` are not shipped."""
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Quantity, seen
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
-from chipwise.predict.energy import Machine, PowerModel, Use
+from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.units import Array, Real
 
 PREFIX = "energy"
@@ -99,10 +99,10 @@ class EnergyFit:
         """Of a chip."""
         return _power(self.values)
 
-    def machine(self, form: str) -> Machine:
+    def machine(self, form: str) -> PoweredMachine:
         """Of a machine of that form."""
         one = _machine(self.values, np.array(form))
-        return Machine(float(one.base_w), float(one.upkeep))
+        return PoweredMachine(float(one.base_w), float(one.upkeep))
 
     def tuned(self, form: str) -> float:
         """Power limit of power-tuned submissions that state none, over TDP."""
@@ -133,7 +133,7 @@ def fit_energy(rows: EnergyRows) -> EnergyFit:
     def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
         return rows.take(index).predicted(values)
 
-    effects = fit(Rows({"chip": rows.chip}, rows.watts, model), QUANTITIES)
+    effects = fit(FitRows({"chip": rows.chip}, rows.watts, model), QUANTITIES)
     return EnergyFit._made(effects, tuple(rows.chip.tolist()))
 
 
@@ -147,8 +147,8 @@ def _power(values: Mapping[str, Real]) -> PowerModel:
     return PowerModel(*(values[name] for name in ("rest", "memory", "compute", "integer")))
 
 
-def _machine(values: Mapping[str, Real], form: NDArray[np.str_]) -> Machine:
+def _machine(values: Mapping[str, Real], form: NDArray[np.str_]) -> PoweredMachine:
     """Of machines of these forms, in the shape of `form`."""
     smaller = [np.where(form == name, values[share], 1.0) for name, share in FORMS.items()]
     base = np.asarray(values["base"]) * np.prod(smaller, axis=0)
-    return Machine(base, np.where(np.isin(form, list(FORMS)), 0.0, values["upkeep"]))
+    return PoweredMachine(base, np.where(np.isin(form, list(FORMS)), 0.0, values["upkeep"]))

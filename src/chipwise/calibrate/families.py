@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from chipwise.calibrate.effects import Effects, Group, Level, Quantity
+from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Quantity
 from chipwise.catalog.chip import Chip
 from chipwise.cost.cpu import PRIORS as CPU_ALONE
 from chipwise.cost.cpu import Cores, CpuModel, CpuParameters
 from chipwise.cost.dataflow import PRIORS as STAGE_ALONE
 from chipwise.cost.dataflow import DataflowModel, Fabric, StageNumbers
 
-_KIND = (Level(("kind",), 0.7),)
+_KIND = (EffectLevel(("kind",), 0.7),)
 
-SPEEDS = Group(
+SPEEDS = EffectGroup(
     "speeds",
     # operation_s: microseconds, between a chip's own network (LPU: 0.3 us) and an exchange between chips; routed_s: two
     # exchanges; row_share: units that wait for one row; drafts: Leviathan et al., ICML 2023, report two to three,

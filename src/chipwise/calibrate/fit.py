@@ -40,7 +40,7 @@ DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile of
 
 
 @dataclass(frozen=True)
-class Rows:
+class FitRows:
     """Measured rows of one formula: labels, seconds, and the formula at all rows or at some of them. `alike` names
     what each shares its scatter with."""
 
@@ -53,10 +53,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.measured_s)
 
-    def take(self, index: NDArray[np.intp]) -> Rows:
+    def take(self, index: NDArray[np.intp]) -> FitRows:
         """Some of the rows."""
         whole = self.model
-        return Rows(
+        return FitRows(
             {k: v[index] for k, v in self.labels.items()},
             self.measured_s[index],
             lambda values, i: whole(values, index[i]),
@@ -74,7 +74,7 @@ class Rows:
         return hashlib.sha256(np.sort(self.measured_s).tobytes()).hexdigest()[:12]
 
 
-def fit(rows: Rows, prior: Mapping[str, Quantity], *, iterations: int = 15, worth: float = 0.0) -> Effects:
+def fit(rows: FitRows, prior: Mapping[str, Quantity], *, iterations: int = 15, worth: float = 0.0) -> Effects:
     """The effects that explain the rows best under their priors. Pure: same rows, same answer.
 
     With `worth` an effect is a number only if without it, the others moving to make up for it, the loss L would grow by
@@ -100,7 +100,7 @@ def fit(rows: Rows, prior: Mapping[str, Quantity], *, iterations: int = 15, wort
 class _Work:
     """Rows and priors as one vector of effects: its loss, and the minimum over those that are `kept`."""
 
-    def __init__(self, rows: Rows, prior: Mapping[str, Quantity]) -> None:
+    def __init__(self, rows: FitRows, prior: Mapping[str, Quantity]) -> None:
         self.rows, self.prior = rows, prior
         self.names, self.blocks, self.centre, self.spread = _design(rows.labels, prior)
         self._measured = np.log(rows.measured_s)
@@ -237,7 +237,7 @@ def _pruned(offset: Array, hessian: Array, price: float, most: int) -> tuple[Arr
     return offset, worth
 
 
-def log_spread(rows: Rows, effects: Effects) -> Array:
+def log_spread(rows: FitRows, effects: Effects) -> Array:
     """One standard deviation of log(time) per row: parameters through the formula, and its scatter."""
     everything = np.arange(len(rows))
     values = effects.values(rows.labels)
@@ -265,19 +265,19 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Priced:
+class PricedEffect:
     """Questions at `index` under the effects of their formula. The spread of rows is wider by `shapes` for shapes that
     a fit did not see, and by `unseen` (of log(time)) for chips that it did not see."""
 
     index: NDArray[np.intp]
-    rows: Rows
+    rows: FitRows
     effects: Effects
     shapes: float
     unseen: Real
     calibrated: NDArray[np.bool_]
 
 
-def priced(size: int, parts: Iterable[Priced]) -> Times:
+def priced(size: int, parts: Iterable[PricedEffect]) -> Times:
     """Seconds of `size` questions, of which `parts` have answers."""
     log_mid, spread = np.full(size, np.nan), np.full(size, np.nan)
     calibrated = np.zeros(size, dtype=bool)
@@ -288,7 +288,7 @@ def priced(size: int, parts: Iterable[Priced]) -> Times:
     return Times(np.exp(log_mid), np.exp(log_mid - spread), np.exp(log_mid + spread), calibrated)
 
 
-def _alike(rows: Rows) -> NDArray[np.str_]:
+def _alike(rows: FitRows) -> NDArray[np.str_]:
     return np.full(len(rows), "") if rows.alike is None else rows.alike
 
 

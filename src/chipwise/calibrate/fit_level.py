@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Labels, Level, Quantity
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.effects import EffectLevel, Effects, Labels, Quantity
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -37,12 +37,12 @@ MATURES_ROUNDS = 0.9
 chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0."""
 
 LEVELS: Mapping[str, Quantity] = {
-    "tuned": Quantity(0.85, 0.2, "ratio of passes", (Level(("runtime", "vendor"), 0.1),), 0.2, 3.0),
+    "tuned": Quantity(0.85, 0.2, "ratio of passes", (EffectLevel(("runtime", "vendor"), 0.1),), 0.2, 3.0),
     # products that a host starts one by one, over the same in captured graphs: 5.6 in timings of kernels
     "starts": Quantity(5.5, 0.3, "ratio of the time to start kernels", (), 1.0, 10.0),
     "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
     "prompt": Quantity(
-        1.0, 1e-6, "ratio of the guessed mean prompt", (Level(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
+        1.0, 1e-6, "ratio of the guessed mean prompt", (EffectLevel(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
     ),
 }
 
@@ -192,7 +192,7 @@ def fit_level(rows: LevelRows) -> LevelFit:
     def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
         return rows.take(index).predicted(values)
 
-    return LevelFit(fit(Rows(rows.labels, rows.seconds, model), LEVELS))
+    return LevelFit(fit(FitRows(rows.labels, rows.seconds, model), LEVELS))
 
 
 def _lag(age: Real) -> Real:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Group, Labels, Level, Quantity, seen
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.cost.cost import Cost
@@ -24,8 +24,8 @@ from chipwise.units import Array
 SOURCE = "published speeds and memory of image, video, vision, speech and text models; fitted (2026-11)"
 
 
-def _level(*attributes: str, spread: float, **factors: float) -> Level:
-    return Level(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})
+def _level(*attributes: str, spread: float, **factors: float) -> EffectLevel:
+    return EffectLevel(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})
 
 
 _GENERATION = _level("generation", spread=0.15)
@@ -34,7 +34,7 @@ _CORE = _level("core", spread=0.15)
 _RUNTIME = _level("runtime", spread=0.2)
 _DTYPE = _level("dtype", spread=0.25)
 
-TIMES = Group(
+TIMES = EffectGroup(
     "media",
     {
         # kernels were timed under serving software; those of PyTorch call the same libraries
@@ -112,7 +112,7 @@ TIMES = Group(
 )
 """What times are multiplied with, and what a host adds."""
 
-MEMORY = Group(
+MEMORY = EffectGroup(
     "media_memory",
     {
         "activation": Quantity(
@@ -187,9 +187,9 @@ class MediaRows:
         return np.asarray(seconds(rows.stages, pace).total_s)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> FitRows:
         """As a fit reads them."""
-        return Rows(self.labels, self.measured, self.predicted, self.weight)
+        return FitRows(self.labels, self.measured, self.predicted, self.weight)
 
     @staticmethod
     def together(requests: Sequence[Sequence[StageTimes]]) -> tuple[StageTimes, ...]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Group, Labels, Level, Quantity, seen
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -39,21 +39,21 @@ LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
 _PASSES: Mapping[str, Quantity] = {
     # what a runtime adds to or takes from every pass, and from its launches besides; factors on products, experts,
     # attention or exchanges made rows worse that a fit had not seen (docs/log.md)
-    "whole": Quantity(1.0, 0.2, "ratio", (Level(_RUNTIME, 0.1),), 0.1, 10.0),
-    "launch": Quantity(1.0, 0.3, "ratio", (Level(_RUNTIME, 0.2),), 0.1, 10.0),
+    "whole": Quantity(1.0, 0.2, "ratio", (EffectLevel(_RUNTIME, 0.1),), 0.1, 10.0),
+    "launch": Quantity(1.0, 0.3, "ratio", (EffectLevel(_RUNTIME, 0.2),), 0.1, 10.0),
 }
 
 _FIRST_TOKEN: Mapping[str, Quantity] = {
     # without a benchmark client close to its prior: what clients add is theirs
-    "request_s": Quantity(0.01, 0.1, "s", (Level(("harness", "runtime"), 0.8),), 1e-4, 1.0),
+    "request_s": Quantity(0.01, 0.1, "s", (EffectLevel(("harness", "runtime"), 0.8),), 1e-4, 1.0),
     # and of what it adds in passes every runtime has as many, also one that was never met under it
-    "stream_tokens": Quantity(1.0, 1.0, "tokens", (Level(("harness",), 0.5),), 0.01, 60.0),
+    "stream_tokens": Quantity(1.0, 1.0, "tokens", (EffectLevel(("harness",), 0.5),), 0.01, 60.0),
     # of the wait of a first wave, if clients started at once and all prompts queued
     "burst": Quantity(1.0, 0.5, "ratio", (), 0.02, 40.0),
 }
 
-PASSES = Group(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
-FIRST_TOKEN = Group(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.15)
+PASSES = EffectGroup(f"{PREFIX}.pass", _PASSES, SOURCE, least=0.005)
+FIRST_TOKEN = EffectGroup(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.15)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,8 @@ def harnessed(
         return seen
     if harness.median_of:
         # the mean holds requests that found the server cold, and those held up behind a crowd
-        return replace(seen, request_s=harness.request_s or seen.request_s)
+        own_s = harness.request_s.get(runtime)
+        return seen if own_s is None else replace(seen, request_s=own_s)
     seen = replace(seen, stream_tokens=float(found["stream_tokens"][0]))
     if runtime not in fitted.keys_of("runtime"):
         return seen
@@ -223,7 +224,7 @@ class _Stage:
     data: ServingRows
     known: Mapping[str, Array]
 
-    def rows(self, measured_s: Array, figure: str) -> Rows:
+    def rows(self, measured_s: Array, figure: str) -> FitRows:
         def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
             whole = len(index) == len(measured_s) and bool(np.all(index == np.arange(len(index))))
             rows = self.data if whole else self.data.take(index)
@@ -231,4 +232,4 @@ class _Stage:
             found: Array = getattr(rows.served({**known, **values}), figure)[:, 0]
             return found
 
-        return Rows(self.data.labels, measured_s, model)
+        return FitRows(self.data.labels, measured_s, model)

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate import fit as engine
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit import Rows
+from chipwise.calibrate.fit import FitRows
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates
 from chipwise.catalog.chips import get_chip
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
-from chipwise.predict.training.operators import Work
+from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.step import StepTime, step_time
-from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
+from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
 
 T = TypeVar("T")
@@ -38,10 +38,10 @@ class Runs:
     measured, seconds of a step and bytes of a device (NaN elsewhere). `weight` is a row's pull on a fit."""
 
     network: Transformer
-    spread: Spread
+    spread: TrainSpread
     cluster: Cluster
     recipe: Recipe
-    work: Work
+    work: TrainWork
     labels: dict[str, NDArray[np.str_]]
     seconds: Array
     memory_bytes: Array
@@ -160,7 +160,7 @@ def _links(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters]:
     }
 
 
-def _time_rows(runs: Runs, numbers: Parameters) -> Rows:
+def _time_rows(runs: Runs, numbers: Parameters) -> FitRows:
     links = _links(runs, numbers)
 
     def model(values: Any, index: NDArray[np.intp]) -> Array:
@@ -170,13 +170,13 @@ def _time_rows(runs: Runs, numbers: Parameters) -> Rows:
         found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r, part.work).total_s
         return np.asarray(found)
 
-    return Rows(runs.labels, runs.seconds, model, runs.weight)
+    return FitRows(runs.labels, runs.seconds, model, runs.weight)
 
 
-def _memory_rows(runs: Runs) -> Rows:
+def _memory_rows(runs: Runs) -> FitRows:
     def model(values: Any, index: NDArray[np.intp]) -> Array:
         part = runs if len(index) == len(runs) else runs.take(index)
         use = memory_use(part.network, part.spread, part.recipe, MemoryRates(**values))
         return np.asarray(use.total_bytes)
 
-    return Rows(runs.labels, runs.memory_bytes, model, runs.weight)
+    return FitRows(runs.labels, runs.memory_bytes, model, runs.weight)

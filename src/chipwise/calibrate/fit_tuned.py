@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Group, Labels, Level, Quantity, seen
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.fit_media import MediaRows, pace_of
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
@@ -30,29 +30,34 @@ PREFIX = "tuned"
 SOURCE = "MLPerf Inference v3.0 to v6.1, closed division, samples of fixed size; fitted (2026-11)"
 SEEN = f"{PREFIX}.seen.chip="
 
-_VENDOR = Level(("vendor",), 0.3)
+_VENDOR = EffectLevel(("vendor",), 0.3)
 
-TUNED = Group(
+TUNED = EffectGroup(
     PREFIX,
     {
         "product": Quantity(
             0.7,
             0.3,
             "ratio of seconds: products and convolutions",
-            (Level(("compute",), 0.2), Level(("generation",), 0.15), _VENDOR),
+            (EffectLevel(("compute",), 0.2), EffectLevel(("generation",), 0.15), _VENDOR),
         ),
-        "conv": Quantity(0.9, 0.3, "ratio of seconds: convolutions", (Level(("compute",), 0.2), _VENDOR)),
+        "conv": Quantity(
+            0.9, 0.3, "ratio of seconds: convolutions", (EffectLevel(("compute",), 0.2), _VENDOR)
+        ),
         "attention": Quantity(
-            0.8, 0.3, "ratio of seconds: attention", (Level(("compute",), 0.2), Level(("unit",), 0.3))
+            0.8,
+            0.3,
+            "ratio of seconds: attention",
+            (EffectLevel(("compute",), 0.2), EffectLevel(("unit",), 0.3)),
         ),
         "pointwise": Quantity(0.7, 0.4, "ratio of seconds: element-wise work that no product holds", ()),
         "epilogue": Quantity(0.5, 0.5, "ratio of seconds: element-wise work behind a product", ()),
         "other": Quantity(0.4, 0.5, "ratio of seconds: look-ups, scans", (_VENDOR,)),
         "energy": Quantity(
-            0.9, 0.3, "ratio of the energy of an operation", (Level(("generation",), 0.2),), 0.3, 3.0
+            0.9, 0.3, "ratio of the energy of an operation", (EffectLevel(("generation",), 0.2),), 0.3, 3.0
         ),
         "request_s": Quantity(
-            0.4, 0.5, "ratio of what a host adds to a request alone", (Level(("unit",), 0.5),)
+            0.4, 0.5, "ratio of what a host adds to a request alone", (EffectLevel(("unit",), 0.5),)
         ),
         "exchange": Quantity(0.7, 0.4, "ratio of seconds: exchanges between devices", ()),
     },
@@ -127,5 +132,5 @@ def fit_tuned(rows: TunedRows, chips: Sequence[str]) -> TunedFit:
     def model(values: Mapping[str, Any], index: NDArray[np.intp]) -> Array:
         return rows.take(index).predicted({n: np.broadcast_to(v, len(index)) for n, v in values.items()})
 
-    found = fit(Rows(rows.labels, rows.measured, model), TUNED.quantities, worth=WORTH)
+    found = fit(FitRows(rows.labels, rows.measured, model), TUNED.quantities, worth=WORTH)
     return TunedFit(found, seen(SEEN.removesuffix("="), chips, SOURCE, found.rows_hash))

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from chipwise.calibrate.effects import Level, Quantity
+from chipwise.calibrate.effects import EffectLevel, Quantity
 
 
-def _level(*attributes: str, spread: float, **factors: float) -> Level:
-    return Level(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})
+def _level(*attributes: str, spread: float, **factors: float) -> EffectLevel:
+    return EffectLevel(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})
 
 
 _SHARE = "share of peak"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.fit import Rows
+from chipwise.calibrate.fit import FitRows
 from chipwise.calibrate.kernel_questions import DTYPES, KINDS, Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.simt_numbers import (
     chip_labels,
@@ -71,22 +71,22 @@ def groups_of(asked: Questions) -> NDArray[np.str_]:
 
 def kernel_rows(
     asked: Questions, chips: Mapping[str, Chip], group: str, numbers: Parameters | None = None
-) -> Rows:
+) -> FitRows:
     """Questions of one group (all `known`) as labels and a formula; without `latency_us` measured times are NaN.
 
     `numbers` bring what a runtime's own kernels do (local runtimes); fits to measured libraries need none.
     """
     size = len(asked["op"])
-    kernels = Kernels(asked, chips, group, numbers)
+    kernels = KernelRows(asked, chips, group, numbers)
     latency = asked.get("latency_us", np.full(size, np.nan))
     labels = kernels.labels
     # kinds of exchange differ in how far they scatter, and so do generations of chips with their stacks
-    return Rows(
+    return FitRows(
         labels, latency * 1e-6, kernels.seconds, alike=labels["kind" if "kind" in labels else "generation"]
     )
 
 
-class Kernels:
+class KernelRows:
     """Questions of one group on SIMT chips, ready to be priced again and again with other numbers."""
 
     def __init__(

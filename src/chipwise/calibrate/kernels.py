@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit import Priced, Times, fit, priced
+from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
+from chipwise.calibrate.fit import PricedEffect, Times, fit, priced
 from chipwise.calibrate.kernel_priors import PRIORS, WORTH
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
@@ -96,7 +96,7 @@ def price_measured(asked: Questions, chips: Mapping[str, Chip], numbers: Paramet
 
 def _priced(
     asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects], numbers: Parameters | None
-) -> Iterator[Priced]:
+) -> Iterator[PricedEffect]:
     """Questions about SIMT chips; calibrated is a generation."""
     at = np.flatnonzero(known(asked, chips))
     groups = groups_of(taken(asked, at))
@@ -108,7 +108,7 @@ def _priced(
         chip_seen = np.isin(rows.labels["chip"], found.keys_of("chip"))
         generation_seen = np.isin(rows.labels["generation"], found.keys_of("generation"))
         unseen = np.where(chip_seen, 0.0, np.where(generation_seen, *_UNSEEN[group == "collective"]))
-        yield Priced(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
+        yield PricedEffect(index, rows, found, _UNSEEN_SHAPES, unseen, generation_seen)
 
 
 def kernel_parameters(
@@ -202,7 +202,7 @@ def _overall(known: Effects, name: str, quantity: Quantity) -> float:
     return quantity.mid if effect is None else effect.factor
 
 
-def _level(known: Effects, name: str, level: Level, fresh: bool) -> Level:
+def _level(known: Effects, name: str, level: EffectLevel, fresh: bool) -> EffectLevel:
     seen = {key: e.value for (q, found, key), e in known.table.items() if (q, found) == (name, level.name)}
     spread = LEVEL_SHARE * level.spread
     if "chip" in level.attributes:

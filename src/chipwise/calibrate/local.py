@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Group, Level, Quantity
+from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Quantity
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import month_of
 from chipwise.catalog.runtime_spec import Policies, Runtime
@@ -18,24 +18,24 @@ from chipwise.cost.local import LocalModel, LocalNumbers
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
 _KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
 _VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
-_BACKEND = Level(("backend",), 0.3)
-_DIE = Level(("backend", "generation"), 0.3)
-_GENERATION = Level(("generation",), 0.25)
+_BACKEND = EffectLevel(("backend",), 0.3)
+_DIE = EffectLevel(("backend", "generation"), 0.3)
+_GENERATION = EffectLevel(("generation",), 0.25)
 
-LOCAL = Group(
+LOCAL = EffectGroup(
     "local",
     # priors: round figures of ggml's and MLX's published benchmarks; softmax: an exponent is a few instructions of
     # lanes that do a thirtieth of the matrix unit's operations
     {
         "stream": Quantity(
-            0.85, 0.1, "share of bandwidth, weights", (Level(("generation",), 0.1),), 0.05, 1.0
+            0.85, 0.1, "share of bandwidth, weights", (EffectLevel(("generation",), 0.1),), 0.05, 1.0
         ),
         "cache": Quantity(0.7, 0.2, "share of bandwidth, keys and values", (), 0.05, 1.0),
         "kernel_s": Quantity(
             4e-6,
             0.4,
             "s from one kernel to the next",
-            (_BACKEND, _GENERATION, Level(("runtime",), 0.3), Level(("era",), 0.3)),
+            (_BACKEND, _GENERATION, EffectLevel(("runtime",), 0.3), EffectLevel(("era",), 0.3)),
             1e-8,
             1e-3,
         ),
@@ -46,7 +46,7 @@ LOCAL = Group(
             0.35,
             0.4,
             "share of the vector peak, few rows",
-            (Level(("backend",), 0.4), _GENERATION),
+            (EffectLevel(("backend",), 0.4), _GENERATION),
             1e-3,
             1.0,
         ),
@@ -55,9 +55,9 @@ LOCAL = Group(
             0.5,
             "share of the 8-bit peak, packed weights",
             (
-                Level(("vendor",), 0.5, _VENDORS),
-                Level(("backend", "generation"), 0.4, _KNOWN),
-                Level(("chip",), 0.2),
+                EffectLevel(("vendor",), 0.5, _VENDORS),
+                EffectLevel(("backend", "generation"), 0.4, _KNOWN),
+                EffectLevel(("chip",), 0.2),
             ),
             1e-3,
             1.0,

@@ -22,7 +22,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.runtime import kernel_library
-from chipwise.catalog.runtime_spec import Policies, Runtime
+from chipwise.catalog.runtime_spec import Operator, Policies, Runtime
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.software import all_software
 from chipwise.cost.dataflow import StageNumbers
@@ -165,7 +165,11 @@ class Parameters:
         software of that date does between the kernels of a layer with latent attention, by `_layer_s`."""
         if not isinstance(costs, SimtParameters):
             return costs
-        costs = replace(costs, latent_layer_s=self._layer_s(runtime, chips, software))
+        costs = replace(
+            costs,
+            latent_layer_s=self._layer_s("latent_layer", runtime, chips, software),
+            layer_s=self._layer_s("layer", runtime, chips, software),
+        )
         stem = f"runtime.{runtime}.stock."
         named = [name.removeprefix(stem).rsplit(".", 3)[:3] for name in self.table if name.startswith(stem)]
         if not named:
@@ -182,15 +186,33 @@ class Parameters:
 
         return replace(costs, find=find)
 
-    def _layer_s(self, runtime: str, chips: Sequence[Chip], software: str) -> Array:
-        """`runtime.NAME.layer.LIBRARY.KIND`, by generation or vendor: seconds a layer with latent attention takes in a
+    def _layer_s(self, kind: Operator, runtime: str, chips: Sequence[Chip], software: str) -> Array:
+        """`runtime.NAME.layer.LIBRARY.KIND`, by generation or vendor: seconds that a layer of a kind takes in a
         decoding pass beyond its kernels, one per chip; 0 where the catalogue names no library for it."""
         each = []
         for chip in chips:
-            library = kernel_library("latent_layer", runtime, chip.generation, software=software)
+            library = kernel_library(kind, runtime, chip.generation, software=software)
             found = self._of_kind(f"runtime.{runtime}.layer.{library}", [chip])[0] if library else 0.0
             each.append(0.0 if np.isnan(found) else float(found))
         return np.array(each)
+
+    def starts(
+        self, overheads: Overheads, runtime: str, chips: Sequence[Chip], software: str = ""
+    ) -> Overheads:
+        """Overheads with what the host of each chip takes to start a kernel of a pass with prompts, by
+        `runtime.NAME.starts.LIBRARY.KIND`, by generation or vendor; 0 where the catalogue names no such library."""
+
+        def seconds(chip: Chip, library: str) -> float:
+            found = self._of_kind(f"runtime.{runtime}.starts.{library}", [chip])[0] if library else 0.0
+            return 0.0 if np.isnan(found) else float(found)
+
+        libraries = [kernel_library("prompt_pass", runtime, c.generation, software=software) for c in chips]
+        eager = ["eager" if library else "" for library in libraries]
+        return replace(
+            overheads,
+            starts_s=np.array([seconds(*each) for each in zip(chips, libraries, strict=True)]),
+            eager_s=np.array([seconds(*each) for each in zip(chips, eager, strict=True)]),
+        )
 
     def _of_kind(self, name: str, chips: Sequence[Chip]) -> Array:
         """A number per chip, by its generation or else by its vendor; NaN where there is none."""

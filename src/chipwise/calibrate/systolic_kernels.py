@@ -14,8 +14,8 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Level, Quantity
-from chipwise.calibrate.fit import Priced, Rows, fit
+from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
+from chipwise.calibrate.fit import FitRows, PricedEffect, fit
 from chipwise.calibrate.kernel_questions import Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.parameter import Parameter
 from chipwise.catalog.chip import Chip
@@ -27,8 +27,10 @@ from chipwise.cost.systolic.family import SystolicModel, SystolicParameters
 from chipwise.units import Array, Real
 from chipwise.workload.op import Op
 
-_CHIP = (Level(("chip",), 0.2),)
-_KERNEL = (Level(("chip",), 0.4),)  # of the attention kernel, not of the chip: another one may do far better
+_CHIP = (EffectLevel(("chip",), 0.2),)
+_KERNEL = (
+    EffectLevel(("chip",), 0.4),
+)  # of the attention kernel, not of the chip: another one may do far better
 
 # compute_share and memory_share: sustained training on TPUs and copies; load_rows and passes: 1 by structure;
 # pair_ops: a dozen vector operations, an exponential among them, several times that with masks and casts in
@@ -81,7 +83,7 @@ def systolic_effects(table: Mapping[str, Parameter]) -> dict[str, Effects]:
 
 def priced_systolic(
     asked: Questions, chips: Mapping[str, Chip], effects: Mapping[str, Effects]
-) -> Iterator[Priced]:
+) -> Iterator[PricedEffect]:
     """Questions about systolic chips; calibrated is this very chip. `latency_us` is not read."""
     for group, names in GROUPS.items():
         index = _index(asked, chips, group)
@@ -89,7 +91,7 @@ def priced_systolic(
             found = effects.get(group) or Effects({n: PRIORS[n] for n in names}, {})
             rows = systolic_rows(taken(asked, index), chips, group, effects)
             known = np.isin(rows.labels["chip"], found.keys_of("chip"))
-            yield Priced(index, rows, found, _UNSEEN_SHAPES, 0.0, known)
+            yield PricedEffect(index, rows, found, _UNSEEN_SHAPES, 0.0, known)
 
 
 def parameters_of(effects: Mapping[str, Effects], chip: str) -> SystolicParameters:
@@ -115,7 +117,7 @@ def systolic_model(
 
 def systolic_rows(
     asked: Questions, chips: Mapping[str, Chip], group: str, told: Mapping[str, Effects]
-) -> Rows:
+) -> FitRows:
     """Questions of one group with their formula: the numbers that `told` holds, the prior of others, and those of
     the group as they are passed. Without `latency_us` they can be priced, not fitted."""
     size = len(asked["op"])
@@ -146,7 +148,7 @@ def systolic_rows(
         else None
     )
     fitted_as = np.array([chips[name].software_id for name in names.tolist()], dtype=np.str_)
-    return Rows({"chip": fitted_as}, measured, model, weight)
+    return FitRows({"chip": fitted_as}, measured, model, weight)
 
 
 def _parts(asked: Questions, index: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Op, Run]]:

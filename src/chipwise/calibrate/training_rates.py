@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chipwise.calibrate.effects import Level, Quantity
+from chipwise.calibrate.effects import EffectLevel, Quantity
 from chipwise.catalog.trainer import Trainer
 from chipwise.parallel.collective import CollectiveParameters, Kind
-from chipwise.predict.training.values import Rates
+from chipwise.predict.training.values import TrainRates
 
 PREFIX = "training"
 
@@ -60,7 +60,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.87,
         0.05,
         "share of the speed that products with weights have alone",
-        (Level(("products",), 0.12, _PRODUCTS), Level(("stack",), 0.12, _STACKS)),
+        (EffectLevel(("products",), 0.12, _PRODUCTS), EffectLevel(("stack",), 0.12, _STACKS)),
         high=2.0,
     ),
     "straggle": Quantity(0.004, 0.4, "more time per doubling of the nodes"),
@@ -70,7 +70,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.10,
         "share of the speed that attention cores have alone",
         (
-            Level(
+            EffectLevel(
                 ("attention", "generation"),
                 0.3,
                 # FlashAttention-2 does not use Hopper's own instructions, and is 1.3 to 1.5 times as fast as the first
@@ -81,11 +81,11 @@ QUANTITIES: Mapping[str, Quantity] = {
         high=4.0,
     ),
     "passes": Quantity(
-        2.3, 0.15, "passes over saved activations, forward", (Level(("stack",), 0.05, _PASSES),)
+        2.3, 0.15, "passes over saved activations, forward", (EffectLevel(("stack",), 0.05, _PASSES),)
     ),
     "host_s": Quantity(1.5e-3, 0.2, "s of host work per layer and micro-batch, forward and backward"),
     "moe_host_s": Quantity(
-        4e-3, 0.3, "s of host work, more for a layer with experts", (Level(("generation",), 0.3),)
+        4e-3, 0.3, "s of host work, more for a layer with experts", (EffectLevel(("generation",), 0.3),)
     ),
     # kernels of a group are started expert by expert
     "expert_host_s": Quantity(60e-6, 0.5, "s of host work for each expert of a rank"),
@@ -96,7 +96,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.3,
         "exposed share of traffic between stages",
         # pipelines of 2020 to 2022 send and receive between passes
-        (Level(("kind",), 0.3, {"eager": 1.0}),),
+        (EffectLevel(("kind",), 0.3, {"eager": 1.0}),),
         high=1.0,
     ),
     "expert_loss": Quantity(
@@ -104,7 +104,11 @@ QUANTITIES: Mapping[str, Quantity] = {
         0.15,
         "factor on grouped products: imbalance, tokens moved to their experts and back",
         # by how software groups them (XLA sorts and gathers tokens, others fuse that), by kernels of a generation
-        (Level(("kind",), 0.3), Level(("generation",), 0.2), Level(("grouping",), 0.3, {"fused": -0.5})),
+        (
+            EffectLevel(("kind",), 0.3),
+            EffectLevel(("generation",), 0.2),
+            EffectLevel(("grouping",), 0.3, {"fused": -0.5}),
+        ),
         low=0.5,
     ),
     "all_to_all": Quantity(0.55, 0.2, "share of link bandwidth, all-to-all", high=2.0),
@@ -120,23 +124,23 @@ MEMORY: Mapping[str, Quantity] = {
         1.5e9,
         0.2,
         "bytes of context, libraries and communication buffers",
-        (Level(("basis",), 0.4, {"device": 1.0, "allocated": -0.7}),),
+        (EffectLevel(("basis",), 0.4, {"device": 1.0, "allocated": -0.7}),),
     ),
     "state": Quantity(
         1.03,
         0.03,
         "factor on weights, gradients and optimiser state that are trained",
         # tensors alone have no fragments
-        (Level(("basis",), 0.03, {"allocated": -0.07}),),
+        (EffectLevel(("basis",), 0.03, {"allocated": -0.07}),),
     ),
-    "activation": Quantity(1.0, 0.05, "factor on activations", (Level(("stack",), 0.12, _SAVED),)),
+    "activation": Quantity(1.0, 0.05, "factor on activations", (EffectLevel(("stack",), 0.12, _SAVED),)),
 }
 
 
-def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameters]) -> Rates:
+def rates(values: Mapping[str, object], links: Mapping[Kind, CollectiveParameters]) -> TrainRates:
     """The quantities as the equations take them, and the numbers of exchanges as they were measured alone; what no
-    training row tells (`memory`) keeps the default of `Rates`."""
-    return Rates(**values, links=links)  # type: ignore[arg-type]
+    training row tells (`memory`) keeps the default of `TrainRates`."""
+    return TrainRates(**values, links=links)  # type: ignore[arg-type]
 
 
 def labels_of(

@@ -27,7 +27,7 @@ from chipwise.catalog.snapshot import (
     per_snapshot,
     shipped_text,
 )
-from chipwise.errors import Command, Said, UnknownNameError, UsageError, nearest, shorten
+from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
 
 BY_DIMENSIONS = "transformer:"
@@ -112,11 +112,11 @@ def find_config(name: str) -> ModelConfig:
     if TRACED.search(name):
         short = shlex.quote(shorten(name))
         what = f"{shorten(name)}: is traced, not read as a configuration, and this question is about language models"
-        ask = Said(
+        ask = Sentence(
             "ask: ",
-            Command(f"estimate {short} --chip h100"),
+            CommandText(f"estimate {short} --chip h100"),
             ", with --training of one step; ",
-            Command(f"trace {short}"),
+            CommandText(f"trace {short}"),
         )
         raise UsageError(what, ask)
     looks_like_path = name.startswith((".", "~", os.sep)) or name.endswith(".json")
@@ -362,8 +362,8 @@ def _read_path(path: Path) -> ModelConfig:
         hint = "give a config.json or its folder"
         if own_exists(path / "model_index.json"):
             short = shlex.quote(shorten(str(path)))
-            asking = Command(f"estimate {short} --chip h100")
-            hint = Said("a diffusers folder is asked about by ", asking, ", with --training too")
+            asking = CommandText(f"estimate {short} --chip h100")
+            hint = Sentence("a diffusers folder is asked about by ", asking, ", with --training too")
         raise UsageError(f"{path}: holds no config.json", hint)
     text = read_text(file, MAX_BYTES, "a model configuration")
     if file.name != "config.json":
@@ -521,12 +521,12 @@ def _unknown(name: str) -> NoReturn:
         own = networks.find(name).entry.name
         raise UsageError(
             f"{own} is {kind or 'no language model'}, and this question is about language models",
-            Said(
-                *("ask: ", Command(f"plan {own}"), "; one step of its training: "),
+            Sentence(
+                *("ask: ", CommandText(f"plan {own}"), "; one step of its training: "),
                 *(
-                    Command(f"estimate {own} --chip h100 --training"),
+                    CommandText(f"estimate {own} --chip h100 --training"),
                     "; measured: ",
-                    Command(f"evidence match {own}"),
+                    CommandText(f"evidence match {own}"),
                 ),
             ),
             field="model",

@@ -83,7 +83,8 @@ class Server:
 class Harness:
     """A benchmark client. `waves` requests are sent by each client in a run; lengths are drawn evenly from `shortest`
     of the nominal length to all of it; `server`: requests pass HTTP and a tokeniser. `assumed`: taken of tables of
-    measurements whose source names none. `request_s`: of a warm server on the request of a median, 0: the runtime's.
+    measurements whose source names none. `request_s`: of a warm server on the request of a median, by runtime; of
+    those that it leaves out the runtime's own.
     """
 
     id: str
@@ -99,7 +100,7 @@ class Harness:
     assumed: bool = False
     servers: tuple[Server, ...] = ()
     median_of: str = ""
-    request_s: float = 0.0
+    request_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def client(self) -> str:

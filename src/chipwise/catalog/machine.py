@@ -39,7 +39,7 @@ DESKS = frozenset({"workstation", "desktop", "laptop", "board", "phone"})
 
 
 @dataclass(frozen=True)
-class Host:
+class MachineHost:
     """The processor of a machine and `sockets` of it, each with the whole of `chip.memory`; `assumed`: nobody named
     it."""
 
@@ -54,7 +54,7 @@ class Machine:
     theirs alone). A processor on its own is a card here. `name` is that of the question, in the catalogue's words."""
 
     cards: tuple[tuple[Chip, int], ...]
-    host: Host | None = None
+    host: MachineHost | None = None
 
     @property
     def name(self) -> str:
@@ -212,9 +212,9 @@ def parse_machine(
     if not cards:
         chip, sockets = processors[0]
         return Machine(((chip if host_memory is None else with_memory(chip, host_memory), sockets),))
-    host = Host(*processors[0]) if processors else None
+    host = MachineHost(*processors[0]) if processors else None
     if host is None and usual and host_memory is None:
-        host = Host(_usual(cards[0][0]), assumed=True)
+        host = MachineHost(_usual(cards[0][0]), assumed=True)
     if host_memory is not None:
         unified = next((c for c, _ in cards if _unified(c)), None)
         if unified is not None:
@@ -222,7 +222,7 @@ def parse_machine(
             hint = f"name its size: {unified.id.partition(':')[0]}:{sizes[0]}" if sizes else "leave it out"
             what = f"{unified.id} shares one memory with its processor: it has no other"
             raise UsageError(what, hint, field="host_memory")
-        host = host or Host(_usual(cards[0][0]), assumed=True)
+        host = host or MachineHost(_usual(cards[0][0]), assumed=True)
         host = replace(host, chip=with_memory(host.chip, host_memory))
     # the fastest memory is filled first
     cards.sort(key=lambda card: -(card[0].memory.bytes_per_s or 0.0))

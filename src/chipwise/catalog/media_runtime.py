@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 from chipwise.catalog.chip import Chip, Family
 from chipwise.catalog.rounds import month_of
 from chipwise.catalog.schema import read_text, record
-from chipwise.catalog.software import Software, Table, all_software
+from chipwise.catalog.software import Software, SoftwareTable, all_software
 from chipwise.errors import UnknownNameError, UsageError
 
 VERSION = re.compile(r"\b(\d+\.\d+)")
@@ -59,7 +59,9 @@ class MediaRuntime(Software):
     releases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+    def read(
+        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
+    ) -> Self:
         """The runtime of one table `networks`; `version_of` names the tool whose releases date it."""
         plain = dict(entry)
         tool = read_text(f"{where}.version_of", plain.pop("version_of", ""), ("", *table.releases))

@@ -58,7 +58,7 @@ LETTERS = {"t": "tiny", "s": "small", "b": "base", "l": "large", "h": "huge", "g
 
 
 @dataclass(frozen=True)
-class Entry:
+class NetworkEntry:
     """A model as the table gives it: its task and the keys of that task; `names` are others that mean it."""
 
     name: str
@@ -94,7 +94,7 @@ def _inherit(rows: Mapping[str, dict[str, Any]], name: str, row: dict[str, Any])
 
 
 @per_snapshot
-def entries() -> Mapping[str, Entry]:
+def entries() -> Mapping[str, NetworkEntry]:
     """All models by their own name."""
     found = {}
     for name, row in table()["models"].items():
@@ -103,12 +103,12 @@ def entries() -> Mapping[str, Entry]:
         if missing:
             raise UsageError(f"{TABLE}: models.{name} has no {' and no '.join(sorted(missing))}")
         task, source, others = values.pop("task"), values.pop("source"), values.pop("names", [])
-        found[name] = Entry(name, task, tuple(others), source, values)
+        found[name] = NetworkEntry(name, task, tuple(others), source, values)
     return found
 
 
 @per_snapshot
-def _by_name() -> Mapping[str, Entry]:
+def _by_name() -> Mapping[str, NetworkEntry]:
     return {_plain(n): e for e in entries().values() for n in (e.name, *e.names)}
 
 
@@ -117,16 +117,16 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundNetwork:
     """The model that a name means: its entry, the part that words after it ask for ("": the whole), and how the name
     was read where it is none of those in the table."""
 
-    entry: Entry
+    entry: NetworkEntry
     part: str = ""
     note: str = ""
 
 
-def find(name: str) -> Found:
+def find(name: str) -> FoundNetwork:
     """What a name means: one of the table as it is written there or as people type it (words in any order, with or
     without organisation, maker or library). Raises `UnknownNameError`, with those that fit where several do."""
     found = _found(name)
@@ -146,24 +146,24 @@ def is_built_in(name: str) -> bool:
     return not name.startswith((".", "~", os.sep)) and _found(name) is not None
 
 
-def _found(name: str) -> Found | None:
+def _found(name: str) -> FoundNetwork | None:
     if not is_name(name):
         return None
     known = _by_name()
     for key in (_plain(name), _plain(name.rsplit("/", 1)[-1])):
         if key in known:
-            return Found(known[key])
+            return FoundNetwork(known[key])
     lowered = name.strip().lower()
     for words, part in PARTS.items():
         if _plain(name).endswith(_plain(words)):
             key = _plain(name).removesuffix(_plain(words))
             if key in known:
-                return Found(known[key], part)
+                return FoundNetwork(known[key], part)
             whole = _fitting(lowered.removesuffix(words)) if lowered.endswith(words) else []
             if len(whole) == 1:
-                return Found(whole[0], part, _read_as(name, whole[0]))
+                return FoundNetwork(whole[0], part, _read_as(name, whole[0]))
     fit = _fitting(name)
-    return Found(fit[0], note=_read_as(name, fit[0])) if len(fit) == 1 else None
+    return FoundNetwork(fit[0], note=_read_as(name, fit[0])) if len(fit) == 1 else None
 
 
 def close(name: str) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ def close(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.name for entry in fit))[:6]
 
 
-def _fitting(name: str) -> list[Entry]:
+def _fitting(name: str) -> list[NetworkEntry]:
     """The models that a name may mean by its words. An id with its organisation is written exactly or means another."""
     if ID.match(name):
         return []
@@ -187,7 +187,7 @@ def _fitting(name: str) -> list[Entry]:
     return list({known[text].name: known[text] for text in fitting(_spelled(name), known)}.values())
 
 
-def _read_as(asked: str, entry: Entry) -> str:
+def _read_as(asked: str, entry: NetworkEntry) -> str:
     note = f"'{shorten(asked, 60)}' is read as {entry.name}"
     taken = {word for name in (entry.name, *entry.names) for word in formats(_spelled(name))}
     left = [word for word in formats(_spelled(asked)) if word not in taken]
@@ -195,7 +195,7 @@ def _read_as(asked: str, entry: Entry) -> str:
 
 
 @per_snapshot
-def _by_spelling() -> Mapping[str, Entry]:
+def _by_spelling() -> Mapping[str, NetworkEntry]:
     """All names in the words that names are compared by."""
     return {_spelled(n): e for e in entries().values() for n in (e.name, *e.names)}
 

@@ -29,7 +29,7 @@ from chipwise.catalog.offer import (
     read_offers,
     write_offers,
 )
-from chipwise.errors import Command, Said, Setting, UnknownNameError, UsageError, shorten
+from chipwise.errors import CommandText, Sentence, Setting, UnknownNameError, UsageError, shorten
 
 LARGEST_BYTES = 64_000_000
 WAIT_S = 30.0
@@ -45,7 +45,7 @@ PLAIN = {"a100": "a100-sxm4-40gb", "v100": "v100-sxm2-16gb"}
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedOffers:
     """Offers that were read; `unknown` counts the rows of accelerators that the catalogue does not hold, by name."""
 
     kind: str
@@ -71,7 +71,7 @@ def text_of(source: str) -> str:
         why = shorten(str(getattr(reason, "strerror", None) or reason), 100)
         raise UsageError(
             f"{shorten(source)}: cannot be fetched: {why}",
-            Said("download it, then: ", Command("offers update --from FILE")),
+            Sentence("download it, then: ", CommandText("offers update --from FILE")),
         ) from None
     if len(content) > LARGEST_BYTES:
         raise UsageError(
@@ -83,7 +83,7 @@ def text_of(source: str) -> str:
         raise UsageError(f"{shorten(source)}: not a text", "give the address of a CSV table") from None
 
 
-def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imported:
+def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> ImportedOffers:
     """The offers of a table of any known kind, read on `day`. `provider` names whose prices they are where the table
     does not; the folder or name of the file is tried first.
 
@@ -100,7 +100,7 @@ def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imp
         for chip in dict.fromkeys(offer.chip for offer in offers):
             if get_chip(chip).id != chip:
                 raise UsageError(f"{origin}: chip '{chip}'", f"write it as {get_chip(chip).id}")
-        return Imported(kind, offers, {})
+        return ImportedOffers(kind, offers, {})
     rows = list(enumerate(csv.DictReader(io.StringIO(text)), start=2))
     read = _skypilot if kind == "SkyPilot" else _gpuhunt
     unknown: Counter[str] = Counter()
@@ -117,7 +117,7 @@ def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imp
         key = (offer.provider, offer.instance, offer.region, offer.chips or 0)
         seen = found.get(key)
         found[key] = offer if seen is None else _cheaper(seen, offer)
-    return Imported(kind, tuple(_regions_joined(found.values())), dict(unknown.most_common()))
+    return ImportedOffers(kind, tuple(_regions_joined(found.values())), dict(unknown.most_common()))
 
 
 def one_offer(chip: str, usd: float, provider: str, day: dt.date, **said: object) -> Offer:
@@ -166,7 +166,7 @@ def _provider_of(origin: str, kind: str) -> str:
     if name.lower() not in known:
         raise UsageError(
             f"{shorten(origin)}: it does not say whose prices these are",
-            Said("add ", Setting("provider", "NAME"), ", as in ", Setting("provider", "aws")),
+            Sentence("add ", Setting("provider", "NAME"), ", as in ", Setting("provider", "aws")),
         )
     return name.lower()
 

@@ -138,7 +138,7 @@ class Rent:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnCosts:
     """Owning one chip with its share of the machine, of which `together` are bought at once. The meaning of each other
     figure: `own_usd_per_h`.
 
@@ -374,7 +374,7 @@ class Pricing:
         """The providers that are asked; none: all."""
         return tuple(filter(None, (part.strip().lower() for part in self.provider.split(","))))
 
-    def basis(self, chip_id: str, today: dt.date) -> Rent | Own | None:
+    def basis(self, chip_id: str, today: dt.date) -> Rent | OwnCosts | None:
         """What a chip costs this user; None where no price is known.
 
         Raises `UsageError` for a figure of owning that makes no sense or does not exist.
@@ -398,7 +398,7 @@ class Pricing:
 
 def own_basis(
     chip_id: str, capex_usd: float | None = None, power_w: float | None = None, **replaced: float
-) -> Own:
+) -> OwnCosts:
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
     `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
@@ -427,7 +427,7 @@ def own_basis(
         low, high = bounds.get(name, (0.0, 1e12))
         if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
-    return Own(
+    return OwnCosts(
         **checked, assumed=tuple(name for name in checked if given.get(name) is None), together=together
     )
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_
 
 from chipwise.catalog.chip import Chip, Provenance
 from chipwise.catalog.schema import known_keys, read_text, read_texts, record
-from chipwise.catalog.software import CITED, Software, Table
+from chipwise.catalog.software import CITED, Software, SoftwareTable
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
@@ -28,7 +28,7 @@ Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal[
-    "attention", "latent_attention", "latent_prompt", "latent_layer", "experts", "all_reduce"
+    "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass"
 ]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
@@ -61,7 +61,7 @@ class Policies:
     context_bytes: float
     """Driver context and libraries of one process."""
     collective_bytes: float
-    """Communication buffers, only where more than one device works on one model."""
+    """Communication buffers, only where more than one device works on one stage of a model."""
     graph_bytes: float
     """Captured graphs or compiled programs."""
     workspace: Literal["profiled", "reserved"]
@@ -118,7 +118,7 @@ def _figure(where: str, name: str, value: object) -> Any:
 
 
 def _figures(
-    table: Table, where: str, entry: Mapping[str, Any], default: Provenance
+    table: SoftwareTable, where: str, entry: Mapping[str, Any], default: Provenance
 ) -> tuple[dict[str, Any], dict[str, Provenance]]:
     """Policy figures and the provenance of each: its own for `{ is = value, source = ..., ... }`."""
     values: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def _figures(
 
 
 def _policies(
-    table: Table, where: str, entry: object, default: Provenance
+    table: SoftwareTable, where: str, entry: object, default: Provenance
 ) -> tuple[dict[str, Any], dict[str, Provenance]]:
     """All policy figures: those of the preset that `like` names, then the table's own."""
     said = dict(known_keys(entry, ("like", *FIGURES), where))
@@ -174,7 +174,7 @@ class PolicyTier:
         return memory / chip.devices_per_package >= self.from_bytes
 
     @classmethod
-    def read(cls, table: Table, where: str, entry: object, default: Provenance) -> Self:
+    def read(cls, table: SoftwareTable, where: str, entry: object, default: Provenance) -> Self:
         """One entry of `tier`. Raises `UsageError`."""
         said = known_keys(entry, ("from_bytes", "chips", "except", "until", *CITED, *FIGURES), where)
         figures = {name: value for name, value in said.items() if name in FIGURES}
@@ -205,7 +205,7 @@ class Rule:
         return bool(self.native or self.weights_only)
 
     @classmethod
-    def read(cls, table: Table, where: str, entry: object, default: Provenance) -> Self:
+    def read(cls, table: SoftwareTable, where: str, entry: object, default: Provenance) -> Self:
         """One entry of `on`. Raises `UsageError`."""
         said = known_keys(entry, ("mixed", "weights_only", "kv", "half", *CITED), where, ("chips", "native"))
         native = {(name, table.formats[name]) for name in table.formats_of(f"{where}.native", said["native"])}
@@ -231,7 +231,10 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class KernelRow:
     """Whose kernels run an operator, on some runtimes, generations of chips and data types, in software up to the month
-    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention."""
+    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention, a
+    `layer` the same of others. Of a
+    `prompt_pass` the library says how passes with prompts start: "eager", each kernel by the host, or in "pieces" that
+    were captured."""
 
     operator: Operator
     library: str
@@ -274,7 +277,7 @@ class Offload:
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceHabits:
     """What a vendor is known to run behind its own API. `stored`: the format in which it keeps 16-bit checkpoints, ""
     where none narrower is known. `drafts_since`: the date since which a small model drafts for its large ones
     (speculative decoding), "" where none is known to."""
@@ -330,10 +333,12 @@ class Runtime(Software):
     offload: Offload | None = None
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
-    service: Service | None = None
+    service: ServiceHabits | None = None
 
     @classmethod
-    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+    def read(
+        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
+    ) -> Self:
         """The runtime of one table `serves`. Raises `UsageError`."""
         tables = ("policies", "on", "architectures", "features")
         plain = dict(known_keys(entry, entry, where, tables))
@@ -347,7 +352,7 @@ class Runtime(Software):
             f"{where}.backends", {k: v for k, v in said.items() if k in CITED}, default
         )
         plain["backends"] = {kind: names for kind, names in said.items() if kind not in CITED}
-        kinds: dict[str, type[Any]] = {"offload": Offload, "service": Service}
+        kinds: dict[str, type[Any]] = {"offload": Offload, "service": ServiceHabits}
         parts: dict[str, Any] = {
             key: table.part(kind, f"{where}.{key}", plain.pop(key), default)
             for key, kind in kinds.items()

@@ -63,12 +63,14 @@ class Software:
     note: str = ""
 
     @classmethod
-    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+    def read(
+        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
+    ) -> Self:
         """The software of one table of a capability, with what was read of its row. Raises `UsageError`."""
         return record(cls, entry, where, **common)
 
 
-class Table:
+class SoftwareTable:
     """A text of software; every mistake is a `UsageError` that says where it is."""
 
     def __init__(self, text: str, where: str) -> None:
@@ -177,9 +179,9 @@ class Table:
 
 
 @per_snapshot
-def shipped() -> Table:
+def shipped() -> SoftwareTable:
     """The bundled table. Raises `UsageError` for one that is wrong."""
-    return Table(shipped_text(TABLE), "software.toml")
+    return SoftwareTable(shipped_text(TABLE), "software.toml")
 
 
 @per_snapshot

@@ -35,7 +35,7 @@ from typing import Any, cast, get_args
 from chipwise.catalog.chip import Chip, Provenance, Source
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import Values, known_keys, read_sources
-from chipwise.catalog.system_spec import Fabric, Form, Host, Reserve, ScaleOut, System, Tier, WrapRule
+from chipwise.catalog.system_spec import Fabric, FabricTier, Form, Host, Reserve, ScaleOut, System, WrapRule
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import GIB
 
@@ -183,7 +183,7 @@ class _Row(Values):
                 raise UnknownNameError(f"chip in {self.where}:", chip, self.chips)
         return tuple(pairs)
 
-    def tier(self, entry: object, chips: Sequence[Chip]) -> Tier:
+    def tier(self, entry: object, chips: Sequence[Chip]) -> FabricTier:
         table = known_keys(entry, _TIER, f"{self.where}, tier")
         fabric = cast(Fabric, self.choice(table, "fabric", get_args(Fabric)))
         inherited = "GBps" not in table
@@ -198,7 +198,7 @@ class _Row(Values):
             pair = self.giga(table, "pairwise_GBps")
         elif fabric in ("nvswitch", "switched", "bridge", "pcie") and pair is None:
             pair = total  # one port into a switch: a pair may use all of it
-        return Tier(
+        return FabricTier(
             name=self.text(table, "name", fabric),
             fabric=fabric,
             chips=self.count(table, "chips"),
@@ -292,7 +292,7 @@ def _faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, st
         )
 
 
-def _torus_faults(tier: Tier, chip: Chip) -> Iterator[tuple[str, str]]:
+def _torus_faults(tier: FabricTier, chip: Chip) -> Iterator[tuple[str, str]]:
     axes = 2 if tier.fabric == "torus2d" else 3
     where = f"tier '{tier.name}'"
     if len(tier.shape) != axes or math.prod(tier.shape) != tier.chips:
@@ -306,6 +306,6 @@ def _torus_faults(tier: Tier, chip: Chip) -> Iterator[tuple[str, str]]:
         yield f"{where}: every slice has {axes} axes", ""
 
 
-def _count_faults(tier: Tier) -> Iterator[tuple[str, str]]:
+def _count_faults(tier: FabricTier) -> Iterator[tuple[str, str]]:
     if tier.shape or tier.cube or tier.wrap != "never" or any(len(shape) != 1 for shape in tier.slices):
         yield f"tier '{tier.name}': only a torus has a shape", "list the counts on offer as [[1], [2], [4]]"

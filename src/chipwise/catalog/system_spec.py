@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tier:
+class FabricTier:
     """One level of scale-up fabric. `chips` counts all chips that it joins, inner tiers included.
 
     `bytes_per_s` is one direction, per chip, over all its ports on this tier; `pairwise_bytes_per_s` is what
@@ -114,7 +114,7 @@ class System:
     name: str
     form: Form
     members: tuple[tuple[str, int], ...]
-    tiers: tuple[Tier, ...]
+    tiers: tuple[FabricTier, ...]
     scaleout: ScaleOut | None
     host: Host
     max_power_w: float | None
@@ -155,7 +155,7 @@ class System:
         """Hosts of the largest scale-up domain."""
         return math.ceil(self.chips / self.chips_per_host)
 
-    def tier(self, chips: int) -> Tier | None:
+    def tier(self, chips: int) -> FabricTier | None:
         """The innermost tier that joins `chips` chips; None for one chip alone, or where none does."""
         if chips <= 1:
             return None
@@ -215,7 +215,7 @@ class System:
         return self.own.get(figure, self.default)
 
 
-def _torus_slices(tier: Tier) -> set[Shape]:
+def _torus_slices(tier: FabricTier) -> set[Shape]:
     """The listed slices, and for pods of cubes every ordered product of whole cubes."""
     shapes = set(tier.slices) or (set() if tier.cube else {tier.shape})
     if tier.cube:
@@ -228,7 +228,7 @@ def _torus_slices(tier: Tier) -> set[Shape]:
     return shapes
 
 
-def _counts(tier: Tier) -> set[Shape]:
+def _counts(tier: FabricTier) -> set[Shape]:
     """The listed counts, else powers of two up to the domain, and the domain."""
     if tier.slices:
         return set(tier.slices)

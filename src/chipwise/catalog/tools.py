@@ -6,13 +6,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, UsageError
 
 TABLE = "catalog/data/launch.toml"
+COMMANDS = "catalog/data/launch_commands.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,21 @@ def load_tools() -> Mapping[str, Tool]:
     return MappingProxyType(
         {name: record(Tool, entry, f"{TABLE}: {name}", id=name) for name, entry in document.items()}
     )
+
+
+@per_snapshot
+def command_rows() -> Mapping[str, Mapping[str, Any]]:
+    """What tools are told, by table and part: rows of an option, its value and when. Raises `UsageError` for a row that
+    is none."""
+    found: dict[str, dict[str, Any]] = parse(shipped_text(COMMANDS))
+    for name, table in found.items():
+        for part, rows in table.items():
+            for row in rows if part != "joined" else ():
+                if not (
+                    1 <= len(row) <= 3 and isinstance(row[0], str) and isinstance((*row, "", "")[2], str)
+                ):
+                    raise UsageError(f"{COMMANDS}: {name}.{part}: {row}", "an option, its value, and when")
+    return MappingProxyType(found)
 
 
 def get_tool(name: str) -> Tool:

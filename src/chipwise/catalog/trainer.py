@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.schema import record
-from chipwise.catalog.software import Software, Table, all_software
+from chipwise.catalog.software import Software, SoftwareTable, all_software
 from chipwise.errors import UnknownNameError, UsageError
 
 Kind = Literal["eager", "fsdp", "fused", "xla"]
@@ -186,7 +186,9 @@ class Trainer(Software):
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def read(cls, table: Table, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+    def read(
+        cls, table: SoftwareTable, where: str, entry: Mapping[str, Any], common: Mapping[str, Any]
+    ) -> Self:
         """The trainer of one table `trains`. Raises `UsageError`."""
         made = record(cls, entry, where, **common)
         if cannot := made.refusal(made.usual):

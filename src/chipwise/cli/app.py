@@ -19,6 +19,8 @@ COMMANDS = {
     "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
     "by kind.",
     "planning:compare": "The best plan of each of some chips, side by side.",
+    "simulating:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles "
+    "with their interval.",
     "desk:local": "What a machine of your own can run, in which format and how fast, with the commands; "
     "or what to buy.",
     "training:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "

@@ -11,7 +11,7 @@ from chipwise.api import evidence as api
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
 from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
-from chipwise.evidence.importers import Given
+from chipwise.evidence.importers import ImportTerms
 from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
 
 evidence = App(
@@ -94,7 +94,9 @@ def import_files(
 ) -> None:
     """Read results of vLLM, SGLang, AIPerf, GuideLLM, llama-bench, MLPerf, trainers and exports into your store."""
     degrees = api.layout_of(layout) if layout else ""
-    given = Given(chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees)
+    given = ImportTerms(
+        chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees
+    )
     report = api.import_evidence(paths, given)
     output.show((import_view(report),), report)
 

@@ -11,7 +11,7 @@ from chipwise.api import measuring as api
 from chipwise.api.evidence import layout_of
 from chipwise.api.requests.field import split
 from chipwise.cli.options import Output, whole
-from chipwise.evidence.importers import Given
+from chipwise.evidence.importers import ImportTerms
 from chipwise.report.measured import model_view, probe_view, serve_view
 from chipwise.units import parse_quantity
 
@@ -115,7 +115,7 @@ def serve(
     """Load an OpenAI-compatible endpoint as stated, and say what it does; your store keeps it for later answers."""
     from chipwise.measure.endpoint import Load
 
-    given = Given(
+    given = ImportTerms(
         chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else ""
     )
     report = api.measure_endpoint(

@@ -125,7 +125,7 @@ class Output:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Answer(Output):
+class SavedOutput(Output):
     """How an answer is printed, and kept."""
 
     save: Annotated[

@@ -15,7 +15,7 @@ from chipwise.api.requests.planning import (
     FitRequest,
     PlanRequest,
 )
-from chipwise.cli.options import Answer, refuse, taking
+from chipwise.cli.options import SavedOutput, refuse, taking
 from chipwise.errors import UsageError
 
 # Training is read here to be pointed to where it is answered.
@@ -33,7 +33,7 @@ def plan(
     given: dict[str, Any],
     *,
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
-    output: Answer = Answer(),  # noqa: B008
+    output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
     if given["task"] in ("train", "finetune"):
@@ -48,7 +48,7 @@ def plan(
 
 
 @taking(CompareRequest, task=Served)
-def compare(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
+def compare(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
     """The best plan of each of some chips, side by side."""
     _no_training(given["task"], f"--chips {given['chips']}")
     _show_plans("compare", CompareRequest(**given), output, everything=True)
@@ -60,7 +60,7 @@ def estimate(
     *,
     ttft: Target = None,
     tpot: Target = None,
-    output: Answer = Answer(),  # noqa: B008
+    output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
     """One plan in full: its times, what they are made of, its memory."""
     _placed(given, ttft=ttft, tpot=tpot)
@@ -75,7 +75,7 @@ def explain(
     *,
     ttft: Target = None,
     tpot: Target = None,
-    output: Answer = Answer(),  # noqa: B008
+    output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
     """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
     _placed(given, ttft=ttft, tpot=tpot)
@@ -84,13 +84,13 @@ def explain(
 
 
 @taking(FitRequest)
-def fit(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
+def fit(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
     """Does it fit: memory by kind on every chip, smallest count, largest batch and context, what would help."""
     report = output.of("fit", FitRequest(**given))
     output.show(report.tables(everything=True), report)
 
 
-def _show_plans(verb: str, request: PlanRequest, output: Answer, *, everything: bool) -> None:
+def _show_plans(verb: str, request: PlanRequest, output: SavedOutput, *, everything: bool) -> None:
     report = output.of(verb, request)
     command = command_line("explain", request.explained(report.plans[0]))
     output.show(report.tables(command, everything=everything), report)

@@ -10,7 +10,7 @@ from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.planning import PlanOptions
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
-from chipwise.cli.options import Answer, refuse, taking
+from chipwise.cli.options import SavedOutput, refuse, taking
 
 SHARED = tuple(name for name in PlanOptions.__dataclass_fields__ if name in TrainRequest.__dataclass_fields__)
 
@@ -20,21 +20,21 @@ def train(
     given: dict[str, Any],
     *,
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
-    output: Answer = Answer(),  # noqa: B008
+    output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
     """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
     _show(TrainRequest(**given), output, everything=all_)
 
 
 @taking(RlRequest)
-def rl(given: dict[str, Any], *, output: Answer = Answer()) -> None:  # noqa: B008
+def rl(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
     apart: time of a step, days, cost, and what bounds it."""
     report = output.of("rl", RlRequest(**given))
     output.show(report.tables(), report)
 
 
-def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) -> None:
+def plan_training(given: dict[str, Any], output: SavedOutput, *, everything: bool) -> None:
     """The same for `plan --task train` and `finetune`."""
     refuse(given, PlanOptions, SHARED, given["task"])
     names = TrainRequest.__dataclass_fields__
@@ -42,7 +42,7 @@ def plan_training(given: dict[str, Any], output: Answer, *, everything: bool) ->
     _show(request, output, everything=everything)
 
 
-def _show(request: TrainRequest, output: Answer, *, everything: bool) -> None:
+def _show(request: TrainRequest, output: SavedOutput, *, everything: bool) -> None:
     from chipwise.report.training import kept
 
     report = output.of("train", request)

@@ -64,7 +64,7 @@ half the edge."""
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class AnatomyLevel:
     """Bytes of one operator through one level; `bytes_per_s` is the level's rate where one is known."""
 
     name: str
@@ -80,7 +80,7 @@ class Anatomy:
     unit: str
     figures: Mapping[str, float]
     text: str
-    levels: tuple[Level, ...]
+    levels: tuple[AnatomyLevel, ...]
 
 
 def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) -> Anatomy:
@@ -90,7 +90,7 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
     registers, and STAGES slices of both operands in shared memory.
     """
     rates = Rates.of(chip, op.compute if op.compute != "int4" else "bf16")
-    memory = Level(
+    memory = AnatomyLevel(
         "HBM" if chip.memory.kind == "hbm" else "memory",
         scalar(op.bytes),
         scalar(device.memory_bytes_per_s),
@@ -127,14 +127,14 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
     clock = scalar(rates.clock_hz)
     filling = tiles * k * (bm * a + bn * w)
     levels = (
-        Level("registers", macs * inner, None, note),
-        Level(
+        AnatomyLevel("registers", macs * inner, None, note),
+        AnatomyLevel(
             "shared memory",
             macs * reads + filling,
             units * SHARED_BYTES_PER_CLOCK * clock,
             "written once per tile, read by every instruction",
         ),
-        Level(
+        AnatomyLevel(
             "L2 to units",
             filling,
             units * scalar(p.load_bytes_per_clock) * clock,
@@ -158,7 +158,7 @@ def gpu_anatomy(op: Op, chip: Chip, device: Device, p: GemmParameters | None) ->
 def systolic_anatomy(op: Op, device: Device, model: SystolicModel) -> Anatomy:
     """Folds of a product over the arrays, cycles by what they are spent on, and words at the edge."""
     arrays, p = model.arrays, model.numbers
-    memory = Level("HBM", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once")
+    memory = AnatomyLevel("HBM", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once")
     rows, cols, count = scalar(arrays.rows), scalar(arrays.cols), scalar(arrays.count)
     asked = products(op)
     if not asked:
@@ -201,14 +201,14 @@ def systolic_anatomy(op: Op, device: Device, model: SystolicModel) -> Anatomy:
         f"{useful:.0%} of the cells' work is useful"
     )
     levels = (
-        Level(
+        AnatomyLevel(
             "cell to cell",
             sums["padded_macs"] * (width + SUM_BYTES),
             None,
             "operand to the right neighbour, sum to the one below: wires, no memory",
         ),
-        Level("sum buffers", partial * SUM_BYTES, None, "sums of a fold, added to by the next"),
-        Level(
+        AnatomyLevel("sum buffers", partial * SUM_BYTES, None, "sums of a fold, added to by the next"),
+        AnatomyLevel(
             "VMEM to arrays",
             edge * width,
             scalar(arrays.onchip_bytes_per_s),
@@ -226,8 +226,10 @@ def cpu_anatomy(op: Op, device: Device, model: CpuModel) -> Anatomy:
     unit = "AMX tiles of 16 rows" if rows > 1 else "SIMD"
     text = f"{count:.0f} cores with {unit}, shared cache {scalar(cores.cache_bytes) / 1e6:,.0f} MB"
     levels = (
-        Level("shared cache", scalar(op.bytes), CACHE_BYTES_PER_CLOCK * clock * count, "each operand once"),
-        Level("memory", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once"),
+        AnatomyLevel(
+            "shared cache", scalar(op.bytes), CACHE_BYTES_PER_CLOCK * clock * count, "each operand once"
+        ),
+        AnatomyLevel("memory", scalar(op.bytes), scalar(device.memory_bytes_per_s), "each operand once"),
     )
     return Anatomy("core", {"cores": count, "tile_rows": rows, "clock_hz": clock}, text, levels)
 
@@ -242,17 +244,17 @@ def dataflow_anatomy(op: Op, chip: Chip, model: DataflowModel) -> Anatomy:
     sram = scalar(fabric.sram_bytes)
     text = f"laid out over {units} by the compiler; {resident:.0%} of the weights stay in {sram / 1e6:,.0f} MB of SRAM"
     streamed = scalar(op.weight_bytes) * (1.0 - resident)
-    levels = [Level("SRAM", scalar(op.bytes), scalar(fabric.sram_bytes_per_s), "next to the units")]
+    levels = [AnatomyLevel("SRAM", scalar(op.bytes), scalar(fabric.sram_bytes_per_s), "next to the units")]
     if scalar(fabric.tier_bytes_per_s) > 0.0:
         levels.append(
-            Level("next tier", streamed, scalar(fabric.tier_bytes_per_s), "weights that do not fit")
+            AnatomyLevel("next tier", streamed, scalar(fabric.tier_bytes_per_s), "weights that do not fit")
         )
     return Anatomy(
         "plane" if planes else "unit", {"resident": resident, "planes": planes}, text, tuple(levels)
     )
 
 
-def _gpu_blocks(op: Op, units: float, memory: Level) -> Anatomy:
+def _gpu_blocks(op: Op, units: float, memory: AnatomyLevel) -> Anatomy:
     d = op.dims
     if op.kind != "attention":
         return Anatomy("unit", {"units": units}, f"streamed over {units:.0f} units", (memory,))

@@ -157,7 +157,7 @@ def cpu_time(op: Op, device: Device, cores: Cores, p: CpuParameters, *, resident
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class CpuWorker:
     """A processor as Amdahl's law sees it: rate of one thread on serial code, of all of it on parallel code
     (both in operations per second), and the seconds until work starts there (launch, copies)."""
 
@@ -180,7 +180,7 @@ class Amdahl:
     least_work: Real
 
 
-def crossover(serial_fraction: Real, work: Real, cpu: Worker, gpu: Worker) -> Amdahl:
+def crossover(serial_fraction: Real, work: Real, cpu: CpuWorker, gpu: CpuWorker) -> Amdahl:
     """`work` operations, of which `serial_fraction` s cannot be spread over threads.
 
     t(s) = start + work (s / serial + (1 - s) / parallel) for both; they meet at
@@ -193,7 +193,7 @@ def crossover(serial_fraction: Real, work: Real, cpu: Worker, gpu: Worker) -> Am
     both share, and serial parts that overlap with parallel ones.
     """
 
-    def seconds(worker: Worker) -> Real:
+    def seconds(worker: CpuWorker) -> Real:
         serial = serial_fraction / worker.serial_per_s
         return worker.start_s + work * (serial + (1.0 - serial_fraction) / worker.parallel_per_s)
 
@@ -217,18 +217,18 @@ LANE_OPS_PER_CLOCK = 0.2
 it; moves serial parts on GPUs in proportion."""
 
 
-def cpu_worker(device: Device, cores: Cores, p: CpuParameters) -> Worker:
+def cpu_worker(device: Device, cores: Cores, p: CpuParameters) -> CpuWorker:
     """A socket: one core's scalar rate, and all vector units."""
-    return Worker(
+    return CpuWorker(
         serial_per_s=CORE_OPS_PER_CLOCK * cores.clock_hz,
         parallel_per_s=p.sockets * p.vector_share * device.vector_flops_per_s,
         start_s=p.start_s,
     )
 
 
-def gpu_worker(device: Device, clock_hz: Real, start_s: Real, vector_share: Real = 0.5) -> Worker:
+def gpu_worker(device: Device, clock_hz: Real, start_s: Real, vector_share: Real = 0.5) -> CpuWorker:
     """A GPU: one lane's scalar rate, and all vector lanes; `start_s` a launch (and copies, if any)."""
-    return Worker(LANE_OPS_PER_CLOCK * clock_hz, vector_share * device.vector_flops_per_s, start_s)
+    return CpuWorker(LANE_OPS_PER_CLOCK * clock_hz, vector_share * device.vector_flops_per_s, start_s)
 
 
 def _plain(value: Real) -> Real:

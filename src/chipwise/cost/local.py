@@ -89,7 +89,7 @@ class LocalModel:
 
 
 @dataclass(frozen=True)
-class Work:
+class LocalWork:
     """One operator of one pass on one device, as kernels of local runtimes see it; numbers or arrays.
 
     | field | unit | meaning |
@@ -126,7 +126,7 @@ class Work:
     saved: Real
 
     @classmethod
-    def of(cls, op: Op, device: Device, micro_batch: Real, stages: Real = 1.0) -> Work:
+    def of(cls, op: Op, device: Device, micro_batch: Real, stages: Real = 1.0) -> LocalWork:
         """Of an operator whose rows are cut into micro-batches.
 
         The weights are read once for each of u = rows / micro-batch of them; stages that work on u micro-batches in
@@ -175,7 +175,7 @@ class Work:
         )
 
     @classmethod
-    def join(cls, many: Sequence[Work]) -> Work:
+    def join(cls, many: Sequence[LocalWork]) -> LocalWork:
         """Works one after the other, every figure a column; the figures of each are numbers or columns alike."""
 
         def column(name: str) -> Array:
@@ -187,9 +187,9 @@ class Work:
 
         return cls(**{name: column(name) for name in names})
 
-    def take(self, index: np.ndarray) -> Work:
+    def take(self, index: np.ndarray) -> LocalWork:
         """Of columns: those at `index`."""
-        return Work(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+        return LocalWork(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def seconds(self, p: LocalNumbers) -> Cost:
         """t = launches (kernel_s + barrier_s threads^2) + the faster of two kinds of kernels, less what stages save:
@@ -218,5 +218,5 @@ class Work:
 
 
 def local_time(op: Op, device: Device, model: LocalModel) -> Cost:
-    """Seconds of one operator under a local runtime; see `Work`. Broadcasts over shapes, device and numbers."""
-    return Work.of(op, device, model.micro_batch, model.stages).seconds(model.numbers)
+    """Seconds of one operator under a local runtime; see `LocalWork`. Broadcasts over shapes, device and numbers."""
+    return LocalWork.of(op, device, model.micro_batch, model.stages).seconds(model.numbers)

@@ -18,7 +18,7 @@ from chipwise.workload.op import Op
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ProbedRates:
     """t = start_s + flop_s FLOPs + byte_s bytes + other_s others, of one kind of operator in one type.
 
     | field | unit | meaning |
@@ -44,7 +44,7 @@ class Probed:
     """Rates by `group_of`; `stream_bytes_per_s` of a copy in memory and `cache_bytes_per_s` of one that stays within
     `cache_bytes`, bytes read and written together; `copy_s` is what the smallest copy takes."""
 
-    rates: Mapping[str, Rates]
+    rates: Mapping[str, ProbedRates]
     stream_bytes_per_s: float
     cache_bytes_per_s: float
     cache_bytes: float
@@ -81,9 +81,9 @@ def group_of(op: Op) -> str:
 
 
 def terms(op: Op, scale: float) -> tuple[Real, Real, Real]:
-    """(FLOPs, bytes, others) of `Rates`. Attention computes keys = min(kv, pairs / q + min(scale, q - 1) / 2) per query
-    where it is causal: FLOPs 4 b h q keys d. Of work on rows the bytes tell all (0 FLOPs), and its last term is those
-    that `scale` bytes of cache do not hold: none up to `scale`, all from twice as many."""
+    """(FLOPs, bytes, others) of `ProbedRates`. Attention computes keys = min(kv, pairs / q + min(scale, q - 1) / 2) per
+    query where it is causal: FLOPs 4 b h q keys d. Of work on rows the bytes tell all (0 FLOPs), and its last term is
+    those that `scale` bytes of cache do not hold: none up to `scale`, all from twice as many."""
     if op.compute == "vector":
         return 0.0, op.bytes, op.bytes * np.clip(op.bytes / max(scale, 1.0) - 1.0, 0.0, 1.0)
     if op.kind != "attention":

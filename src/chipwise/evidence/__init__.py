@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 
-class _Room(ModuleType):
+class _LazyRoom(ModuleType):
     """A package that a program may call."""
 
     def __call__(self, *values: Any, **keywords: Any) -> Any:
@@ -17,4 +17,4 @@ class _Room(ModuleType):
         return import_module("chipwise.api.python").verb("evidence")(*values, **keywords)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _LazyRoom

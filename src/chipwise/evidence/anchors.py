@@ -19,7 +19,7 @@ import numpy as np
 
 from chipwise.evidence.discrepancy import DEGREES
 from chipwise.evidence.judge import Basis
-from chipwise.evidence.mlperf_rows import Run as Submission
+from chipwise.evidence.mlperf_rows import MlperfRun as Submission
 from chipwise.units import Array
 
 CELL_NOISE = 0.3
@@ -38,7 +38,7 @@ class Likeness:
     degrees: float
     load: tuple[float, float, float]
 
-    def of(self, runs: Sequence[Run], others: Sequence[Run]) -> Array:
+    def of(self, runs: Sequence[OwnRun], others: Sequence[OwnRun]) -> Array:
         """Shares [runs, others]; what is unknown of either is as near as can be."""
         apart = np.abs(_loads(runs)[:, None] - _loads(others)) / np.array(self.load)
         found = np.nansum(apart, axis=2) + np.array(
@@ -105,7 +105,7 @@ Degrees: TypeAlias = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Run:
+class OwnRun:
     """What ran: `deployment` is what must be the same for a row to correct another, `layout` (degrees, as many for all
     of a deployment) and `load` (concurrency, prompt and output tokens) say how near it is. None or NaN of these: not
     settled yet, as near as can be."""
@@ -120,7 +120,7 @@ class Run:
 class Anchors:
     """Measured rows: what ran, what was predicted for them, what was measured (seconds, NaN = not)."""
 
-    runs: Sequence[Run]
+    runs: Sequence[OwnRun]
     predicted_tpot_s: Array
     predicted_ttft_s: Array
     tpot_s: Array
@@ -169,7 +169,7 @@ class Corrections:
         return Correction(float(self.left[row]), float(self.first_left[row]), bool(self.same[row]))
 
 
-def corrections(runs: Sequence[Run], anchors: Anchors, spread: tuple[Array, Array]) -> Corrections:
+def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, Array]) -> Corrections:
     """What log(measured / predicted) of the anchors of each row's deployment say of its own (`kriged`): the less, the
     further they are in layout, load and lengths. Of the first token what its own deviations say beyond `CARRIED` of
     those of time per token, which stand for it where nobody timed it.
@@ -212,7 +212,7 @@ def corrections(runs: Sequence[Run], anchors: Anchors, spread: tuple[Array, Arra
 
 
 def _moved(
-    likeness: Likeness, run: Run, near: Sequence[int], deviations: Array, anchors: Anchors, spread: float
+    likeness: Likeness, run: OwnRun, near: Sequence[int], deviations: Array, anchors: Anchors, spread: float
 ) -> tuple[float, float]:
     """What those of `near` whose deviation is known move a run by, and what is left of a standard deviation."""
     timed = [i for i in near if np.isfinite(deviations[i])]
@@ -225,12 +225,12 @@ def _moved(
     return float(share @ seen), math.sqrt(max(1.0 - float(share @ worth) / one, 0.0) * scatter)
 
 
-def _loads(runs: Sequence[Run]) -> Array:
+def _loads(runs: Sequence[OwnRun]) -> Array:
     loads: Array = np.log2(np.array([run.load for run in runs], dtype=float).reshape(-1, 3))
     return loads
 
 
-def _same(run: Run, other: Run) -> bool:
+def _same(run: OwnRun, other: OwnRun) -> bool:
     octaves = np.nansum(np.abs(_loads([run]) - _loads([other])))
     return (None in (run.layout, other.layout) or run.layout == other.layout) and octaves <= SAME_OCTAVES
 

@@ -57,7 +57,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ClaimStep:
     """The predicted ratio of the two chips after one more condition has become the user's."""
 
     axis: str
@@ -75,9 +75,9 @@ class Rival:
     measured: float
     predicted: float | None
     carried: float | None
-    steps: tuple[Step, ...]
+    steps: tuple[ClaimStep, ...]
     verdict: str
-    turners: tuple[Step, ...] = ()
+    turners: tuple[ClaimStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,9 @@ def judge_measured(nearness: Match, rivals: Sequence[Item], items: Sequence[Item
         for cell in sorted(mine.keys() & theirs.keys() - {(item.scenario, item.accuracy)}):
             ratio = mine[cell] / theirs[cell]
             said = " ".join((cell[0], f"at {cell[1]} % accuracy" if cell[1] else "")).strip()
-            steps.append(Step("scenario", f"as measured: {said}", ratio, (ratio < 1.0) != (measured < 1.0)))
+            steps.append(
+                ClaimStep("scenario", f"as measured: {said}", ratio, (ratio < 1.0) != (measured < 1.0))
+            )
         wanted = scenario or item.scenario
         carried = _carried(item, wanted, measured, mine, theirs)
         verdict = _measured_words(measured, carried, wanted, steps)
@@ -192,7 +194,7 @@ def _carried(
     return mine[cell] / theirs[cell] if cell in mine and cell in theirs else None
 
 
-def _measured_words(measured: float, carried: float | None, wanted: str, steps: Sequence[Step]) -> str:
+def _measured_words(measured: float, carried: float | None, wanted: str, steps: Sequence[ClaimStep]) -> str:
     if carried is None:
         return f"{measured:.2f}x as measured; not both were measured under {wanted}: no statement"
     turned = [s.change.removeprefix("as measured: ") for s in steps if s.reverses]
@@ -231,7 +233,7 @@ def _rival(
     if here is None or there is None:
         return Rival(other, measured, None, None, (), "cannot be predicted: no model of the conditions")
     predicted = _ratio(speed(here), speed(there))
-    steps: list[Step] = []
+    steps: list[ClaimStep] = []
     last = predicted
     ahead = measured >= 1.0
     for axis, change, fields in _turns(here, there, goal):
@@ -243,7 +245,7 @@ def _rival(
             lost = [c.chip for c, x in ((here, mine), (there, theirs)) if not x]
             change = f"{change}: {' and '.join(lost)} cannot"
         turned = carried is not None and (carried < 1.0) == ahead
-        steps.append(Step(axis, change, carried, turned and not any(s.reverses for s in steps)))
+        steps.append(ClaimStep(axis, change, carried, turned and not any(s.reverses for s in steps)))
         last = ratio if ratio is not None else last
     end = steps[-1].ratio if steps else measured
     turners = _turners(here, there, end, last, speed)
@@ -256,7 +258,7 @@ def _turners(
     end: float | None,
     predicted: float | None,
     speed: Callable[[Condition], float | None],
-) -> tuple[Step, ...]:
+) -> tuple[ClaimStep, ...]:
     """Single changes of the workload after which the ratio lies on the other side of 1, by more than a tie."""
     if end is None or not predicted or max(end, 1.0 / end) < TIE:
         return ()
@@ -269,7 +271,7 @@ def _turners(
             continue
         carried = end * ratio / predicted
         if (carried < 1.0) != (end < 1.0) and max(carried, 1.0 / carried) >= TIE:
-            found.append(Step(axis, change, carried, True))
+            found.append(ClaimStep(axis, change, carried, True))
     return tuple(found)
 
 
@@ -308,7 +310,7 @@ def _ratio(a: float | None, b: float | None) -> float | None:
     return a / b if a and b and math.isfinite(a / b) else None
 
 
-def _words(measured: float, carried: float | None, steps: Sequence[Step]) -> str:
+def _words(measured: float, carried: float | None, steps: Sequence[ClaimStep]) -> str:
     if carried is None:
         return "the model cannot follow the row to your workload: no statement"
     lead = "lead" if measured >= 1.0 else "lag"

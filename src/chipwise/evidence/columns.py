@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.errors import MissingExtraError, UsageError, shorten
-from chipwise.evidence.rows import Part, read_rows
+from chipwise.evidence.rows import RowPart, read_rows
 
 Columns = dict[str, NDArray[Any]]
 
@@ -29,7 +29,7 @@ def read_columns(
     without `refused`, has such a row; `MissingExtraError` for Parquet without pyarrow.
     """
     file = Path(path)
-    if file.suffix.lower() == ".parquet" and file.is_file() and not isinstance(path, Part):
+    if file.suffix.lower() == ".parquet" and file.is_file() and not isinstance(path, RowPart):
         found = _parquet(file, text, numbers)
     else:
         rows = list(read_rows(path, ()))

@@ -77,7 +77,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Family:
+class FigureFamily:
     """Figures whose errors share effects: terms over axes, `intercept` the deviation of a common bias, `first` the
     loading of shared effects in the time to the first token."""
 
@@ -94,13 +94,13 @@ class Family:
 
 
 @per_snapshot
-def families() -> Mapping[str, Family]:
+def families() -> Mapping[str, FigureFamily]:
     """The families of `evidence/data/discrepancy.toml`."""
     found = {}
     for name, row in parse(shipped_text(AXES)).items():
         terms = [Term(tuple(axes)) for axes in row["terms"]]
         terms += [Term(tuple(axes), figure) for figure, own in row.get("of", {}).items() for axes in own]
-        found[name] = Family(name, tuple(terms), row["intercept"], row.get("first", 1.0))
+        found[name] = FigureFamily(name, tuple(terms), row["intercept"], row.get("first", 1.0))
     return found
 
 
@@ -165,7 +165,7 @@ class _Design:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, family: Family, rows: Observed) -> _Design:
+    def of(cls, family: FigureFamily, rows: Observed) -> _Design:
         """The first column is the intercept, whose deviation is fixed (term -1)."""
         columns, terms, names = [np.ones((len(rows), 1))], [-1], [""]
         for k, term in enumerate(family.terms):
@@ -179,12 +179,12 @@ class _Design:
             names += known[keep].tolist()
         return cls(np.hstack(columns), np.array(terms), tuple(names))
 
-    def prior(self, family: Family, variances: Array) -> Array:
+    def prior(self, family: FigureFamily, variances: Array) -> Array:
         """D, the variance of every level."""
         return np.where(self.term < 0, family.intercept**2, variances[self.term])
 
 
-def fit(family: Family, rows: Observed) -> Posterior:
+def fit(family: FigureFamily, rows: Observed) -> Posterior:
     """Variances by marginal likelihood, with the posterior of the levels of these rows.
 
     -2 log L = log|V| + y' V^-1 y of V = Z D Z' + R, plus the prior of each sigma; damped Newton steps in log s^2 with
@@ -226,7 +226,7 @@ def posterior(fitted: Posterior, rows: Observed) -> Posterior:
 
 
 def _posterior(
-    family: Family,
+    family: FigureFamily,
     d: _Design,
     rows: Observed,
     theta: Array,
@@ -246,7 +246,7 @@ def _posterior(
 
 
 def _variances(
-    family: Family,
+    family: FigureFamily,
     d: _Design,
     y: Array,
     code: NDArray[np.intp],
@@ -306,7 +306,7 @@ class Posterior:
     """A fitted family: terms with their sigmas, `mean` and `covariance` of the levels that rows had (`at` by term and
     name; term -1 is the intercept), and `scales` of the noise of rows by group."""
 
-    family: Family
+    family: FigureFamily
     at: Mapping[tuple[int, str], int]
     mean: Array
     covariance: Array
@@ -348,7 +348,7 @@ class Posterior:
 class State:
     """The posterior of a family as it ships: covariance of the levels at hand is D - B B'."""
 
-    family: Family
+    family: FigureFamily
     at: Mapping[tuple[int, str], int]
     mean: Array
     b: Array
@@ -364,7 +364,7 @@ class State:
             found.append((names, np.array([i for _, i in mine], dtype=np.intp)))
         return tuple(found)
 
-    def spread(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Spread:
+    def spread(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Scatter:
         """How far a figure of rows with these levels may be off, measured as in this kind of table."""
         size = max((np.size(np.asarray(a)) for a in axes.values()), default=1)
         which = np.full(size, figure)
@@ -390,7 +390,7 @@ class State:
         if scale is None:
             scale = max((s for g, s in self.scales.items() if g.partition(" ")[0] == figure), default=0.0)
         shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0) + mean**2
-        return Spread(shared, np.full(size, HEAVY * scale**2), known)
+        return Scatter(shared, np.full(size, HEAVY * scale**2), known)
 
 
 MEASURED = (("chip",), ("runtime",), ("trainer",))
@@ -398,7 +398,7 @@ MEASURED = (("chip",), ("runtime",), ("trainer",))
 
 
 @dataclass(frozen=True)
-class Spread:
+class Scatter:
     """How far figures [n] may be off, as variances of logarithms: what the rows of a deployment have in `shared`, as
     errors of its passes, and the `noise` of rows. `known`: chip and software were measured."""
 
@@ -411,13 +411,13 @@ class Spread:
         where passes take one per cent longer."""
         return np.asarray(np.sqrt(np.square(slope) * self.shared + self.noise))
 
-    def row(self, i: int) -> Spread:
+    def row(self, i: int) -> Scatter:
         """That of one of them."""
-        return Spread(self.shared[i : i + 1], self.noise[i : i + 1], self.known[i : i + 1])
+        return Scatter(self.shared[i : i + 1], self.noise[i : i + 1], self.known[i : i + 1])
 
-    def shrunk(self, left: Real) -> Spread:
+    def shrunk(self, left: Real) -> Scatter:
         """What the user's own runs leave of it, `left` of the standard deviation."""
-        return Spread(self.shared * np.square(left), self.noise * np.square(left), self.known)
+        return Scatter(self.shared * np.square(left), self.noise * np.square(left), self.known)
 
 
 def write_states(states: Sequence[State]) -> str:
@@ -480,18 +480,18 @@ def states() -> Mapping[str, State]:
 
 def spread_of(
     levels: Mapping[str, str], family: str, figure: str = "rate", kind: str = "published"
-) -> Spread:
+) -> Scatter:
     """How far a figure of one deployment may be off, under the shipped posterior."""
     return _spreads()(family, figure, kind, tuple(sorted(levels.items())))
 
 
 @per_snapshot
-def _spreads() -> Callable[[str, str, str, tuple[tuple[str, str], ...]], Spread]:
+def _spreads() -> Callable[[str, str, str, tuple[tuple[str, str], ...]], Scatter]:
     """A memory of what was asked: plans share most of their levels."""
     known = states()
 
     @cache
-    def found(family: str, figure: str, kind: str, levels: tuple[tuple[str, str], ...]) -> Spread:
+    def found(family: str, figure: str, kind: str, levels: tuple[tuple[str, str], ...]) -> Scatter:
         return known[family].spread({axis: [level] for axis, level in levels}, figure, kind)
 
     return found

@@ -31,7 +31,7 @@ TUNED = re.compile(r"tensorrt|nvidia", re.I)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MlperfRun:
     """One system under one benchmark, as far as it is known before the result.
 
     `precision` is what the weights and products are taken to have been in, a name of `workload.formats`, None
@@ -62,7 +62,7 @@ class Run:
         return self.chip.id, self.benchmark.name
 
 
-def run_of(result: InferenceResult) -> Run:
+def run_of(result: InferenceResult) -> MlperfRun:
     """A published result without its figures. Raises `UsageError` for a part that is not in the catalogue."""
     return _run(
         result.id,
@@ -75,7 +75,7 @@ def run_of(result: InferenceResult) -> Run:
     )
 
 
-def read_run(row: Row) -> Run:
+def read_run(row: Row) -> MlperfRun:
     """A row of a table with the columns of `mlperf_inference.csv`; measured ones are not read.
 
     Raises `UsageError` for a row that lacks a column, names no chip of the catalogue or is malformed.
@@ -109,7 +109,7 @@ def _run(
     declared: str,
     stack: tuple[str, str],
     power_w: float | None,
-) -> Run:
+) -> MlperfRun:
     if not part[0]:
         raise UsageError(f"{shorten(part[1]) or 'the part'} is not in the catalogue", "chipwise chips list")
     chip = get_chip(part[0])
@@ -124,7 +124,7 @@ def _run(
     accuracy = "99.9" if what[1].endswith("99.9") else "99"
     precision, note = precision_of(benchmark, chip, declared, accuracy)
     framework, variant = stack
-    return Run(
+    return MlperfRun(
         id=name,
         benchmark=benchmark,
         chip=chip,

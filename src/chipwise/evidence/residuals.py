@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chipwise.calibrate.parameter import Z80
-from chipwise.evidence.discrepancy import Family, Observed, Term, fit
+from chipwise.evidence.discrepancy import FigureFamily, Observed, Term, fit
 from chipwise.units import Array
 
 FEW = 5
@@ -178,7 +178,9 @@ class Residuals:
                 continue
             blank = np.full(len(known), "")
             rows = Observed(known.log, {apart: away}, blank, blank)
-            found = fit(Family("judged", (Term((apart,)),), BIAS, 1.0), rows.balanced(MOST, (apart,))).state()
+            found = fit(
+                FigureFamily("judged", (Term((apart,)),), BIAS, 1.0), rows.balanced(MOST, (apart,))
+            ).state()
             sd = float(found.spread({apart: [""]}, "", "").sd()[0])
             low[lines.place] = lines.predicted * np.exp(-Z80 * sd)
             high[lines.place] = lines.predicted * np.exp(Z80 * sd)

@@ -33,15 +33,15 @@ class Predicted:
     command: str = ""
 
 
-class Part(str):
+class RowPart(str):
     """The path of a table of which only some `rows` are read, as if the file held no others."""
 
     rows: tuple[Row, ...]
 
     @staticmethod
-    def of(path: str, rows: Iterable[Row]) -> Part:
+    def of(path: str, rows: Iterable[Row]) -> RowPart:
         """These rows of the table at a path."""
-        part = Part(path)
+        part = RowPart(path)
         part.rows = tuple(rows)
         return part
 
@@ -49,12 +49,12 @@ class Part(str):
 SHIPPED = "catalog/data/published"
 
 
-def shipped_table(file: str) -> Part | None:
+def shipped_table(file: str) -> RowPart | None:
     """A table of measurements that may be passed on and comes with the package, by its file name; None for others."""
     if f"{SHIPPED}/{file}.gz" not in shipped_names(SHIPPED, ".csv.gz"):
         return None
     text = gzip.decompress(shipped_bytes(f"{SHIPPED}/{file}.gz")).decode()
-    return Part.of(file, csv.DictReader(io.StringIO(text)))
+    return RowPart.of(file, csv.DictReader(io.StringIO(text)))
 
 
 def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
@@ -64,7 +64,7 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     Parquet without pyarrow.
     """
     file = Path(path)
-    if isinstance(path, Part):
+    if isinstance(path, RowPart):
         rows: Iterator[dict[str, str]] = map(dict, path.rows)
     elif not file.is_file():
         raise UsageError(f"no such file: {path}", "give the rows as .csv or .parquet")

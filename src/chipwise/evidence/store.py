@@ -17,7 +17,7 @@ from pathlib import Path
 
 from chipwise.catalog.files import data_dir
 from chipwise.catalog.snapshot import current
-from chipwise.errors import Command, Said, UnknownNameError, UsageError, shorten
+from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.evidence.item import Item, from_json, to_json
 
 VERSION = 2
@@ -134,7 +134,7 @@ class Store:
         if exact or len(found) == 1:
             return (exact or found)[0]
         raise UnknownNameError(
-            "evidence", name, (i.id for i in self.items()), Said(Command("evidence list --own"))
+            "evidence", name, (i.id for i in self.items()), Sentence(CommandText("evidence list --own"))
         )
 
     @contextmanager

@@ -13,15 +13,17 @@ import numpy as np
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.evidence.rows import Row
-from chipwise.evidence.training_rows import Run, number
+from chipwise.evidence.training_rows import TrainingRun, number
 from chipwise.predict.training.result import Convention, step_flops
-from chipwise.predict.training.values import Spread, Transformer
+from chipwise.predict.training.values import TrainSpread, Transformer
 from chipwise.units import Array
 
 KEY = ("model", "benchmark", "chip", "accelerator", "chips_total", "seq_len", "global_batch", "precision")
 
 
-def measured_of(row: Row, network: Transformer, spread: Spread, counts: Convention) -> tuple[float, float]:
+def measured_of(
+    row: Row, network: Transformer, spread: TrainSpread, counts: Convention
+) -> tuple[float, float]:
     """(seconds of a step, bytes of a device), NaN where not measured.
 
     Time first, then rates; FLOP/s only where nothing else is published, as the trainer counts them.
@@ -51,7 +53,7 @@ def row_group(row: Row) -> str:
     return family
 
 
-def row_weights(runs: Sequence[Run]) -> Array:
+def row_weights(runs: Sequence[TrainingRun]) -> Array:
     """A row's pull: rows of one workload and of a large publication share theirs (by the square root), assumed
     inputs count 0.4; runs on Jean Zay 0.3, V100s there 0.15 (the same test differed by 16 % in the median, by 40 %
     between allocations). vTrain's rows count nothing: those of one node are composed from about 32 layer times, and
@@ -69,7 +71,7 @@ def row_weights(runs: Sequence[Run]) -> Array:
     return np.array(out)
 
 
-def unknown_batch(run: Run) -> bool:
+def unknown_batch(run: TrainingRun) -> bool:
     """Whether a step time is published without its batch: it says nothing about speed."""
     return "global batch" in run.assumed and bool(run.row.get("step_time_s"))
 
@@ -79,18 +81,18 @@ SPREAD = 1.07  # 10 % to 90 % of runs around the median: published best and wors
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class MeasuredTarget:
     """Samples to the target of a benchmark (the median), and its evaluation as a share of the steps' time."""
 
     samples: float
     evaluation: float
 
 
-def target_of(row: Row) -> Target | None:
+def target_of(row: Row) -> MeasuredTarget | None:
     """What the benchmark of a row needs at its batch; None where nothing is published."""
     entry = parse(shipped_text(TARGETS)).get(row.get("benchmark", ""))
     batch = number(row, "global_batch")
     if entry is None or batch is None:
         return None
     sizes, counts = (np.log(column) for column in zip(*entry["samples"], strict=True))
-    return Target(math.exp(float(np.interp(math.log(batch), sizes, counts))), entry["evaluation"])
+    return MeasuredTarget(math.exp(float(np.interp(math.log(batch), sizes, counts))), entry["evaluation"])

@@ -47,7 +47,7 @@ EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TrainingRun:
     """A row as a question: `fields` are those of `plan --task train`, `assumed` what neither the row nor its
     publication says about the network, the batch or the layout."""
 
@@ -66,7 +66,7 @@ def number(row: Row, column: str) -> float | None:
     return value if value > 0 else None
 
 
-def read_run(row: Row, folder: Path | None = None) -> Run:
+def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
     """The question that a row of `training` or `mlperf_training` asks; `config_file` is looked up in `folder` and its
     `models`, and so is a model by its full name.
 
@@ -114,7 +114,7 @@ def read_run(row: Row, folder: Path | None = None) -> Run:
     }
     fields |= {k: v for k, v in given.items() if v is not None}
     notes += tuple(what for what, value in (("sequences", seq), ("global batch", batch)) if value is None)
-    return Run(row, fields, (*notes, *open_))
+    return TrainingRun(row, fields, (*notes, *open_))
 
 
 def _trainer(framework: str, chip: Chip) -> Trainer | None:

@@ -14,7 +14,7 @@ MOST_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PromptField:
     """A prompt: its title, what it is for, its arguments (name, meaning, what stands for it if it is left out; None: it
     is needed), and the text."""
 
@@ -24,8 +24,8 @@ class Asking:
     text: str
 
 
-PROMPTS: Mapping[str, Asking] = {
-    "plan-my-model": Asking(
+PROMPTS: Mapping[str, PromptField] = {
+    "plan-my-model": PromptField(
         "Plan my model",
         "Which chips to rent for a model and its users.",
         (
@@ -40,7 +40,7 @@ PROMPTS: Mapping[str, Asking] = {
         "`models`. Say the first plan with its interval, its basis, what it ties with, the range of its price with the "
         "date, and the assumptions that matter. Call `match` for it: what was measured near it? Offer `launch`.",
     ),
-    "review-this-benchmark-claim": Asking(
+    "review-this-benchmark-claim": PromptField(
         "Review this benchmark claim",
         "Whether a statement or a benchmark lead is a reason to choose a chip.",
         (
@@ -52,7 +52,7 @@ PROMPTS: Mapping[str, Asking] = {
         "axes support "
         "it, on which they differ, and what turns it. Say what was measured and what is predicted.",
     ),
-    "right-size-my-cluster": Asking(
+    "right-size-my-cluster": PromptField(
         "Right-size my cluster",
         "Whether the chips that one has are too many, too few, or laid out badly.",
         (

@@ -86,7 +86,7 @@ TEMPLATES = (
 )
 
 
-class Kept:
+class KeptAnswers:
     """The last answers of a server in full, under names that nobody can guess."""
 
     MOST = 32
@@ -198,7 +198,7 @@ def completed(name: str, begun: str) -> Sequence[str]:
     return [f"{before}{n}" for n in begins]
 
 
-def read(uri: str, kept: Kept | None = None) -> ReadResourceResult:
+def read(uri: str, kept: KeptAnswers | None = None) -> ReadResourceResult:
     """A resource, as Markdown or JSON; `kept` are the answers of the server.
 
     Raises `UnknownNameError` for a chip, a tool or a suite that does not exist, `KeyError` for any other address.

@@ -16,7 +16,7 @@ from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chipwise.errors import UsageError
-from chipwise.listening import Server, listen, origin_host, serving
+from chipwise.listening import ListeningServer, listen, origin_host, serving
 from chipwise.mcp.server import create_server
 
 HOST = "127.0.0.1"
@@ -68,7 +68,7 @@ def _http(port: int, say: Callable[[str], None]) -> None:
         streamable_http_path=PATH, host=HOST, max_request_body_size=BODY_BYTES, max_sessions=2 * MOST_SESSIONS
     )
     with contextlib.closing(listening):
-        Server(serving(Sessions(app))).run(sockets=[listening])
+        ListeningServer(serving(Sessions(app))).run(sockets=[listening])
 
 
 MOST_SESSIONS = 256

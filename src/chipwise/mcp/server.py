@@ -44,7 +44,7 @@ from chipwise.api.requests.verbs import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.prompts import listed_prompts, prompted
-from chipwise.mcp.resources import RESOURCES, TEMPLATES, Kept, completed, read
+from chipwise.mcp.resources import RESOURCES, TEMPLATES, KeptAnswers, completed, read
 from chipwise.mcp.tools import TOOLS, listed, shortened
 from chipwise.report.fit import FitRecord
 from chipwise.report.table import to_json
@@ -75,7 +75,7 @@ class _Calls:
 
     def __init__(self, *, files: bool) -> None:
         self.files = files
-        self.kept = Kept()
+        self.kept = KeptAnswers()
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def tools(self, ctx: Any, params: PaginatedRequestParams | None) -> ListToolsResult:
@@ -175,7 +175,7 @@ class _Calls:
         """The answer as JSON. Meanwhile the client hears every second how far the work is."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(AT_ONCE)
-        work = _Work()
+        work = _Answering()
         answered = partial(work.run, partial(_answer, verb, given, self.files, self.kept))
         with anyio.fail_after(MOST_S):
             async with anyio.create_task_group() as group:
@@ -202,14 +202,14 @@ class _StoppedError(BaseException):
 
 
 @dataclass
-class _Work:
+class _Answering:
     """A question on its way: how far it is, and the thread that works on it."""
 
     at: int = 0
     _thread: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, answer: Callable[[_Work], Any]) -> Any:
+    def run(self, answer: Callable[[_Answering], Any]) -> Any:
         """The answer, worked out in this thread; None once it was stopped."""
         with self._lock:
             self._thread = threading.get_ident()
@@ -229,7 +229,7 @@ class _Work:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), stopped)
 
 
-def _answer(verb: str, given: Mapping[str, Any], files: bool, kept: Kept, work: _Work) -> Any:
+def _answer(verb: str, given: Mapping[str, Any], files: bool, kept: KeptAnswers, work: _Answering) -> Any:
     """The answer as JSON, or the error: a task group would wrap one that is raised."""
     try:
         request = read_request(verb, given, files=files)
@@ -263,7 +263,7 @@ def _laid_out(f: FitRecord) -> str:
     return f" ({said})" if said else ""
 
 
-async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, work: _Work) -> None:
+async def _tell(ctx: ServerRequestContext[Any, Any], verb: str, work: _Answering) -> None:
     began = time.monotonic()
     while True:
         await anyio.sleep(TICK_S)

@@ -11,7 +11,7 @@ from operator import or_
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from chipwise.report.figures import Ends
+from chipwise.report.figures import Interval
 from chipwise.report.records import Figure, ModelRecord, PriceRecord, RefusalRecord
 from chipwise.report.table import Column
 
@@ -34,7 +34,7 @@ class Range:
     high: float
 
     @classmethod
-    def of(cls, figure: Ends, scale: float = 1.0) -> Range:
+    def of(cls, figure: Interval, scale: float = 1.0) -> Range:
         """A figure in another unit, rounded."""
         return cls(rounded(figure.mid * scale), rounded(figure.low * scale), rounded(figure.high * scale))
 

@@ -86,6 +86,26 @@ SAID: Mapping[str, Offered] = {
         plans_answer,
         ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime", "task"),
     ),
+    "simulate": Offered(
+        "Requests through time",
+        "One deployment request by request: percentiles of TTFT, TPOT and whole answers under bursts (`burstiness`), "
+        "all at once (`requests` alone) or from `concurrency` clients, where formulas for steady traffic do not hold.",
+        table_answer,
+        (
+            "model",
+            "chip",
+            "tp",
+            "replicas",
+            "rate",
+            "requests",
+            "burstiness",
+            "in",
+            "out",
+            "cv",
+            "ttft",
+            "tpot",
+        ),
+    ),
     "explain": Offered(
         "What bounds a deployment",
         "Shares of time by resource, what 10 % more of each would give, and memory by kind, of one deployment.",

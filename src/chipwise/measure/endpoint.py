@@ -57,7 +57,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class EndpointRequest:
     """One request: seconds from sending to the first and the last text, tokens in and out; or why it failed."""
 
     first_s: float = 0.0
@@ -69,7 +69,7 @@ class Request:
 
 def loaded(
     url: str, model: str, load: Load, say: Callable[[int, int], None] = lambda done, of: None
-) -> tuple[list[Request], float]:
+) -> tuple[list[EndpointRequest], float]:
     """Every request that was sent, and the seconds of the run. Ctrl-C ends it and keeps what was answered.
 
     Raises `UsageError` for an address that is none.
@@ -77,7 +77,7 @@ def loaded(
     parts = urlsplit(url if "//" in url else f"http://{url}")
     if parts.scheme not in SCHEMES or not parts.hostname:
         raise UsageError(f"{shorten(url)}: not an address", "as in http://localhost:8000")
-    done: list[Request] = []
+    done: list[EndpointRequest] = []
     began = time.perf_counter()
     try:
         asyncio.run(_run(_Server(url, model), load, done, say))
@@ -87,7 +87,9 @@ def loaded(
     return done, time.perf_counter() - began
 
 
-async def _run(server: _Server, load: Load, done: list[Request], say: Callable[[int, int], None]) -> None:
+async def _run(
+    server: _Server, load: Load, done: list[EndpointRequest], say: Callable[[int, int], None]
+) -> None:
     random_ = random.Random(0)
     prompts = [" ".join(random_.choices(WORDS, k=load.prompt_words)) for _ in range(load.requests)]
 
@@ -120,14 +122,14 @@ class _Server:
         self._path = path if path.endswith("/completions") else f"{path.removesuffix('/v1')}/v1/completions"
         self._model = model
 
-    async def ask(self, prompt: str, load: Load) -> Request:
+    async def ask(self, prompt: str, load: Load) -> EndpointRequest:
         """Send one request and read its stream."""
         try:
             return await asyncio.wait_for(self._asked(prompt, load), load.timeout_s)
         except (OSError, ValueError, TimeoutError, EOFError, asyncio.LimitOverrunError) as error:
-            return Request(failed=shorten(str(error)) or type(error).__name__)
+            return EndpointRequest(failed=shorten(str(error)) or type(error).__name__)
 
-    async def _asked(self, prompt: str, load: Load) -> Request:
+    async def _asked(self, prompt: str, load: Load) -> EndpointRequest:
         body = json.dumps(
             {
                 "model": self._model,
@@ -161,9 +163,9 @@ class _Server:
         finally:
             writer.close()
         if not pieces:
-            return Request(failed="an answer without text")
+            return EndpointRequest(failed="an answer without text")
         prompted = float(usage.get("prompt_tokens") or load.prompt_words)
-        return Request(first, last, prompted, float(usage.get("completion_tokens") or pieces))
+        return EndpointRequest(first, last, prompted, float(usage.get("completion_tokens") or pieces))
 
 
 async def _events(reader: asyncio.StreamReader) -> AsyncIterator[dict[str, Any]]:

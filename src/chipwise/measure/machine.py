@@ -18,7 +18,7 @@ from chipwise.catalog.chips import MAKERS, load_chips, words_of
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
-from chipwise.measure.prints import Device, Host, Links, Reading, read_prints
+from chipwise.measure.prints import Links, PrintedDevice, PrintedHost, PrintReading, read_prints
 from chipwise.units import format_bytes
 
 TABLE = "catalog/data/machine_names.toml"
@@ -31,7 +31,7 @@ METAL_SHARES = (2 / 3, 0.75, 0.78, 0.84)
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class FoundMachine:
     """Devices of one kind that stand in one machine, as the catalogue knows them.
 
     `chip` is the catalogue's id, None where it is unknown or one of `ambiguous`; `variant` the finer entry that the
@@ -59,8 +59,8 @@ class MachineReport:
     `have` is the text for `--have`, None where there is none; `read` are the commands or files that said something.
     """
 
-    machines: tuple[Machine, ...]
-    host: Host
+    machines: tuple[FoundMachine, ...]
+    host: PrintedHost
     links: str
     software: Mapping[str, str]
     problems: tuple[str, ...]
@@ -120,7 +120,7 @@ def _words(name: str) -> tuple[str, ...]:
 # one device
 
 
-def _candidates(device: Device) -> tuple[tuple[str, ...], bool]:
+def _candidates(device: PrintedDevice) -> tuple[tuple[str, ...], bool]:
     """Chips that the name, or the number where there is no name, can mean; and whether the name was cut short."""
     table = _table()
     name = device.name.strip()
@@ -167,7 +167,7 @@ def _tpu(name: str) -> tuple[str, ...]:
     return (kind["chip"],) if kind else ()
 
 
-def _identify(device: Device, host: Host) -> _Known:
+def _identify(device: PrintedDevice, host: PrintedHost) -> _Known:
     """What one device is."""
     if re.search(r"\bMIG \d", device.name):
         base = re.split(r"\s*\bMIG ", device.name)[0]
@@ -226,7 +226,7 @@ def _shared(chip: Chip) -> bool:
     )
 
 
-def _fits(chip: Chip, memory: float | None, device: Device) -> bool:
+def _fits(chip: Chip, memory: float | None, device: PrintedDevice) -> bool:
     """Whether a reported size can be this chip's, as a whole, a die or a partition."""
     if memory is None:
         return True
@@ -240,7 +240,7 @@ def _fits(chip: Chip, memory: float | None, device: Device) -> bool:
     return any(low < memory * part / size < high for size in _sizes(chip) for part in parts)
 
 
-def _variant(chip: Chip, device: Device) -> _Known:
+def _variant(chip: Chip, device: PrintedDevice) -> _Known:
     """The finer entry of the catalogue: another count of GPU cores, the option with that memory."""
     shelf = load_chips()
     chosen, notes = chip, []
@@ -277,7 +277,7 @@ def _allows(chip: Chip, working_set: float) -> bool:
     )
 
 
-def _neuron(device: Device, host: Host) -> _Known:
+def _neuron(device: PrintedDevice, host: PrintedHost) -> _Known:
     """AWS's chips by cores and memory, and the instance; where they contradict, both are named."""
     chips: tuple[str, ...] = ()
     for row in _table()["neuron"]:
@@ -295,7 +295,7 @@ def _neuron(device: Device, host: Host) -> _Known:
     return _Known((told["chip"], *chips), why=why)
 
 
-def _jetson(device: Device) -> _Known:
+def _jetson(device: PrintedDevice) -> _Known:
     """A Jetson that says cores and memory only."""
     for row in _table()["jetson"]:
         if (
@@ -310,7 +310,7 @@ def _jetson(device: Device) -> _Known:
 # what differs
 
 
-def _differences(chip: Chip, device: Device) -> list[str]:
+def _differences(chip: Chip, device: PrintedDevice) -> list[str]:
     """What this device says that the catalogue does not."""
     said = []
     rated = chip.tdp_w or device.rated_w
@@ -348,7 +348,7 @@ def _differences(chip: Chip, device: Device) -> list[str]:
     return said
 
 
-def _link_differences(chip: Chip, devices: Sequence[Device], links: Links | None) -> list[str]:
+def _link_differences(chip: Chip, devices: Sequence[PrintedDevice], links: Links | None) -> list[str]:
     """What a topology says that the catalogue does not."""
     said = []
     domain = chip.scaleup.domain if chip.scaleup else 1
@@ -388,7 +388,7 @@ def machines_of(texts: Mapping[str, str]) -> MachineReport:
     host = reading.host
     known = {(d.vendor, d.index): _identify(d, host) for d in devices}
     known = _settled(devices, known)
-    groups: dict[tuple[Any, ...], list[Device]] = {}
+    groups: dict[tuple[Any, ...], list[PrintedDevice]] = {}
     for device in devices:
         found = known[device.vendor, device.index]
         name = device.name if len(found.chips) != 1 else ""
@@ -430,7 +430,7 @@ def browsed(told: Mapping[str, Any]) -> MachineReport:
     read, notes = ("navigator.gpu",), tuple(_page_limits(limits, told.get("features")))
     if info.get("isFallbackAdapter") is True or said["architecture"] == "swiftshader":
         problem = "the browser computes on the CPU: it offers no GPU (fallback adapter)"
-        return MachineReport((), Host(), "", {}, (problem,), None, read, notes)
+        return MachineReport((), PrintedHost(), "", {}, (problem,), None, read, notes)
     text = json.dumps({"isFallbackAdapter": False, **{k: v for k, v in said.items() if v}})
     report = machines_of({"navigator.gpu": text})
     kinds = _table()["webgpu"].get(f"{said['vendor']} {said['architecture']}".lower(), ())
@@ -443,7 +443,7 @@ def browsed(told: Mapping[str, Any]) -> MachineReport:
         )  # fmt: skip
         name = f"{said['vendor']} {said['architecture']}"
         report = replace(
-            report, machines=(Machine(None, 1, None, (), cards, name, why="a browser names no chip"),)
+            report, machines=(FoundMachine(None, 1, None, (), cards, name, why="a browser names no chip"),)
         )
     return replace(report, notes=(*report.notes, *notes), read=read)
 
@@ -468,7 +468,7 @@ def _page_limits(limits: Mapping[str, Any], features: object) -> Iterator[str]:
             yield "no matrix units in a browser: products run on the vector lanes"
 
 
-def _named_alike(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+def _named_alike(devices: tuple[PrintedDevice, ...]) -> tuple[PrintedDevice, ...]:
     """Devices without a name take that of the others of their maker, where those have but one."""
     alike: dict[str, set[str]] = {}
     for device in devices:
@@ -483,7 +483,7 @@ def _named_alike(devices: tuple[Device, ...]) -> tuple[Device, ...]:
 
 
 def _settled(
-    devices: Iterable[Device], known: dict[tuple[str, int], _Known]
+    devices: Iterable[PrintedDevice], known: dict[tuple[str, int], _Known]
 ) -> dict[tuple[str, int], _Known]:
     """What a fact of one device decides for all of the same name."""
     decided: dict[str, _Known] = {}
@@ -499,7 +499,7 @@ def _settled(
     }
 
 
-def _machine(found: _Known, group: Sequence[Device], reading: Reading) -> Machine:
+def _machine(found: _Known, group: Sequence[PrintedDevice], reading: PrintReading) -> FoundMachine:
     """Devices that are the same thing, as one line."""
     shelf = load_chips()
     name = next((d.name for d in group if d.name), "")
@@ -513,7 +513,7 @@ def _machine(found: _Known, group: Sequence[Device], reading: Reading) -> Machin
         like = () if candidates else _alike(name, group[0].vendor)
         why = found.why or ("" if candidates else "not in the catalogue" if name else "no print names it")
         notes = tuple(dict.fromkeys(n for d in group for n in (*d.notes, *_cut_off(d, reading.links))))
-        return Machine(None, count, memory_gb, notes, candidates, name, None, 0, like, why)
+        return FoundMachine(None, count, memory_gb, notes, candidates, name, None, 0, like, why)
     chip = shelf[found.chips[0]]
     said: dict[str, list[int]] = {}
     for device in group:
@@ -535,10 +535,12 @@ def _machine(found: _Known, group: Sequence[Device], reading: Reading) -> Machin
         if told and told["count"] != total:
             differs.append(f"{total} of the {told['count']} chips of {reading.host.instance} are shown")
     variant = found.variant or chip.id
-    return Machine(chip.id, total, memory_gb, tuple(differs), (), name or chip.name, variant, whole)
+    return FoundMachine(chip.id, total, memory_gb, tuple(differs), (), name or chip.name, variant, whole)
 
 
-def _packages(chip: Chip, cards: Sequence[Device], total: int, whole: int) -> tuple[int, int, list[str]]:
+def _packages(
+    chip: Chip, cards: Sequence[PrintedDevice], total: int, whole: int
+) -> tuple[int, int, list[str]]:
     """Devices as packages: two dies of an MI250 are one, and eight partitions of an MI300X in CPX."""
     if chip.vendor == "google" and len(cards) == 1:
         said = re.search(r"v[\w ]+-(\d{1,5})$", cards[0].name)
@@ -562,7 +564,7 @@ def _packages(chip: Chip, cards: Sequence[Device], total: int, whole: int) -> tu
     return total, whole, []
 
 
-def _guessed(group: Sequence[Device], reading: Reading) -> tuple[str, ...]:
+def _guessed(group: Sequence[PrintedDevice], reading: PrintReading) -> tuple[str, ...]:
     """Chips that devices without a name can be, by their links or because they tell no memory."""
     if reading.links is not None and reading.links.fabric and group[0].vendor == "nvidia":
         return tuple(_table()["nvlink"].get(reading.links.fabric, ()))
@@ -578,7 +580,7 @@ def _guessed(group: Sequence[Device], reading: Reading) -> tuple[str, ...]:
     return ()
 
 
-def _cut_off(device: Device, links: Links | None) -> list[str]:
+def _cut_off(device: PrintedDevice, links: Links | None) -> list[str]:
     if links is not None and device.vendor == "nvidia" and device.index in links.cut_off:
         return [f"GPU {device.index} has no NVLink to any other"]
     return []
@@ -597,13 +599,13 @@ def _alike(name: str, vendor: str = "", *, cpu: bool = False) -> tuple[str, ...]
     return tuple(chip for chip in ranked if (shelf[chip].kind == "cpu") is cpu and shelf[chip].rentable)[:3]
 
 
-def _without_devices(reading: Reading) -> Iterable[Machine]:
+def _without_devices(reading: PrintReading) -> Iterable[FoundMachine]:
     """Machines whose prints show no device: by instance, MIG profiles, Grace's memory; else the CPU itself."""
     host, table, shelf = reading.host, _table(), load_chips()
     told = table["instances"].get(host.instance)
     if told:
         differs = (f"identified by the instance type {host.instance} only",)
-        yield Machine(
+        yield FoundMachine(
             told["chip"], told["count"], None, differs, (), host.instance, told["chip"], told["count"]
         )
         return
@@ -612,9 +614,9 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
         chips = tuple(table["mig"].get(first) or table["mig"].get(first.split()[0], ()))
         note = ("MIG is on; identified by the sizes of its slices only",)
         if len(chips) == 1:
-            yield Machine(chips[0], 1, None, note, (), "", chips[0], 0)
+            yield FoundMachine(chips[0], 1, None, note, (), "", chips[0], 0)
         else:
-            yield Machine(
+            yield FoundMachine(
                 None, 1, None, note, chips, "a GPU that can be cut", why="" if chips else "unknown slices"
             )
         return
@@ -625,13 +627,13 @@ def _without_devices(reading: Reading) -> Iterable[Machine]:
             ]
             if found:
                 note = ("identified only by a NUMA node without CPUs",)
-                yield Machine(found[0], 1, round(size / 1e9, 3), note, (), "GH200", found[0], 1)
+                yield FoundMachine(found[0], 1, round(size / 1e9, 3), note, (), "GH200", found[0], 1)
         return
     if host.cpu:
         yield _processor(host)
 
 
-def _processor(host: Host) -> Machine:
+def _processor(host: PrintedHost) -> FoundMachine:
     """A machine of CPUs alone, counted in sockets."""
     said = re.sub(r"(?i)\s*@.*$|\bw/.*$|\bwith radeon.*$|\b\d+(th|nd|rd) gen\b|\b\d+-cores?\b", " ", host.cpu)
     said = re.sub(r"(?i)\bprocessor\b|\bcpu\b|\bplatinum\b|\bgold\b|\bsilver\b|\(r\)|\(tm\)", " ", said)
@@ -646,18 +648,18 @@ def _processor(host: Host) -> Machine:
         if (
             not found and alike and not re.search(r"\d", said)
         ):  # a cloud's name, that hides which of its design it is
-            return Machine(None, count, memory, (), alike, host.cpu, why="its name hides which")
+            return FoundMachine(None, count, memory, (), alike, host.cpu, why="its name hides which")
         near = () if found else alike[:3] or _alike(said, cpu=True)
         why = "" if found else "not in the catalogue"
-        return Machine(None, count, memory, (), found, host.cpu, None, 0, near, why)
+        return FoundMachine(None, count, memory, (), found, host.cpu, None, 0, near, why)
     chip, differs = shelf[found[0]], []
     cores = (host.cores or 0) / count
     if cores and cores != chip.matrix_unit.units:
         differs.append(f"{cores:g} of {chip.matrix_unit.units} cores per socket")
-    return Machine(chip.id, count, memory, tuple(differs), (), host.cpu, chip.id, count)
+    return FoundMachine(chip.id, count, memory, tuple(differs), (), host.cpu, chip.id, count)
 
 
-def _hosted(machine: Machine, host: Host) -> Machine:
+def _hosted(machine: FoundMachine, host: PrintedHost) -> FoundMachine:
     """With what the host says of a machine whose chip has the host's memory, and what stands in between."""
     differs = machine.differs
     memory = machine.memory_gb
@@ -672,7 +674,7 @@ def _hosted(machine: Machine, host: Host) -> Machine:
     return replace(machine, differs=differs, memory_gb=memory)
 
 
-def _memory_notes(host: Host) -> tuple[str, ...]:
+def _memory_notes(host: PrintedHost) -> tuple[str, ...]:
     said = []
     now, rated = host.memory_mts, host.memory_rated_mts
     if now and rated and now != rated:
@@ -682,7 +684,7 @@ def _memory_notes(host: Host) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _host_notes(host: Host) -> tuple[str, ...]:
+def _host_notes(host: PrintedHost) -> tuple[str, ...]:
     """What the host says, in words."""
     said = [*_memory_notes(host)]
     if host.modules and host.module_bits and host.memory_mts:
@@ -704,7 +706,7 @@ def _problems(texts: Iterable[str], *, found: bool) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _have(machines: Sequence[Machine]) -> str | None:
+def _have(machines: Sequence[FoundMachine]) -> str | None:
     """The text for `--have`; None where nothing is known, or something is not clear. Beside cards of their own memory
     integrated graphics are left out."""
     shelf = load_chips()

@@ -40,7 +40,7 @@ UNREADABLE = (OSError, http.client.HTTPException, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MetricReading:
     """The counters at a moment (`at_s`, of a clock that only runs forward): sums and counts by what they are of,
     requests that run and wait, and the names of the models that answered any."""
 
@@ -68,11 +68,11 @@ class Window:
     models: tuple[str, ...] = ()
 
     @staticmethod
-    def between(first: Reading | None, last: Reading) -> Window:
+    def between(first: MetricReading | None, last: MetricReading) -> Window:
         """From one reading to another; without the first, or where the server was started again since, from its
         start."""
         if first is None or any(last.counts[n] < first.counts.get(n, 0.0) for n in last.counts):
-            first = Reading(math.nan, {}, {}, last.running, last.waiting)
+            first = MetricReading(math.nan, {}, {}, last.running, last.waiting)
         counts = {n: c - first.counts.get(n, 0.0) for n, c in last.counts.items()}
         sums = {n: s - first.sums.get(n, 0.0) for n, s in last.sums.items()}
         means = {n: sums[n] / c if c > 0 else math.nan for n, c in counts.items()}
@@ -108,7 +108,7 @@ def metrics_address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
-def read_metrics(address: str) -> Reading:
+def read_metrics(address: str) -> MetricReading:
     """The metrics at an address now. Raises one of `UNREADABLE` where there is no answer or no such metrics."""
     request = urllib.request.Request(address, headers={"Accept": "text/plain; version=0.0.4"})
     with urllib.request.urlopen(request, timeout=WAIT_S) as answer:
@@ -118,7 +118,7 @@ def read_metrics(address: str) -> Reading:
     return parse_metrics(text.decode("utf-8", "replace"), time.monotonic())
 
 
-def parse_metrics(text: str, at_s: float = 0.0) -> Reading:
+def parse_metrics(text: str, at_s: float = 0.0) -> MetricReading:
     """The metrics in a text of the exposition format. Raises `ValueError` where vLLM's are not among them."""
     found: dict[str, float] = {}
     for name, value in _samples(text):
@@ -130,7 +130,7 @@ def parse_metrics(text: str, at_s: float = 0.0) -> Reading:
         if there := [n for n in names if f"{n}_count" in found and f"{n}_sum" in found]:
             sums[what], counts[what] = found[f"{there[0]}_sum"], found[f"{there[0]}_count"]
     running, waiting = found.get(RUNNING, math.nan), found.get(WAITING, math.nan)
-    return Reading(at_s, sums, counts, running, waiting, tuple(_models(text)))
+    return MetricReading(at_s, sums, counts, running, waiting, tuple(_models(text)))
 
 
 def _models(text: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ LONGEST = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class PrintedDevice:
     """One device as it was printed; None and "" where the print does not say.
 
     `memory` is in bytes, as reported (not as sold). `units` are compute units as printed (SM, CU, GPU cores), `cores`
@@ -49,7 +49,7 @@ class Device:
     dead_links: int = 0
     notes: tuple[str, ...] = ()
 
-    def filled(self, other: Device) -> Device:
+    def filled(self, other: PrintedDevice) -> PrintedDevice:
         """This device with what only the other print says; a name that a table cut short gives way to a whole one."""
         changed: dict[str, Any] = {}
         for f in fields(self):
@@ -64,7 +64,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class PrintedHost:
     """The computer around the devices. `memory` in bytes; `memory_mts` as configured and `memory_rated_mts` as the
     modules are sold; `module_bits` their data width; `away` are NUMA nodes with memory and no CPU, in bytes;
     `instance` is a cloud's kind of machine, `shared` what stands between the system and the hardware; `design` are
@@ -88,7 +88,7 @@ class Host:
     instance: str = ""
     shared: str = ""
 
-    def filled(self, other: Host) -> Host:
+    def filled(self, other: PrintedHost) -> PrintedHost:
         """This host with what only the other print says."""
         changed = {
             f.name: getattr(other, f.name)
@@ -111,22 +111,22 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PrintReading:
     """All that prints of one machine say. `software` are versions by name, `mig_profiles` what a GPU can be split into
     ("1g.12gb 10.75": profile and GiB); `recognised` is false where no reader knew anything."""
 
-    devices: tuple[Device, ...] = ()
-    host: Host = field(default_factory=Host)
+    devices: tuple[PrintedDevice, ...] = ()
+    host: PrintedHost = field(default_factory=PrintedHost)
     links: Links | None = None
     software: Mapping[str, str] = field(default_factory=dict)
     mig_profiles: tuple[str, ...] = ()
     recognised: bool = False
 
 
-def read_prints(texts: Sequence[str]) -> Reading:
+def read_prints(texts: Sequence[str]) -> PrintReading:
     """What the prints of one machine say together, the fuller print of a device before the shorter one."""
-    found: dict[tuple[str, int], Device] = {}
-    host, links = Host(), None
+    found: dict[tuple[str, int], PrintedDevice] = {}
+    host, links = PrintedHost(), None
     profiles: tuple[str, ...] = ()
     software: dict[str, str] = {}
     cleaned = [_clean(text) for text in texts]
@@ -145,16 +145,16 @@ def read_prints(texts: Sequence[str]) -> Reading:
     told = max([links.count if links else 0, *(int(said[1]) for said in attached if said)])
     if told > len(devices) and {d.vendor for d in devices} <= {"nvidia"}:
         devices += _not_shown(devices, told)
-    said = bool(devices or links or profiles or software) or host != Host()
-    return Reading(devices, host, links, software, profiles, said)
+    said = bool(devices or links or profiles or software) or host != PrintedHost()
+    return PrintReading(devices, host, links, software, profiles, said)
 
 
-def _not_shown(devices: tuple[Device, ...], told: int) -> tuple[Device, ...]:
+def _not_shown(devices: tuple[PrintedDevice, ...], told: int) -> tuple[PrintedDevice, ...]:
     """GPUs that a print counts and does not show; of the name of the others, where those have one."""
     known, alike = {d.index for d in devices}, {d.name for d in devices}
     name = alike.pop() if len(alike) == 1 else ""
     more = [i for i in range(min(told, MAX_DEVICES)) if i not in known]
-    return tuple(Device(vendor="nvidia", index=i, name=name) for i in more)
+    return tuple(PrintedDevice(vendor="nvidia", index=i, name=name) for i in more)
 
 
 def _clean(text: str) -> str:
@@ -164,7 +164,7 @@ def _clean(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _distinct(devices: Iterator[Device]) -> Iterator[Device]:
+def _distinct(devices: Iterator[PrintedDevice]) -> Iterator[PrintedDevice]:
     """At most one device of an index, what is printed first."""
     seen: set[tuple[str, int]] = set()
     for device in devices:
@@ -173,7 +173,7 @@ def _distinct(devices: Iterator[Device]) -> Iterator[Device]:
             yield device
 
 
-def _without_shadows(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+def _without_shadows(devices: tuple[PrintedDevice, ...]) -> tuple[PrintedDevice, ...]:
     """Without what says nothing beside what does: displays found by number alone, browsers' and Vulkan's second names
     of a device that its own tool named."""
     spoken = [d for d in devices if not d.vendor.endswith("?")]
@@ -330,7 +330,7 @@ class _Form:
     vendor: str | None = None
     lead: bool = False
 
-    def read(self, text: str) -> Iterator[Device]:
+    def read(self, text: str) -> Iterator[PrintedDevice]:
         """The devices of a text."""
         if not re.search(self.mark, text, re.MULTILINE):
             return
@@ -362,7 +362,9 @@ class _Form:
                         facts[name] = value
         yield from self._device(facts, slices, index)
 
-    def _device(self, facts: Mapping[str, Any] | None, slices: list[str], index: int) -> Iterator[Device]:
+    def _device(
+        self, facts: Mapping[str, Any] | None, slices: list[str], index: int
+    ) -> Iterator[PrintedDevice]:
         if not facts:
             return
         given = dict(facts)
@@ -377,7 +379,7 @@ class _Form:
         modes = [given.pop(k) for k in ("compute_mode", "memory_mode") if k in given]
         if modes:
             given["partition"] = "/".join(modes)
-        yield Device(vendor=vendor, index=index, slices=tuple(slices[:16]), **given)
+        yield PrintedDevice(vendor=vendor, index=index, slices=tuple(slices[:16]), **given)
 
 
 def _text(value: str) -> str | None:
@@ -519,7 +521,7 @@ FORMS = (
 )
 
 
-def _forms(text: str) -> Iterator[Device]:
+def _forms(text: str) -> Iterator[PrintedDevice]:
     for form in FORMS:
         yield from form.read(text)
 
@@ -542,7 +544,7 @@ def _named_row(line: str) -> tuple[int, str, str] | None:
     return (int(first[0]), name, cells[-2]) if re.search(r"[A-Za-z]", name) and words[0] != "N/A" else None
 
 
-def _smi_tables(text: str) -> Iterator[Device]:
+def _smi_tables(text: str) -> Iterator[PrintedDevice]:
     """The tables of nvidia-smi (any driver since 2020), hl-smi and xpu-smi: a row of the name, one of power and memory,
     one of MIG."""
     vendor = "intel" if "XPU-SMI" in text else "habana" if "HL-SMI" in text else "nvidia"
@@ -560,7 +562,7 @@ def _smi_tables(text: str) -> Iterator[Device]:
         power = re.search(r"/\s*(\d{1,15}(?:\.\d{1,15})?)\s?W", rest)
         memory = re.search(r"\d{1,15}\s?MiB\s*/\s*(\d{1,15})\s?MiB", rest)
         ecc = row[2].strip() if vendor == "nvidia" else "N/A"
-        yield Device(
+        yield PrintedDevice(
             vendor=vendor,
             index=row[0],
             name=row[1],
@@ -573,7 +575,7 @@ def _smi_tables(text: str) -> Iterator[Device]:
         )
 
 
-def _comma_tables(text: str) -> Iterator[Device]:
+def _comma_tables(text: str) -> Iterator[PrintedDevice]:
     """`nvidia-smi --query-gpu=... --format=csv` with its header, or the usual fields without; rocm-smi --csv."""
     head: list[str] = []
     place = 0
@@ -593,7 +595,7 @@ def _comma_tables(text: str) -> Iterator[Device]:
             row = dict(zip(head, cells, strict=True))
             first = re.fullmatch(r"card(\d{1,15})", row.get("device", ""))
             if first:
-                yield Device(
+                yield PrintedDevice(
                     vendor="amd",
                     index=int(first[1]),
                     name=_text(row.get("card series", "")) or "",
@@ -601,7 +603,7 @@ def _comma_tables(text: str) -> Iterator[Device]:
                     memory=_bytes(row.get("vram total memory (b)", "")),
                 )
                 continue
-            yield Device(
+            yield PrintedDevice(
                 vendor="nvidia",
                 index=int(row["index"]) if re.fullmatch(r"\d{1,4}", row.get("index", "")) else place,
                 name=_text(row.get("name", "") or row.get("gpu_name", "")) or "",
@@ -619,18 +621,20 @@ def _comma_tables(text: str) -> Iterator[Device]:
             line,
         )
         if bare:
-            yield Device(vendor="nvidia", index=int(bare[1]), name=bare[2].strip(), memory=_mib(bare[3]))
+            yield PrintedDevice(
+                vendor="nvidia", index=int(bare[1]), name=bare[2].strip(), memory=_mib(bare[3])
+            )
             continue
         named = re.match(
             r"^((?:NVIDIA|GeForce|Tesla|Quadro) ?[^,\n]{1,60}), (\d{1,15}(?: MiB)?|\[N/A\])(?:,|$)", line
         )
         if named:
-            yield Device(vendor="nvidia", index=place, name=named[1].strip(), memory=_mib(named[2]))
+            yield PrintedDevice(vendor="nvidia", index=place, name=named[1].strip(), memory=_mib(named[2]))
             place += 1
         head = []
 
 
-def _rocm_lines(text: str) -> Iterator[Device]:
+def _rocm_lines(text: str) -> Iterator[PrintedDevice]:
     """`GPU[0] : Card series: ...` of rocm-smi; the rows of its short table."""
     facts: dict[int, dict[str, str]] = {}
     for said in re.finditer(r"^GPU\[(\d{1,4})\]\s*:\s*([^:\n]{1,60}?)\s*:\s*([^\n]*)$", text, re.MULTILINE):
@@ -642,7 +646,7 @@ def _rocm_lines(text: str) -> Iterator[Device]:
         # partitions of a card are listed behind it, without numbers of their own
         is_partition = device_id == "N/A" and bool(parent)
         parent = parent if is_partition else part
-        yield Device(
+        yield PrintedDevice(
             vendor="amd",
             index=index,
             name=_text(known.get("card series", "")) or _text(known.get("device name", "")) or "",
@@ -661,7 +665,7 @@ def _rocm_lines(text: str) -> Iterator[Device]:
     for row in rows if "ROCm System Management" in text or "PwrCap" in text else ():
         cap = re.search(r"\s(\d{1,5}(?:\.\d{1,3})?)W\s+\d{1,3}%\s+\d{1,3}%", row[3])
         modes = re.search(r"\b(NPS\d)\s*,\s*(SPX|DPX|TPX|QPX|CPX)", row[3])
-        yield Device(
+        yield PrintedDevice(
             vendor="amd",
             index=int(row[1]),
             name=_text(row[4] or "") or "",
@@ -671,7 +675,7 @@ def _rocm_lines(text: str) -> Iterator[Device]:
         )
 
 
-def _amd_rows(text: str) -> Iterator[Device]:
+def _amd_rows(text: str) -> Iterator[PrintedDevice]:
     """Tables of amd-smi that name no device: how many there are, and their memory mode."""
     table = re.search(r"^(?:GPU_ID|GPU)\s+(?:MEMORY|POWER)\b.*$", text, re.MULTILINE)
     if table:
@@ -680,18 +684,22 @@ def _amd_rows(text: str) -> Iterator[Device]:
         ):
             mode = row[2] if row[2].startswith("NPS") else ""
             compute = row[3] if re.fullmatch(r"[SDTQC]PX", row[3]) else ""
-            yield Device(vendor="amd", index=int(row[1]), partition="/".join(m for m in (compute, mode) if m))
+            yield PrintedDevice(
+                vendor="amd", index=int(row[1]), partition="/".join(m for m in (compute, mode) if m)
+            )
     if re.search(r"/amdgpu_xcp\.\d{1,15}|^amdgpu_xcp", text, re.MULTILINE):
-        yield Device(vendor="amd", index=0, notes=("partitions of AMD GPUs (amdgpu_xcp)",), partition="CPX")
+        yield PrintedDevice(
+            vendor="amd", index=0, notes=("partitions of AMD GPUs (amdgpu_xcp)",), partition="CPX"
+        )
     vram = re.fullmatch(r'\s*\{\s*"type":\s*"HBM".*?"value":\s*(\d{1,15}).*', text, re.DOTALL)
     if vram:
-        yield Device(vendor="amd", index=0, memory=_mib(vram[1]))
+        yield PrintedDevice(vendor="amd", index=0, memory=_mib(vram[1]))
 
 
 # lists of names
 
 
-def _listed(text: str) -> Iterator[Device]:
+def _listed(text: str) -> Iterator[PrintedDevice]:
     """`nvidia-smi -L` with MIG instances, the GPU lines of collect_env, check_env and reports, nvlink -s."""
     pattern = re.compile(
         r"^\W{0,6}GPU (\d{1,4}(?:,\d{1,4})*)\s?:\W{0,12}\s{1,40}(?:GPU \d{1,15}: )?([^\n]*)$", re.MULTILINE
@@ -714,7 +722,7 @@ def _listed(text: str) -> Iterator[Device]:
             r"\s*\W+\*\*Power:\*\* limit=([\d.]{1,20}|\[N/A\])[^\n]*?\(default=([\d.]{1,20})", inner
         )
         for index in found[1].split(",")[:MAX_DEVICES]:
-            yield Device(
+            yield PrintedDevice(
                 vendor=_vendor_of(name),
                 index=int(index),
                 name=name,
@@ -732,20 +740,20 @@ def _listed(text: str) -> Iterator[Device]:
         said = name.strip() or (arch[0] if arch else "")
         if said:
             notes = ("collect_env names one device here, however many there are",)
-            yield Device(vendor=_vendor_of(said, "amd"), index=0, name=said, notes=notes)
+            yield PrintedDevice(vendor=_vendor_of(said, "amd"), index=0, name=said, notes=notes)
     several = re.search(r"Detected different devices in the system: ([^\n]{1,2000}?)\. Please", text)
     if several:
         for index, name in enumerate(several[1].split(",")):
-            yield Device(vendor=_vendor_of(name), index=index, name=name.strip()[:80])
+            yield PrintedDevice(vendor=_vendor_of(name), index=index, name=name.strip()[:80])
 
 
-def _torch(text: str) -> Iterator[Device]:
+def _torch(text: str) -> Iterator[PrintedDevice]:
     """torch.cuda.get_device_properties; MB is MiB there."""
     pattern = re.compile(r"_CudaDeviceProperties\(name='([^'\n]{1,80})'([^)]{0,500})\)")
     for index, found in enumerate(pattern.finditer(text)):
         memory = re.search(r"total_memory=(\d{1,9})MB", found[2])
         units = re.search(r"multi_processor_count=(\d{1,5})", found[2])
-        yield Device(
+        yield PrintedDevice(
             vendor=_vendor_of(found[1]),
             index=index,
             name=found[1],
@@ -754,19 +762,21 @@ def _torch(text: str) -> Iterator[Device]:
         )
 
 
-def _jax(text: str) -> Iterator[Device]:
+def _jax(text: str) -> Iterator[PrintedDevice]:
     """jax.devices(): TPU chips by their coordinates, since some have two devices; kinds where they are printed."""
     kinds = re.findall(r"device_kind[=:]\s*['\"]?(TPU v\w{1,60}(?: lite)?|[^'\"\n,)]{2,60})", text)
     places = dict.fromkeys(re.findall(r"TpuDevice\([^()]{0,80}coords=\(([\d, ]{3,20})\)", text))
     flat = all(place.replace(" ", "").endswith(",0") for place in places)
     for index, _ in enumerate(places):
-        yield Device(vendor="google", index=index, name=kinds[0] if kinds else "TPU 2D" if flat else "TPU 3D")
+        yield PrintedDevice(
+            vendor="google", index=index, name=kinds[0] if kinds else "TPU 2D" if flat else "TPU 3D"
+        )
     if not places:
         for index, kind in enumerate(kinds):
-            yield Device(vendor=_vendor_of(kind), index=index, name=kind.strip())
+            yield PrintedDevice(vendor=_vendor_of(kind), index=index, name=kind.strip())
 
 
-def _tpu(text: str) -> Iterator[Device]:
+def _tpu(text: str) -> Iterator[PrintedDevice]:
     """tpu-info, the metadata of TPU machines, vLLM's usage record.
 
     The name keeps its number (`v4-32`): what that counts depends on the chip.
@@ -774,7 +784,9 @@ def _tpu(text: str) -> Iterator[Device]:
     size = re.search(r"HBM[^\n]*\n[^\n]*\n[^\n]*/ (\d{1,15}\.\d{1,15}) GiB", text)
     chips = re.findall(r"^[|│]\s*/dev/\S{1,80}\s*[|│]\s*(TPU v\w{1,60})", text, re.MULTILINE)
     for index, name in enumerate(chips):
-        yield Device(vendor="google", index=index, name=name, memory=_bytes(size[1], "gib") if size else None)
+        yield PrintedDevice(
+            vendor="google", index=index, name=name, memory=_bytes(size[1], "gib") if size else None
+        )
     usage = re.search(
         r'"gpu_count":\s*(\d{1,4}),\s*"gpu_type":\s*"([^"\n]{1,80})",\s*"gpu_memory_per_device":\s*(\d{1,15})',
         text,
@@ -782,16 +794,16 @@ def _tpu(text: str) -> Iterator[Device]:
     if usage:
         name = f"TPU {usage[2]}" if re.match(r"v\d", usage[2]) else usage[2]
         for index in range(min(int(usage[1]), MAX_DEVICES)):
-            yield Device(vendor=_vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
+            yield PrintedDevice(vendor=_vendor_of(name), index=index, name=name, memory=_bytes(usage[3]))
     kind = re.search(
         r"(?i)(?<![a-z])accelerator[ _]type['\"]?\s*[:=]\s*['\"]?(v\d\w*(?:-\d{1,5})?|tpu7x(?:-\d{1,5})?)\b",
         text,
     )
     if kind and not chips:
-        yield Device(vendor="google", index=0, name=f"TPU {kind[1]}")
+        yield PrintedDevice(vendor="google", index=0, name=f"TPU {kind[1]}")
 
 
-def _metal(text: str) -> Iterator[Device]:
+def _metal(text: str) -> Iterator[PrintedDevice]:
     """llama.cpp's ggml_metal; Metal names every GPU of a Mac, of whatever make."""
     if "ggml_metal" not in text:
         return
@@ -801,7 +813,7 @@ def _metal(text: str) -> Iterator[Device]:
         inner = re.match(r"MTL\d{1,15} \((.+)\)$", name.strip())
         scale = 2.0**20 if size and size[2] == "MiB" else 1e6
         said = inner[1] if inner else name.strip()
-        yield Device(
+        yield PrintedDevice(
             vendor=_vendor_of(said, "apple"),
             index=index,
             name=said,
@@ -809,7 +821,7 @@ def _metal(text: str) -> Iterator[Device]:
         )
 
 
-def _mac(text: str) -> Iterator[Device]:
+def _mac(text: str) -> Iterator[PrintedDevice]:
     """system_profiler's overview of the hardware and of displays, screenfetch, sysctl."""
     model = re.search(r"Model Identifier: (Mac\d{1,2},\d{1,2})", text)
     chip = re.search(r"^\s*Chip: (Apple [^\n]{1,30})$", text, re.MULTILINE) or re.search(
@@ -827,7 +839,7 @@ def _mac(text: str) -> Iterator[Device]:
     )
     apple = not graphics or any(_vendor_of(g[1]) == "apple" for g in graphics)
     if apple and (model or chip or graphics):
-        yield Device(
+        yield PrintedDevice(
             vendor="apple",
             index=0,
             name=chip[1] if chip else graphics[0][1] if graphics else "",
@@ -840,27 +852,27 @@ def _mac(text: str) -> Iterator[Device]:
     for index, found in enumerate(graphics):
         size = re.search(r"VRAM \(Total\): (\d{1,15} [MG]B)", text[found.end() : found.end() + 600])
         vendor = _vendor_of(found[1])
-        yield Device(
+        yield PrintedDevice(
             vendor=vendor, index=index, name=found[1].strip(), memory=_bytes(size[1]) if size else None
         )
 
 
-def _neuron(text: str) -> Iterator[Device]:
+def _neuron(text: str) -> Iterator[PrintedDevice]:
     """neuron-ls, of versions 1 and 2."""
     if not re.search(r"\bNEURON\b", text):
         return
     for row in re.finditer(
         r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|[^\n]*?\|\s*(\d{1,15}) GB\s*\|", text, re.MULTILINE
     ):
-        yield Device(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
+        yield PrintedDevice(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
     for row in re.finditer(r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|\s*(\d{1,15}) GB\s*\|", text, re.MULTILINE):
-        yield Device(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
+        yield PrintedDevice(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
     old = re.compile(
         r"^\|\s*[0-9a-f:.]{7,12}\s*\|\s*(\d{1,3})\s*\|\s*(\d{1,2})\s*\|\s*(\d{1,15}) MB\s*\|\s*(\d{1,15}) MB",
         re.MULTILINE,
     )
     for row in old.finditer(text):
-        yield Device(
+        yield PrintedDevice(
             vendor="aws",
             index=int(row[1]),
             cores=int(row[2]),
@@ -868,7 +880,7 @@ def _neuron(text: str) -> Iterator[Device]:
         )
 
 
-def _intel(text: str) -> Iterator[Device]:
+def _intel(text: str) -> Iterator[PrintedDevice]:
     """xpu-smi discovery and topology, sycl-ls, and tools on top of Level Zero."""
     names = re.findall(r"Device Name: ([^|\n]{3,80}?)\s*\|", text) or re.findall(
         r"oneAPI device name: ([^\n]{3,80})", text
@@ -879,15 +891,15 @@ def _intel(text: str) -> Iterator[Device]:
     size = re.search(r'msg="\{(\d{9,13}) ', text)
     for index, name in enumerate(names):
         said = re.sub(r"\s+\d{1,15}\.\d[\d.]*\s*$", "", name.strip())
-        yield Device(vendor="intel", index=index, name=said, memory=_bytes(size[1]) if size else None)
+        yield PrintedDevice(vendor="intel", index=index, name=said, memory=_bytes(size[1]) if size else None)
     for row in re.finditer(r"^GPU (\d{1,3})/0\s", text, re.MULTILINE):
-        yield Device(vendor="intel", index=int(row[1]), name=names[0] if names else "")
+        yield PrintedDevice(vendor="intel", index=int(row[1]), name=names[0] if names else "")
 
 
 PCI_VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1da3": "habana", "1e52": "tenstorrent"}
 
 
-def _pci(text: str) -> Iterator[Device]:
+def _pci(text: str) -> Iterator[PrintedDevice]:
     """lspci -nn: numbers of display and accelerator devices. A second source only: any other print of them wins."""
     seen: dict[str, int] = {}
     kinds = re.compile(
@@ -900,10 +912,12 @@ def _pci(text: str) -> Iterator[Device]:
         index = seen[vendor] = seen.get(vendor, -1) + 1
         said = re.search(r"\[([^\]\n/]{3,60})\]\s*\[(?:10de|1002|8086):", found[0], re.IGNORECASE)
         name = said[1] if said and not re.match(r"(?i)AMD|[0-9a-f]{4}$", said[1]) else ""
-        yield Device(vendor=f"{vendor}?", index=index, name=name, part=f"{found[1]}:{found[2]}".lower())
+        yield PrintedDevice(
+            vendor=f"{vendor}?", index=index, name=name, part=f"{found[1]}:{found[2]}".lower()
+        )
 
 
-def _jetson(text: str) -> Iterator[Device]:
+def _jetson(text: str) -> Iterator[PrintedDevice]:
     """jetson_release, the device tree's model, tegrastats (memory and CPU cores only)."""
     module = re.search(r"Module: (NVIDIA Jetson [^\n]{2,60})", text)
     model = re.search(r"(?:^|Model: )((?:NVIDIA )?Jetson [^\n\0]{2,60})", text, re.MULTILINE)
@@ -911,14 +925,16 @@ def _jetson(text: str) -> Iterator[Device]:
     if said:
         size = re.search(r"\((\d{1,15}) ?GB ram\)", said[1])
         name = said[1].partition("(")[0].strip()
-        yield Device(vendor="nvidia", index=0, name=name, memory=_bytes(size[1], "gb") if size else None)
+        yield PrintedDevice(
+            vendor="nvidia", index=0, name=name, memory=_bytes(size[1], "gb") if size else None
+        )
     stats = re.search(r"\bRAM \d{1,15}/(\d{1,15})MB \(lfb [^\n]*?CPU \[([^\]\n]{0,800})\]", text)
     if stats:
         cores = stats[2].count(",") + 1
-        yield Device(vendor="nvidia", index=0, name="Jetson", memory=_mib(stats[1]), cores=cores)
+        yield PrintedDevice(vendor="nvidia", index=0, name="Jetson", memory=_mib(stats[1]), cores=cores)
 
 
-def _browser(text: str) -> Iterator[Device]:
+def _browser(text: str) -> Iterator[PrintedDevice]:
     """WebGPU's adapter as pages print it, and Vulkan's summary: a name at best, never the size of the memory."""
     if re.search(r'"(wgpuName|maxComputeWorkgroupStorageSize|isFallbackAdapter)"', text):
         name = re.search(r'"wgpuName"\s*:\s*"([^"\n]{2,80})"', text)
@@ -930,40 +946,40 @@ def _browser(text: str) -> Iterator[Device]:
         vendor = re.search(r'"vendor"\s*:\s*"(apple|nvidia|amd|intel)"', text)
         said = name or angle or plain
         if said:
-            yield Device(vendor=f"{_vendor_of(said[1])}?", index=0, name=said[1].strip())
+            yield PrintedDevice(vendor=f"{_vendor_of(said[1])}?", index=0, name=said[1].strip())
         elif vendor:
-            yield Device(vendor=f"{vendor[1]}?", index=0, notes=("seen by a browser",))
+            yield PrintedDevice(vendor=f"{vendor[1]}?", index=0, notes=("seen by a browser",))
     for index, found in enumerate(re.findall(r"^\s*deviceName\s*=\s*([^\n]{2,80})$", text, re.MULTILINE)):
         if not re.match(r"llvmpipe|SwiftShader", found):
-            yield Device(
+            yield PrintedDevice(
                 vendor=f"{_vendor_of(found)}?", index=index, name=found.partition(" (RADV")[0].strip()
             )
 
 
-def _tenstorrent(text: str) -> Iterator[Device]:
+def _tenstorrent(text: str) -> Iterator[PrintedDevice]:
     """tt-smi -s: boards by their number, which holds the type; a board of two chips is listed twice."""
     boards = dict.fromkeys(re.findall(r'"BOARD_ID"\s*:\s*"0x([0-9a-fA-F]{8,16})"', text))
     types = re.findall(r'"board_type"\s*:\s*"([^"\n]{2,30})"', text)
     for index, board in enumerate(boards):
         kind = (int(board, 16) >> 36) & 0xFFFFF
-        yield Device(
+        yield PrintedDevice(
             vendor="tenstorrent", index=index, name=types[0] if types else "", part=f"board:{kind:x}"
         )
 
 
-def _windows(text: str) -> Iterator[Device]:
+def _windows(text: str) -> Iterator[PrintedDevice]:
     """Win32_VideoController: names; its size of the memory stops below 4 GiB and is not used."""
     if not re.search(r"AdapterRAM|VideoProcessor", text):
         return
     names = re.findall(r"^\s*(?:Name|Caption|Description)\s*[:=]\s*([^\n]{3,80})$", text, re.MULTILINE)
     real = [n.strip() for n in names if not re.search(r"(?i)basic|virtual|remote|mirage|parsec", n)]
     for index, name in enumerate(dict.fromkeys(real)):
-        yield Device(vendor=_vendor_of(name), index=index, name=name)
+        yield PrintedDevice(vendor=_vendor_of(name), index=index, name=name)
     if not real:
-        yield Device(vendor="", index=0, notes=("AdapterRAM stops at 4 GiB, the card may have more",))
+        yield PrintedDevice(vendor="", index=0, notes=("AdapterRAM stops at 4 GiB, the card may have more",))
 
 
-READERS: tuple[Callable[[str], Iterator[Device]], ...] = (
+READERS: tuple[Callable[[str], Iterator[PrintedDevice]], ...] = (
     _forms,
     _comma_tables,
     _torch,
@@ -1061,7 +1077,7 @@ SIMD = (
 WHOLE = r"(\d{1,15})"
 
 
-def _host(text: str) -> Host:
+def _host(text: str) -> PrintedHost:
     """lscpu, /proc/cpuinfo and meminfo, free, numactl -H, dmidecode -t memory, metadata of instances, reports."""
 
     def said(pattern: str) -> str:
@@ -1093,7 +1109,7 @@ def _host(text: str) -> Host:
         whole(rf"^\s*(?:CPU family|cpu family)\s*:\s+{WHOLE}$"),
         whole(rf"^\s*(?:Model|model)\s*:\s+{WHOLE}$"),
     )
-    return Host(
+    return PrintedHost(
         cpu=cpu,
         design=f"{maker}-{design[0]}-{design[1]}" if maker and None not in design else "",
         sockets=sockets,

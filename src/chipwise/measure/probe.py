@@ -17,7 +17,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.measure.backend import Backend, check
 from chipwise.measure.protocol import memory_kept, sampled, timing_of
 from chipwise.measure.task import WORKS, Task, TaskKind, designed
-from chipwise.measure.timed import UNFINISHED, Machine, Timed
+from chipwise.measure.timed import UNFINISHED, TimedMachine, TimedTask
 
 COUNTS: tuple[tuple[TaskKind, int], ...] = (("gemm", 48), ("conv", 48), ("attention", 32))
 """Tasks of every type; copies, and work on rows, in the first type alone."""
@@ -43,8 +43,8 @@ class Probe:
     """A machine, and the tasks that its numbers have not seen. `error` is the median of |predicted / timed - 1| over
     them, None where there are none; `whole`: nothing cut it short."""
 
-    machine: Machine
-    unseen: tuple[Timed, ...]
+    machine: TimedMachine
+    unseen: tuple[TimedTask, ...]
     whole: bool = True
 
     @property
@@ -69,7 +69,7 @@ def probe(
     dtypes: Sequence[str] = (),
     say: Callable[[int, int, float], None] = lambda done, tasks, left: None,
     now: Callable[[], float] = time.monotonic,
-    so_far: Callable[[Machine], None] = lambda machine: None,
+    so_far: Callable[[TimedMachine], None] = lambda machine: None,
 ) -> Probe:
     """Time the designed tasks for about `budget_s` seconds, in two rounds where that is enough. Ctrl-C ends it early
     and keeps what is done. `say(done, tasks, seconds left)` after every task; `so_far` takes what was timed every ten
@@ -91,8 +91,8 @@ def probe(
     done: list[Task] = []
     shown = now()
 
-    def machine(notes: Sequence[str]) -> Machine:
-        return Machine(
+    def machine(notes: Sequence[str]) -> TimedMachine:
+        return TimedMachine(
             backend=measured.name,
             software=measured.software,
             device=measured.device,
@@ -100,7 +100,7 @@ def probe(
             threads=measured.threads,
             date=dt.date.today().isoformat(),
             timed=tuple(
-                Timed(task, timing_of(samples))
+                TimedTask(task, timing_of(samples))
                 for task, samples in timed.items()
                 if samples and task not in unseen
             ),
@@ -141,7 +141,7 @@ def probe(
     found = machine(notes)
     if not found.numbers.rates:
         raise ChipwiseError("nothing but copies was timed", "a larger --budget, as in 60s")
-    left = tuple(Timed(task, timing_of(timed[task])) for task in timed if task in unseen and timed[task])
+    left = tuple(TimedTask(task, timing_of(timed[task])) for task in timed if task in unseen and timed[task])
     return Probe(found, left, whole)
 
 

@@ -17,8 +17,8 @@ from itertools import combinations
 
 import numpy as np
 
-from chipwise.cost.probed import Probed, Rates, group_of, probed_time, terms
-from chipwise.errors import Command, Said, UsageError
+from chipwise.cost.probed import Probed, ProbedRates, group_of, probed_time, terms
+from chipwise.errors import CommandText, Sentence, UsageError
 from chipwise.evidence.anchors import kriged
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import SIZES, Task
@@ -40,7 +40,7 @@ UNFINISHED = "the probe did not end: what was timed by then is used"
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedTask:
     """A task and its time."""
 
     task: Task
@@ -48,7 +48,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Machine:
+class TimedMachine:
     """What was timed on a device under a framework, by so many `threads` (of a CPU), and when. `notes` say what was
     odd: a machine that slowed down, tasks that it could not run. `like` is the chip of the catalogue that it is, or is
     next to ("": nobody could say), `memory_bytes` what it has (0: not told)."""
@@ -59,7 +59,7 @@ class Machine:
     chip: str
     threads: int
     date: str
-    timed: tuple[Timed, ...]
+    timed: tuple[TimedTask, ...]
     notes: tuple[str, ...] = ()
     like: str = ""
     memory_bytes: float = 0.0
@@ -120,12 +120,12 @@ class Machine:
         return json.dumps({"machine": 1, **head, "timed": rows}, separators=(",", ":"))
 
 
-def machine_of(text: str) -> Machine:
+def machine_of(text: str) -> TimedMachine:
     """The machine of a line of JSON. Raises `UsageError` for another text."""
     try:
         data = json.loads(text)
         rows = [
-            Timed(
+            TimedTask(
                 Task(kind, str(dtype), tuple(map(int, sizes))),
                 Timing(float(seconds), float(median), float(spread), int(samples)),
             )
@@ -135,7 +135,7 @@ def machine_of(text: str) -> Machine:
             raise ValueError("of another version")
         head = {n: str(data.get(n, "") if n == "like" else data[n]) for n in WORDS}
         memory = float(data.get("memory_bytes", 0.0))
-        return Machine(
+        return TimedMachine(
             **head,
             threads=int(data["threads"]),
             timed=tuple(rows),
@@ -144,13 +144,13 @@ def machine_of(text: str) -> Machine:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"not a machine that was measured: {error}", Said(Command("measure probe --out FILE"))
+            f"not a machine that was measured: {error}", Sentence(CommandText("measure probe --out FILE"))
         ) from None
 
 
-def fit(timed: Sequence[Timed]) -> Probed:
+def fit(timed: Sequence[TimedTask]) -> Probed:
     """The numbers that come nearest to all times by their logarithms. Raises `UsageError` for too few copies."""
-    groups: dict[str, list[Timed]] = {}
+    groups: dict[str, list[TimedTask]] = {}
     for t in timed:
         groups.setdefault("copy" if t.task.kind == "copy" else group_of(t.task.op), []).append(t)
     copies = groups.pop("copy", [])
@@ -175,17 +175,17 @@ def fit(timed: Sequence[Timed]) -> Probed:
     )
 
 
-def _rates(rows: Sequence[Timed]) -> Rates:
+def _rates(rows: Sequence[TimedTask]) -> ProbedRates:
     """The rates of one group, with the tile of masked scores or the size of the caches that fits best."""
     seconds = np.array([t.timing.seconds for t in rows])
     masked = any(t.task.kind == "attention" and t.task.dims["causal"] for t in rows)
-    best: tuple[float, Rates] | None = None
+    best: tuple[float, ProbedRates] | None = None
     for scale in TILES if masked else CACHES if rows[0].task.kind == "rows" else (0.0,):
         columns = np.array([[1.0, *map(float, terms(t.task.op, scale))] for t in rows])
         found = _least(columns, seconds)
         off = float(np.mean(np.abs(np.log(columns @ found / seconds))))
         if best is None or off < best[0]:
-            best = off, Rates(float(found[0]), float(found[1]), float(found[2]), float(found[3]), scale)
+            best = off, ProbedRates(float(found[0]), float(found[1]), float(found[2]), float(found[3]), scale)
     assert best is not None
     return best[1]
 

@@ -106,7 +106,9 @@ def account(
     over all devices as if their memory were one, tables and uneven stages included. `mean`: sequences have scattered
     lengths around `context`. `hosted`: the embedding lies in the host's memory.
     """
-    shared = np.where(np.asarray(sharded.layout.devices) > 1, policies.collective_bytes, 0.0)
+    # stages of a pipeline hand on one tensor at a time: next to nothing
+    together = np.asarray(sharded.layout.devices) / sharded.layout.pp > 1
+    shared = np.where(together, policies.collective_bytes, 0.0)
     outside = (
         MemoryItem("context", policies.context_bytes, "runtime: driver and libraries"),
         MemoryItem("collectives", shared, "runtime: communication buffers"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.catalog.system_spec import System, Tier
+from chipwise.catalog.system_spec import FabricTier, System
 from chipwise.errors import UsageError
 from chipwise.units import Real
 
@@ -160,7 +160,7 @@ def wiring(system: System) -> Wiring:
     return found
 
 
-def _slice(system: System, tier: Tier, chips: int) -> tuple[int, ...]:
+def _slice(system: System, tier: FabricTier, chips: int) -> tuple[int, ...]:
     """The legal slice of that many chips whose axes differ least; the next larger where there is none."""
     axes = len(tier.shape)
     shapes = [s[:axes] for s in system.slices() if len(s) >= axes]

@@ -104,7 +104,7 @@ class PowerModel:
 
 
 @dataclass(frozen=True)
-class Machine:
+class PoweredMachine:
     """What a machine draws beside its chips: watts for itself, and a share of theirs."""
 
     base_w: Real

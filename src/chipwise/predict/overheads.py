@@ -18,7 +18,9 @@ class Overheads:
     """Host work per iteration, per running sequence and per request; share and latencies of the links.
 
     `factors` correct parts of a pass (`predict.parts`) as fitted to served workloads; absent ones are 1. `two_batches`:
-    the runtime can work on two halves of a batch in turn, so that exchanges of experts over a network hide.
+    the runtime can work on two halves of a batch in turn, so that exchanges of experts over a network hide. `starts_s`:
+    what the host takes to start a kernel of a pass that holds prompts, one per chip; 0 where such passes are replayed
+    as decoding ones are. `eager_s`: the same of layouts and models whose passes with prompts are never captured.
     """
 
     iteration_s: float
@@ -29,6 +31,8 @@ class Overheads:
     link_hop_s: float
     factors: Mapping[str, Real] = field(default_factory=dict)
     two_batches: bool = False
+    starts_s: Real = 0.0
+    eager_s: Real = 0.0
 
     @property
     def links(self) -> CollectiveParameters:
@@ -45,6 +49,6 @@ class Overheads:
 
     def take(self, index: np.ndarray) -> Overheads:
         """Of several chips: those at `index`, any shape."""
-        if not self.factors:
-            return self
-        return replace(self, factors={k: np.asarray(v)[index] for k, v in self.factors.items()})
+        factors = {k: np.asarray(v)[index] for k, v in self.factors.items()}
+        starts, eager = (np.asarray(v)[index] if np.ndim(v) else v for v in (self.starts_s, self.eager_s))
+        return replace(self, factors=factors, starts_s=starts, eager_s=eager)

@@ -51,6 +51,7 @@ PARTS = (
 
 # Products in types that are not listed run as the nearest that is.
 _COMPUTE = {"fp16": "bf16", "fp32": "bf16", "int8": "fp8", "int4": "bf16"}
+STARTS = "starts"  # what the host does while the device works: it starts the kernels of a pass one by one
 TOWER = "tower."  # before the parts of a vision tower
 _LATENT_DIM = 256  # heads that wide are latents shared by all query heads
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.cost.cost import RESOURCES, Cost
-from chipwise.predict.parts import PARTS, quantity
+from chipwise.predict.parts import PARTS, STARTS, quantity
 from chipwise.predict.speculative import Speculation, decoding
 from chipwise.units import Array, Real
 from chipwise.workload.step import Step, abreast, decode, prefill
@@ -124,7 +124,8 @@ class Requests:
 class Passes:
     """Seconds of passes, and of what they ask. `decode_s` [N, G]; `added_s` [N, G, 2] by one chunk of a prompt, and
     by prompts that fill the budget; `prompt_s` [N, 3] of prompts alone: one chunk, a full budget, and one chunk
-    while the other attention replicas have none.
+    while the other attention replicas have none. `starts_s` [N] is what the host takes to start the kernels of a pass
+    with prompts: no such pass is shorter, and it is no part of the others.
 
     Monotone by what an engine can always do: pad a batch (a smaller one is no slower) or split it (twice the
     batch takes no more than twice the time). A full budget takes no less than a chunk, and no more than its
@@ -134,6 +135,7 @@ class Passes:
     decode_s: Array
     added_s: Array
     prompt_s: Array
+    starts_s: Array
 
     def at(self, batch: Array, row: NDArray[np.intp]) -> tuple[Array, Array, Array]:
         """Decode pass, and what a chunk and a full budget add to one, at `batch` of the engines `row`; linear between
@@ -154,6 +156,8 @@ class Passes:
 class PassTable:
     """Passes by name: `decode` [N, G, P], `added` [N, A, 2, P], `prompt` [N, 3, P]; see `Passes` and `tabulate`.
 
+    `starts` [N]: seconds that the host takes to start the kernels of a pass with prompts.
+
     `alone`: the runtime gives prompts passes of their own, so that they add just those to decode passes. Where tokens
     are guessed a pass stands for one token that comes out: `yields` of them share a forward pass, in which a sequence
     has `guesses` tokens, the one before them included; 1 and 1 without.
@@ -167,6 +171,7 @@ class PassTable:
     requests: Requests
     yields: float = 1.0
     guesses: float = 1.0
+    starts: Real = 0.0
 
     def __len__(self) -> int:
         return len(self.prompt)
@@ -198,7 +203,10 @@ class PassTable:
             self.alone[:, None, None], added_s, np.maximum(whole - decode_s[..., None], _STEEPEST)
         )
         # in one piece each, as `Passes.at` reads them
-        return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s)
+        starts_s = np.broadcast_to(np.asarray(self.starts, dtype=float), (len(self),))
+        if ITERATION in self.names:
+            starts_s = starts_s * f[:, self.names.index(ITERATION)]
+        return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s, starts_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
         """Seconds by name [N, K] of `decoding` (0 to 1) passes at `batch` with `chunks` single chunks and `full`
@@ -233,6 +241,7 @@ class PassTable:
             Requests(*columns),
             self.yields,
             self.guesses,
+            np.broadcast_to(np.asarray(self.starts, dtype=float), (size,))[index],
         )
 
     @classmethod
@@ -257,9 +266,13 @@ class PassTable:
             requests=Requests(*(column(f.name) for f in fields(Requests))),
             yields=found[0].yields,
             guesses=found[0].guesses,
+            starts=np.concatenate([np.broadcast_to(np.asarray(t.starts, float), (len(t),)) for t in found]),
         )
 
 
+ITERATION = (
+    "host.iteration"  # the part whose factor starts of kernels by the host share: they are work of its own
+)
 _SHARED = ("experts", "imbalance")  # parts that all attention replicas of an engine work on together
 
 
@@ -296,6 +309,11 @@ def tabulate(
         itself in the first column, where there are several."""
         total, own = sums(columns), sums(1)
         for part, cost in parts:
+            if part == STARTS and columns > 1:
+                # of a prompt alone, in the first column
+                first_s = np.broadcast_to(cost.hidden["host"], (size, columns))[:, 0]
+                more = 1.0 if factors is None else factors.get(ITERATION, 1.0)
+                starts.append(first_s * np.reshape(more, -1))
             shared = part.startswith(_SHARED)
             if experts and not shared:
                 continue
@@ -314,6 +332,7 @@ def tabulate(
     def column(value: Real) -> Real:
         return np.asarray(value, dtype=float).reshape(-1, 1)
 
+    starts: list[Array] = []
     r, b = requests, BATCHES[None, :]
     context, long_new, cached = column(r.context), column(r.long_new), column(np.subtract(r.long, r.long_new))
     chunk, budget = column(r.chunk), column(r.budget)
@@ -371,6 +390,7 @@ def tabulate(
         requests,
         speculation.tokens_per_pass if speculation else 1.0,
         speculation.draft_tokens + 1.0 if speculation else 1.0,
+        starts[0] if starts else 0.0,
     )
 
 

@@ -219,6 +219,9 @@ class Loads:
     A pass waits for the slowest of the s = stages x coupled ranks slots that go in step, pi = 1 - (1 - x)^s; l is
     the part of a chunk's time that is left while the other ranks have none.
 
+    The host starts the kernels of a pass with prompts in h seconds where no graph is replayed, and the device waits for
+    it: A + (1 - e^-(s x)) max(0, h - a) with a what the prompts of one pass add, h less t(B) where they ride.
+
     A static batch (`Requests.static`) starts together: its prompts of one chunk to a full budget stand before its first
     tokens, TPOT = t(B), and who comes while it runs waits for half of it.
 
@@ -310,7 +313,8 @@ class Loads:
             others = np.maximum(1.0 - 1.0 / np.maximum(np.minimum(clients, room), 1.0), 0.0)
         elif rate_per_s is not None:
             wanted = of_each(rate_per_s) / count
-        prompt_s = (self.passes if self.prompts is None else self.prompts).prompt_s
+        of_prompts = self.passes if self.prompts is None else self.prompts
+        prompt_s = of_prompts.prompt_s
         return _Slots(
             passes=self.passes,
             row=np.arange(len(e))[:, None],
@@ -330,6 +334,7 @@ class Loads:
             prompt_one=prompt_s[:, :1],
             prompt_full=prompt_s[:, 1:2],
             prompt_lone=prompt_s[:, 2:],
+            starts_s=of_prompts.starts_s[:, None],
             count=count,
             stages=e.stages[:, None],
             in_step=(e.stages * e.coupled)[:, None],
@@ -380,7 +385,9 @@ class Loads:
             ttft_s=ttft,
             tpot_s=np.where(decoding, pass_s, 0.0),
             decode_s=np.where(decoding, at.decode_s, 0.0),
-            prefill_s=np.broadcast_to(slots.new / slots.chunk * slots.prompt_one, shape),
+            prefill_s=np.broadcast_to(
+                slots.new / slots.chunk * np.maximum(slots.prompt_one, slots.starts_s), shape
+            ),
             utilisation=np.broadcast_to(at.rho, shape),
             wait_s=at.wait_s,
             own_s=np.broadcast_to(at.own_s, shape),
@@ -403,18 +410,21 @@ class Loads:
         found = table.shares(at.batch, decoding, chunks, at.budgets)
         # what a prompt hides of the pass that it rides in is not given back
         found = {name: np.maximum(values, 0.0) for name, values in found.items()}
+        found["host"] = found["host"] + at.idle_s
         total = sum(found.values())
         scale = at.m / at.rate / np.maximum(total, 1e-30) / tokens
         exposed = {name: values * scale for name, values in found.items()}
         if (pool := self.engines.prompts) is not None:
             each = slots.new / slots.chunk / np.maximum(decodes, 1.0)
             exposed = {n: v + pool.prompt[:, :1, pool.names.index(n)] * each for n, v in exposed.items()}
+            exposed["host"] = exposed["host"] + np.maximum(slots.starts_s - slots.prompt_one, 0.0) * each
         return Cost({name: values for name, values in exposed.items() if np.any(values > 0)})
 
 
 @dataclass(frozen=True)
 class _At:
-    """A load of every slot: see `Loads`. `chunks` single chunks and `budgets` full ones ride in a mean pass."""
+    """A load of every slot: see `Loads`. `chunks` single chunks and `budgets` full ones ride in a mean pass, and for
+    `idle_s` the device waits for the host to start prompts."""
 
     m: Array
     batch: Array
@@ -428,6 +438,7 @@ class _At:
     rho: Array
     chunks: Array
     budgets: Array
+    idle_s: Array
     part_s: Array
 
 
@@ -441,7 +452,7 @@ class _Slots:
     `count` slots on engine `row`, of which `in_step` wait for each other, hold `limit` requests for each attention
     replica, `room` in all; `worker` is the share of them that one prompt has to itself. `wanted` requests a second, or
     `clients` of a slot, are looked for; `others` is f of `Loads`; a prompt alone takes `prompt_one` for a chunk,
-    `prompt_full` for a full budget.
+    `prompt_full` for a full budget, and no pass with prompts less than `starts_s`.
     """
 
     passes: Passes
@@ -462,6 +473,7 @@ class _Slots:
     prompt_one: Array
     prompt_full: Array
     prompt_lone: Array
+    starts_s: Array
     count: Array
     stages: Array
     in_step: Array
@@ -570,7 +582,7 @@ class _Slots:
         share = self.riding & (self.decodes > 0.0)
         one = np.where(share, beside + riding_one, self.prompt_one)
         full = np.where(share, beside + riding_full, self.prompt_full)
-        return np.asarray(passes * (one + (full - one) * filled))
+        return np.asarray(passes * np.maximum(one + (full - one) * filled, self.starts_s))
 
     def at(self, m: Array) -> _At:
         """What follows from a load."""
@@ -581,9 +593,12 @@ class _Slots:
         chunks = new / chunk
         here = np.minimum(b, 1.0)
         beside = 1.0 if clients is None else np.clip(clients / self.count * self.stages - 1.0, 0.0, 1.0)
-        alone_one, alone_full = self.prompt_one, self.prompt_full
+        alone_one, alone_full, alone_lone = (
+            np.maximum(seconds, self.starts_s)
+            for seconds in (self.prompt_one, self.prompt_full, self.prompt_lone)
+        )
         if servers is not None:
-            own, lone = chunks * alone_one, chunks * self.prompt_lone
+            own, lone = chunks * alone_one, chunks * alone_lone
             rate = m / t
             taken = rate * self.count * own / servers
             wait = shared_wait_s(own, servers, np.minimum(taken * others, FULL), spread)
@@ -605,14 +620,18 @@ class _Slots:
                 taken,
                 zero,
                 zero,
+                zero,
                 chunks * alone_one,
             )
         # who decodes sees prompts in a pass that decodes; a prompt may find the engine without any
         decoding = np.minimum(decodes, 1.0)
         one = decoding * riding_one + (1.0 - decoding) * alone_one
         full = decoding * riding_full + (1.0 - decoding) * alone_full
-        lone_part = self.prompt_lone / alone_one
+        lone_part = self.prompt_lone / self.prompt_one
         ratio = budget / chunk
+        # the device waits for the host that starts a pass, as far as decoding beside prompts does not last as long
+        riding = self.riding
+        least = np.maximum(self.starts_s - np.where(riding, t, 0.0), 0.0)
 
         # prompts that come in a pass to those that gather them; how many end the wait, and how long it is
         arrive = m * others * self.coupled
@@ -620,37 +639,39 @@ class _Slots:
         gathered = np.minimum(self.gather, np.maximum(fill - 1.0, 0.0) / np.maximum(arrive, 1e-12))
         apart = np.where(decoding > 0, self.look + gathered, 1.0)
 
-        def stalled(x: Array) -> tuple[Array, Array, Array]:
+        def stalled(x: Array) -> tuple[Array, Array, Array, Array]:
             """What x chunks a pass add to it, those of `apart` passes together; single chunks and full budgets among
-            them."""
-            added, singles, budgets = together_(x * apart)
-            return added / apart, singles / apart, budgets / apart
+            them, and how long the host lets the device wait."""
+            added, singles, budgets, idle = together_(x * apart)
+            return added / apart, singles / apart, budgets / apart, idle / apart
 
-        def together_(x: Array) -> tuple[Array, Array, Array]:
+        def together_(x: Array) -> tuple[Array, Array, Array, Array]:
             first = np.minimum(x, 1.0)
             any_ = 1.0 - (1.0 - first) ** in_step
             filled = np.clip((x - 1.0) / np.maximum(ratio - 1.0, 1e-9), 0.0, 1.0) * (ratio > 1.0 + 1e-9)
             beyond = np.maximum(x / ratio, 1.0)
             single = any_ * lone_part + first * (1.0 - lone_part)
-            added = (one * single * (1.0 - filled) + full * filled) * beyond
-            return added, first * (1.0 - filled), filled * beyond
+            each = one * (1.0 - filled) + full * filled
+            # prompts that arrive at random share starts: P(any) = 1 - e^-x
+            idle = np.maximum(least - each, 0.0) * -np.expm1(-in_step * x) * beyond
+            added = (one * single * (1.0 - filled) + full * filled) * beyond + idle
+            return added, first * (1.0 - filled), filled * beyond, idle
 
         x = m * chunks * others
-        stall, singles, budgets = stalled(x)
+        stall, singles, budgets, idle = stalled(x)
         # without decoding an engine rests between prompts
         pass_s = decoding * t + (1.0 - decoding) * one * np.maximum(1.0 - x, 0.0) + stall
         rate = m / pass_s
         if clients is not None:
             # nobody waits for his own prompt twice, but it takes the engine's time like all others
             rate = np.minimum(rate, m / np.maximum(here * t + stalled(m * chunks)[0], 1e-15))
-        riding = self.riding
-        own_one = here * riding_one + (1.0 - here) * alone_one
+        own_one = here * np.maximum(riding_one, least) + (1.0 - here) * alone_one
         own = chunks * own_one + np.where(riding, np.ceil(chunks) * t * here * decoding, 0.0)
         rho = stall / pass_s * np.minimum(1.0, decoding + x)
         part = chunks * stall / np.maximum(x, 1e-12) / in_step
         at_once = budget / new
         # a backlog is worked off in full budgets, however prompts are spread before
-        heavy = np.minimum(rate * others * full * new / budget, rho)
+        heavy = np.minimum(rate * others * np.maximum(full, least) * new / budget, rho)
         scatter = heavy * part * spread / np.maximum(1.0 - heavy * heavy, 1e-6)
         met = pass_s + (scatter if clients is None else np.minimum(scatter, pass_s))
         inside = rate * (own + decodes * pass_s)
@@ -689,5 +710,6 @@ class _Slots:
             rho,
             singles,
             budgets,
+            idle,
             part,
         )

@@ -20,7 +20,7 @@ from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import TOWER, part_of, quantity
+from chipwise.predict.parts import STARTS, TOWER, part_of, quantity
 from chipwise.units import Array, Real
 from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
@@ -70,10 +70,12 @@ def step_cost(
     Operators run one after the other; exchanges are not hidden behind them. Pipeline stages follow each
     other, so this is the time a token takes; stages work on other batches meanwhile (the caller counts
     them). Every part is multiplied by the factor that served workloads gave it (`Overheads.factors`). Latency of
-    exchanges counts as launch, which faster links do not shorten; network is bytes over bandwidth.
+    exchanges counts as launch, which faster links do not shorten; network is bytes over bandwidth. The device waits for
+    a host that takes longer to start the kernels of a pass with prompts than they take.
     """
     total = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
     factors = overheads.factors
+    starts_s: Real = 0.0
     for part, cost in step_parts(sharded, step, device, efficiency, overheads):
         if factors:
             scales = {
@@ -85,8 +87,11 @@ def step_cost(
             )
         if part == "host":
             cost = Cost({"host": cost.exposed["launch"] + cost.exposed["host"]})
+        if part == STARTS:
+            starts_s = cost.hidden["host"]
+            continue
         total = total + cost
-    return total
+    return total + Cost({"host": np.maximum(starts_s - total.total_s, 0.0)})
 
 
 def step_parts(
@@ -99,7 +104,8 @@ def step_parts(
     alike: Alike | None = None,
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
-    included, before any factor. Latency of exchanges and the host's work per pass are under "launch".
+    included, before any factor. Latency of exchanges and the host's work per pass are under "launch"; starting kernels
+    of passes with prompts (`STARTS`) is hidden: it goes on while the device works, and bounds the pass from below.
 
     Where experts lie over a network and the runtime works on two halves of a batch in turn, exchanges of one half hide
     behind the other's work; `_overlapped`. Rows that are `alike` are priced once, unless the step itself differs
@@ -158,7 +164,7 @@ def _overlapped(
     faster = able & np.asarray(work + seen < seconds(whole, False) + seconds(whole, True))
     left = seen / np.maximum(exchange, 1e-15)
     for (part, one), (_, half) in zip(whole, halves, strict=True):
-        if part == "host":
+        if part in ("host", STARTS):
             yield part, one
             continue
         scale = 2.0 * (left if part == EXCHANGED else 1.0)
@@ -189,7 +195,10 @@ def _parts(
         efficiency = efficiency.staged(whole.layout.pp if alike is None else sharded.layout.pp)
     none: Real = 0.0 if step.columns is None else np.zeros((1, np.shape(step.tokens)[-1]))
     decoding = sum((s.batch * s.q for s in step.segments if is_decoding(s)), none)
+    prompts = ~np.asarray(step.decodes)
+    kernels: Real = 0.0
     for repeat, op, columns in sharded.placed(step, whole):
+        kernels = kernels + repeat * _kernels(op) * _within(columns, step)
         numbers = efficiency
         if isinstance(efficiency, SimtParameters):
             numbers = efficiency.beside(decoding if columns is None else np.asarray(decoding)[..., columns])
@@ -202,7 +211,7 @@ def _parts(
         yield part_of(op), cost
         if op.kind == "experts":
             yield "imbalance", _imbalance(op, sharded.layout, cost, alike)
-        if op.kind == "gemm" and op.compute in NARROW and op.weight not in STATIC:
+        if op.kind == "gemm" and narrowed(op):
             yield "quantise", whole_pass(narrow(op, device, numbers))
     within = network if alike is None else device_network(device)
     for repeat, comm in sharded.comms(step, whole):
@@ -211,10 +220,35 @@ def _parts(
         latency, transfer = comm_time(comm, *seen, overheads)
         if alike is not None and not between:
             latency, transfer = alike.spread(latency), alike.spread(transfer)
+        ranks = comm.ranks if alike is None or between else alike.spread(comm.ranks)
+        kernels = kernels + repeat * np.where(np.asarray(ranks) > 1.0, 1.0, 0.0)
         yield comm.kind, Cost({"launch": latency * repeat, "network": transfer * repeat})
+    if prompts.any():
+        able = whole.graph.in_pieces & (np.asarray(whole.layout.dp) <= 1.0)
+        start_s = np.where(able, overheads.starts_s, overheads.eager_s)
+        yield STARTS, Cost({}, {"host": np.where(prompts, kernels * start_s, 0.0)})
     # every stage has a host process of its own, which works for each micro-batch
     passes = whole.layout.pp * overheads.iteration_s
     yield "host", Cost({"launch": passes, "host": overheads.sequence_s * step.sequences})
+
+
+def narrowed(op: Op) -> bool:
+    """Whether a kernel of its own writes the input of a product in few bits."""
+    return op.kind in ("gemm", "experts") and op.compute in NARROW and op.weight not in STATIC
+
+
+def _kernels(op: Op) -> float:
+    """Kernels of an operator whose host starts each: those that narrow its inputs too, of both products of experts."""
+    return op.launches + (float(narrowed(op)) * (2.0 if op.kind == "experts" else 1.0))
+
+
+def _within(columns: Columns | None, step: Step) -> Real:
+    """1 in some of the passes that stand side by side in a step, 0 in others; None: in all."""
+    if columns is None:
+        return 1.0
+    found = np.zeros(np.shape(step.tokens)[-1])
+    found[columns] = 1.0
+    return found
 
 
 def _in_columns(cost: Cost, columns: Columns, step: Step) -> Cost:

@@ -28,26 +28,37 @@ from chipwise.units import Array, Real
 from chipwise.workload.step import Step, abreast, decode, prefill
 
 TILE = 128.0
-"""Rows of the tiles that matrix units of all vendors work on at most: a pass takes longer by a step beyond each."""
+"""rows: of the tiles that matrix units of all vendors work on at most, beyond each of which a pass takes longer by a
+step. Chosen: the largest of the usual tiles; moves at which sizes of a prompt a pass is priced."""
 _STEPS: Array = TILE * np.arange(1.0, 9.0)
+"""tokens: the first eight multiples of a tile. Exact: where a step of a pass is told from what lies between."""
 CONTEXTS: Array = np.array(
     [1.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131072.0, 1048576.0]
 )
-"""Tokens that each decoding sequence holds: times between two of them are linear."""
+"""tokens: of context at which decoding is priced. Chosen: octaves, wider where times are straight lines; moves
+interpolated passes between them."""
 BESIDE: Array = np.array([0.0, 1.0, 8.0, 64.0, 256.0, 1024.0, 4096.0])
-"""Decoding sequences beside which prompts are priced; 0: prompts alone."""
+"""sequences: decoding ones beside which prompts are priced; 0: prompts alone. Chosen: what a prompt adds changes
+slowly with them; moves interpolated passes between them."""
 CHUNKS: Array = np.union1d(
     8.0 * np.exp2(np.arange(0.0, 14.5, 0.5)[np.r_[0:9:2, 9:29]]).round(0),
     np.concatenate([_STEPS, _STEPS + 1.0]),
 )
-"""Prompt tokens of a pass."""
+"""tokens: of prompts in a pass, half octaves and both sides of the first tiles. Chosen: fine where a tile more or
+less tells; moves interpolated passes between them."""
 SHORT: Array = np.array([1 / 64, 1 / 16, 1 / 4, 1.0])
-"""Length of one prompt over all prompt tokens of a pass, where they are several prompts."""
+"""ratio: length of one prompt over all prompt tokens of a pass, where they are several prompts. Chosen: attention
+alone depends on it; moves interpolated passes between them."""
 KNOWN: Array = np.array([0.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0])
-"""Tokens known before a chunk."""
-_USUAL = 1024.0  # tokens of context beside which prompts are priced: what they add hardly depends on it
+"""tokens: known before a chunk. Chosen: times of attention are straight lines between; moves interpolated passes
+between them."""
+_USUAL = 1024.0
+"""tokens: of context beside which prompts are priced. Chosen: what they add hardly depends on it; moves passes of
+prompts beside long contexts a little."""
 _SEEN: Array = np.concatenate([SHORT - 1.0, KNOWN[1:]])
-_LEAST = 1e-9  # seconds: no prompt is free
+"""one axis: of short prompts (below 0) and of what is known before. Exact: both grids, one behind the other."""
+_LEAST = 1e-9
+"""seconds: no prompt is free. Exact: guards ratios, below any time."""
 
 
 class Line(NamedTuple):

@@ -14,7 +14,7 @@ Charts = Mapping[str, Callable[[], Any]]
 """What makes each picture of an answer, by its name."""
 
 
-class Origin(Protocol):
+class AnswerOrigin(Protocol):
     """The question behind an answer."""
 
     def charts(self, answer: Answer) -> Charts:
@@ -53,7 +53,7 @@ class Answer(Tabled):
 
     __slots__ = ("_origin",)
 
-    _origin: Origin
+    _origin: AnswerOrigin
 
     rows: ClassVar[str] = ""
     """The field that holds its rows, "" where it has none."""
@@ -116,8 +116,8 @@ class Answer(Tabled):
         for a tool that cannot start it, `UnknownNameError` for an unknown one."""
         return self._asked().launch(target, plan)
 
-    def _asked(self) -> Origin:
-        origin: Origin | None = getattr(self, "_origin", None)
+    def _asked(self) -> AnswerOrigin:
+        origin: AnswerOrigin | None = getattr(self, "_origin", None)
         if origin is None:
             raise UsageError(
                 "this answer does not know its question", "ask by the verb, as in chipwise.plan(...)"

@@ -10,9 +10,9 @@ import numpy as np
 
 from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import MARKETPLACES
-from chipwise.catalog.price import Own, Rent, split_usd_per_million
+from chipwise.catalog.price import OwnCosts, Rent, split_usd_per_million
 from chipwise.evidence.anchors import Correction
-from chipwise.evidence.discrepancy import Spread
+from chipwise.evidence.discrepancy import Scatter
 from chipwise.evidence.judge import Estimate, Nearness, basis_of, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
@@ -115,7 +115,7 @@ def whole(value: float) -> int | None:
     return int(value) if np.isfinite(value) else None
 
 
-def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceRecord | None:
+def price_record(basis: Rent | OwnCosts | None, chips: int, group: int = 1) -> PriceRecord | None:
     """What `chips` of a chip cost on that basis, every `group` of them in one machine, or None where no price is
     known."""
     if basis is None:
@@ -123,7 +123,7 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
     hour = basis.hour(chips, group)
     usd = float(hour.low), float(hour.mid), float(hour.high)
     billed = round(float(hour.billed))
-    if isinstance(basis, Own):
+    if isinstance(basis, OwnCosts):
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
         words = f"owned: capital, power and cooling{assumed}"
         return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False)
@@ -136,7 +136,7 @@ def price_record(basis: Rent | Own | None, chips: int, group: int = 1) -> PriceR
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class ReplicaSet:
     """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
     own. `largest_per_s` is what each replica can carry (0: what it does), which falls by `slope` per cent where passes
     take one longer; `harnessed`: under a benchmark client whose runs were fitted; `driven`: at a load that is given,
@@ -163,10 +163,10 @@ class Doubt:
     """How far the figures of a deployment may be off: its passes (`further`, time per token), the time to the `first`
     token, its throughput (`whole`) and the bytes that it holds (`memory`)."""
 
-    first: Spread
-    further: Spread
-    whole: Spread
-    memory: Spread
+    first: Scatter
+    further: Scatter
+    whole: Scatter
+    memory: Scatter
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class Deployed:
 
     deployment: Deployment
     layout: Layout
-    fleet: Fleet
+    fleet: ReplicaSet
     precision: Precision
     workload: Workload
     near: Nearness
@@ -186,7 +186,7 @@ class Deployed:
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class Performance:
     """What a candidate does at its load: `prediction` and `bounds` hold a single number in each figure, of all replicas
     that carry the load, `memory` is of one device. `drawn` says how chips turn work into watts, and what those that
     carry the load do (None: no power limit is known)."""
@@ -198,7 +198,7 @@ class Doing:
     drawn: tuple[Powered, Use] | None
 
 
-def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRecord:
+def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
     """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
     deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
     prediction, bounds, memory = does.prediction, does.bounds, does.memory
@@ -215,7 +215,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
     by, doubt = of.by, of.doubt
     basis = by.basis() or basis_of(near)
 
-    def judged(mid: float, spread: Spread, left: float, slope: float = 1.0, **ends: float) -> Estimate:
+    def judged(mid: float, spread: Scatter, left: float, slope: float = 1.0, **ends: float) -> Estimate:
         sd, known = float(spread.sd(slope)[0]) * left, bool(spread.known[0])
         return judge(mid, sd, basis, provisional=not known, **ends)
 
@@ -266,7 +266,6 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         kept = float(kept_up(workload.pieces, one(prediction.concurrency)))
         job = job_record(workload.pieces * workload.output_tokens / kept, tokens, price)
     return PlanRecord(
-        rank=0,
         chip=deployment.chip.id,
         chips=chips,
         replicas=fleet.carrying + fleet.spare,
@@ -303,7 +302,7 @@ def plan_record(of: Deployed, does: Doing, price: PriceRecord | None) -> PlanRec
         chance=_chance(workload, ttft, tpot, does.tails, None if job is None else job.hours),
         job=job,
         hosts=hosts,
-        replica_hosts=_hosts(deployment, Fleet(), layout),
+        replica_hosts=_hosts(deployment, ReplicaSet(), layout),
         network_bytes_per_s=_network(deployment),
         energy=energy,
         capacity=capacity,
@@ -348,7 +347,7 @@ def _chance(
     return min(found, default=None)
 
 
-def _held(account: MemoryAccount, sequences: float, spread: Spread) -> Estimate:
+def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate:
     """Bytes that a device needs for so many sequences: weights and cache are counted, all else may be off."""
 
     def one(value: object) -> float:
@@ -365,7 +364,7 @@ def _held(account: MemoryAccount, sequences: float, spread: Spread) -> Estimate:
     return Estimate(counted + e.mid, counted + e.low, counted + e.high, e.basis, e.provisional)
 
 
-def _hosts(d: Deployment, fleet: Fleet, layout: Layout) -> int:
+def _hosts(d: Deployment, fleet: ReplicaSet, layout: Layout) -> int:
     """Machines that hold all replicas, whole ones in each where they fit."""
     held = d.system.chips_per_host if d.system else 1
     total = 0

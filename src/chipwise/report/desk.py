@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, Figure, PartRecord, Quantified, RefusalRecord
+from chipwise.report.plan import RANK, Plan
+from chipwise.report.records import SCHEMA_VERSION, Figure, PartRecord, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
 
@@ -15,7 +16,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRecord(Quantified):
+class LocalRecord(Plan):
     """A model on a machine of one user, in the format that was chosen for it.
 
     `context` tokens are held, `largest_context` would be; `ttft_s` is of a prompt of the length that the answer names.
@@ -26,11 +27,9 @@ class LocalRecord(Quantified):
     it is there already), `item` what is bought.
     """
 
-    rank: int
     model: str
     params: int
     active_params: int
-    precision: str
     wide: bool
     kv: str
     context: int
@@ -42,7 +41,6 @@ class LocalRecord(Quantified):
     host_bytes: float
     download_bytes: float
     placement: str
-    runtime: str
     score: float | None
     quality: str
     commands: dict[str, str]
@@ -104,7 +102,7 @@ def _price(r: LocalRecord) -> str | None:
 
 
 DESK = (
-    Column("#", "rank", right=True, short="rank"),
+    RANK,
     Column("machine", lambda r: r.item or None, spare=0, prose=True),
     Column("$", _price, right=True),
     Column("", "usd", short="usd"),

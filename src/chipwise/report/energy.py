@@ -12,10 +12,10 @@ from chipwise.catalog.price import load_assumptions
 from chipwise.catalog.system import load_systems
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.axes import Levels, chip_axes
-from chipwise.evidence.discrepancy import Spread, spread_of
+from chipwise.evidence.discrepancy import Scatter, spread_of
 from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import power_tier
-from chipwise.predict.energy import Machine, PowerModel, Use
+from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
 
 JOULE_PER_KWH = 3.6e6
@@ -31,7 +31,7 @@ class Powered:
 
     limit_w: float
     power: PowerModel
-    machine: Machine
+    machine: PoweredMachine
     near: Nearness
     pue: float
     levels: Levels
@@ -77,7 +77,7 @@ def energy_record(
     """
     basis = basis_of(powered.near)
 
-    def spread(figure: str) -> Spread:
+    def spread(figure: str) -> Scatter:
         kind = powered.kind if figure == "chip" else SUBMITTED
         return spread_of({**powered.levels, "kind": kind}, "energy", figure)
 

@@ -11,7 +11,7 @@ SHORT = {"day": "d", "hour": "h", "minute": "min"}
 SCALES = {"h": 1.0 / 3600.0, "s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
-class Ends(Protocol):
+class Interval(Protocol):
     """A middle value with the ends of its interval: a figure, or a price."""
 
     @property
@@ -33,18 +33,18 @@ def span(low: float, high: float, digits: int = 2) -> str:
     return a if a == b else f"{a}-{b}"
 
 
-def mid(figure: Ends) -> str:
+def mid(figure: Interval) -> str:
     """The middle alone."""
     return format_number(figure.mid)
 
 
-def number(figure: Ends) -> str:
+def number(figure: Interval) -> str:
     """`30 [24-142]`, or the one number where nothing is uncertain."""
     ends = span(figure.low, figure.high, 3)
     return mid(figure) if ends == mid(figure) else f"{mid(figure)} [{ends}]"
 
 
-def split_s(figure: Ends) -> tuple[str, str, str, str]:
+def split_s(figure: Interval) -> tuple[str, str, str, str]:
     """Middle, low and high of a time in the unit of the middle one, and that unit."""
     unit = format_seconds(figure.mid).split()[-1]
     by = SCALES[unit]
@@ -52,13 +52,13 @@ def split_s(figure: Ends) -> tuple[str, str, str, str]:
     return middle, low, high, unit
 
 
-def seconds(figure: Ends) -> str:
+def seconds(figure: Interval) -> str:
     """`236 [152-422] ms`: all three numbers in the unit of the middle one."""
     middle, low, high, unit = split_s(figure)
     return f"{middle} {unit}" if low == high else f"{middle} [{low}-{high}] {unit}"
 
 
-def duration(figure: Ends) -> str:
+def duration(figure: Interval) -> str:
     """`16.1 [12.4-19.8] h`: how long something takes, in the unit that its middle is said in."""
     by, name = in_duration(figure.mid)
     middle, low, high = (format_number(x / by) for x in (figure.mid, figure.low, figure.high))
@@ -66,7 +66,7 @@ def duration(figure: Ends) -> str:
     return f"{middle} {unit}" if low == high else f"{middle} [{low}-{high}] {unit}"
 
 
-def duration_words(figure: Ends) -> str:
+def duration_words(figure: Interval) -> str:
     """`16.1 hours [12.4 to 19.8]`, for prose."""
     by = in_duration(figure.mid)[0]
     return f"{units.duration_words(figure.mid)} [{format_number(figure.low / by)} to {format_number(figure.high / by)}]"
@@ -77,7 +77,7 @@ def per(rate_per_s: float) -> tuple[float, str]:
     return (1.0, "s") if rate_per_s >= 1.0 else (3600.0, "h")
 
 
-def milliseconds(figure: Ends) -> str:
+def milliseconds(figure: Interval) -> str:
     """`236 [152-422]`, of a time whose column says that it is in milliseconds."""
     middle, low, high = (format_number(x * 1e3) for x in (figure.mid, figure.low, figure.high))
     return middle if low == high else f"{middle} [{low}-{high}]"

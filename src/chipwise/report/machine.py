@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.measure.machine import Machine, MachineReport
+from chipwise.measure.machine import FoundMachine, MachineReport
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 
@@ -16,11 +16,11 @@ class DeviceReport(MachineReport):
     schema_version: str = SCHEMA_VERSION
 
 
-def _chip(machine: Machine) -> str | None:
+def _chip(machine: FoundMachine) -> str | None:
     return machine.variant if machine.chip else None
 
 
-def _remarks(machine: Machine) -> str | None:
+def _remarks(machine: FoundMachine) -> str | None:
     """What differs, or why no chip stands there."""
     said = list(machine.differs)
     if machine.ambiguous:

@@ -99,7 +99,7 @@ def probe_view(report: ProbeReport) -> Table:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorRecord:
+class MeasuredOperatorRecord:
     """All calls of one operator in a pass: seconds predicted and measured, each call with a clock around it."""
 
     operator: str
@@ -122,7 +122,7 @@ class PassRecord:
     spread: float
     predicted_peak_bytes: float
     measured_peak_bytes: float | None
-    operators: tuple[OperatorRecord, ...]
+    operators: tuple[MeasuredOperatorRecord, ...]
     returned_s: float | None = None
     process_peak_bytes: float | None = None
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,25 +16,26 @@ from chipwise.catalog.system import load_systems
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
-from chipwise.report.answer import Answer
-from chipwise.report.plans import (
+from chipwise.report.plan import (
+    DONE_IN,
     GROUPS,
+    RANK,
     RESOURCE,
+    TOTAL_USD,
+    USD_PER_H,
+    Plan,
+    Ranking,
     chance_percent,
     cost_words,
     day_words,
     finishes,
     gain,
-    in_hours,
     legend,
-    unsure,
 )
 from chipwise.report.records import (
     SCHEMA_VERSION,
-    EnergyRecord,
     Figure,
     JobRecord,
-    PriceRecord,
     Quantified,
     RefusalRecord,
 )
@@ -55,7 +55,7 @@ FIRST = 6  # chips that are named of those refused for one reason
 
 
 @dataclass(frozen=True, slots=True)
-class MediaPlan(Quantified):
+class MediaPlan(Plan):
     """A pipeline on chips.
 
     `chips` are those of all `replicas`, of which `spare` ones stand by. `batch` samples take `latency_s` on one of
@@ -79,21 +79,14 @@ class MediaPlan(Quantified):
     network has to be exported to that of the plan, or written again, and not to the usual one.
     """
 
-    chip: str
-    chips: int
-    runtime: str
-    precision: str
     spread: str
     offload: str
     batch: int
-    replicas: int
     latency_s: Figure
     step_s: Figure
     it_per_s: Figure
     samples_per_s: Figure
     tokens_per_s: Figure | None
-    bound: str
-    shares: dict[str, float]
     stages: dict[str, float]
     memory_bytes: float
     memory_range: Figure
@@ -103,21 +96,15 @@ class MediaPlan(Quantified):
     verdict: str
     flops_per_s: float
     share_of_peak: float
-    energy: EnergyRecord | None
-    price: PriceRecord | None
     usd_per_1000: Figure | None
-    chance: float | None = None
     load: float | None = None
     wait_s: float | None = None
     wait_p99_s: float | None = None
     answered_s: float | None = None
     answered_p99_s: float | None = None
     job: JobRecord | None = None
-    hosts: int = 1
     spare: int = 0
     day: Day | None = None
-    rank: int = 0
-    ties: tuple[int, ...] = ()
     note: str = ""
     host_bytes: float = 0.0
     host_capacity_bytes: float | None = None
@@ -153,7 +140,7 @@ class MediaChange(Quantified):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MediaReport(Answer):
+class MediaReport(Ranking):
     """The answer to `plan`, `estimate`, `explain` and `fit` about a model that generates no tokens, best plan first.
 
     `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request. `rate_per_s` of
@@ -165,8 +152,6 @@ class MediaReport(Answer):
     keep what was asked the one that costs least (of one's own chips makes most), None where it is the first; `extra`:
     the part of its cost that the first plan costs more.
     """
-
-    rows: ClassVar[str] = "plans"
 
     model: str
     unit: str
@@ -221,7 +206,12 @@ class MediaReport(Answer):
         asked."""
         if not self.chosen and all(p.verdict == "no" for p in self.plans):
             return InfeasibleError(f"{self.model} does not fit", "the answer says by how much", answered=True)
-        return None if self.kept else unsure(self.plans[0], self.confidence)
+        return super(MediaReport, self).failure
+
+    @property
+    def sure(self) -> float:
+        """The probability with which plans were to keep what was asked."""
+        return self.confidence
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -259,10 +249,6 @@ def _usd(p: MediaPlan) -> Figure | None:
     return p.usd_per_1000 if _timed(p) else None
 
 
-def _machines(p: MediaPlan) -> str:
-    return f"{p.chips:,}x {p.chip}"
-
-
 def _one(p: MediaPlan) -> str:
     """The chips of one replica."""
     return f"{p.chips // p.replicas}x {p.chip}"
@@ -277,24 +263,16 @@ def _layout(p: MediaPlan) -> str:
     return f"{p.replicas:,} x {p.spread or 1}"
 
 
-def _rank(p: MediaPlan) -> int | None:
-    return p.rank or None
-
-
-def _hours(p: MediaPlan) -> Figure | None:
-    return None if p.job is None else p.job.hours
-
-
-def _total_usd(p: MediaPlan) -> Figure | None:
-    return None if p.job is None else p.job.usd
-
-
 def _offloaded(p: MediaPlan) -> str | None:
     return None if p.offload == "none" else p.offload
 
 
+def _rank(p: MediaPlan) -> int | None:
+    return p.rank or None
+
+
 def _bottleneck(p: MediaPlan) -> str | None:
-    return f"{p.bound} {p.shares[p.bound]:.0%}" if _timed(p) else None
+    return p.bottleneck if _timed(p) else None
 
 
 def _fits(p: MediaPlan) -> str:
@@ -318,18 +296,16 @@ def _cost(p: MediaPlan) -> str | None:
 
 
 MEDIA = (
-    Column("#", _rank, right=True, short="rank"),
-    Column("plan", _machines),
+    replace(RANK, get=_rank),
+    Column("plan", "machines"),
     Column("chip", "chip", short="chip"),
     Column("count", "chips", right=True, short="chips"),
     Column("layout", _layout),
     Column("spread", _spread, spare=3, short="spread"),
     Column("batch", "batch", right=True, short="batch"),
-    Column(
-        "$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"
-    ),
-    Column("done in", _hours, in_hours, right=True, short="hours"),
-    Column("$ total", _total_usd, figures.number, right=True, short="usd"),
+    USD_PER_H,
+    DONE_IN,
+    TOTAL_USD,
     Column("time", _latency, figures.seconds, right=True, short="latency_s"),
     Column("step", _step, format_seconds, right=True, spare=5, short="step_s"),
     Column("samples/s", _rate, figures.number, right=True, short="samples_per_s"),
@@ -427,10 +403,10 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     instead = f" in place of {p.usual}" if p.usual not in ("", p.runtime) else ""
     cost = "" if report.owned else f": {cost_words(p.price, p.chips)}"
     recalled = ", on recalled chip figures" if recalled_words((p.chip,)) else ""
-    by_rank = {other.rank: _machines(other) for other in report.plans}
+    by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     return (
-        f"{start}{_machines(p)}{where} with {p.runtime}{instead} ({', '.join(_how(p))}){cost}.",
+        f"{start}{p.machines}{where} with {p.runtime}{instead} ({', '.join(_how(p))}){cost}.",
         _does(report, p),
         f"Bottleneck: {_bottleneck(p)} of the time. Evidence: {p.latency_s.basis}{recalled}.",
         *_together(report),
@@ -463,7 +439,7 @@ def _dearer(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     c = report.cheapest
     if c is None or report.extra < TOLD or not report.kept:
         return ()
-    which = f"{_machines(c)} with {c.runtime} ({', '.join(_how(c))})"
+    which = f"{c.machines} with {c.runtime} ({', '.join(_how(c))})"
     if report.owned and report.rate_per_s is None:
         less = f"{1.0 - 1.0 / (1.0 + report.extra):.1%} fewer {report.unit}s/s" if p.batch else ""
         return (f"That is {less} than the most, {which}, because {_because(p, c)}.",)
@@ -539,7 +515,7 @@ def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     if best is None:
         return ()
     cost = "" if report.owned else f", {cost_words(best.price, best.chips)}"
-    return (f"The best plan that rests on measurements: {_machines(best)} ({_layout(best)}){cost}.",)
+    return (f"The best plan that rests on measurements: {best.machines} ({_layout(best)}){cost}.",)
 
 
 def _does(report: MediaReport, p: MediaPlan) -> str:
@@ -716,7 +692,7 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
             f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
             f"{batches[0]} compares the same on all"
         )
-    left = [_machines(p) for p in report.plans[len(plans) :]]
+    left = [p.machines for p in report.plans[len(plans) :]]
     if left:
         more = f" and {len(left) - FIRST} more" if len(left) > FIRST else ""
         said.append(

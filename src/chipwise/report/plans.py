@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.preferences import preferences
-from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
-from chipwise.report.answer import Answer, Tabled
+from chipwise.report.answer import Tabled
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport, amdahl_view
+from chipwise.report.plan import (
+    CHIP,
+    DONE_IN,
+    GROUPS,
+    RANK,
+    RESOURCE,
+    TOTAL_USD,
+    USD_PER_H,
+    Plan,
+    Ranking,
+    chance_percent,
+    cost_words,
+    day_words,
+    finishes,
+    gain,
+    legend,
+)
 from chipwise.report.records import (
     SCHEMA_VERSION,
-    EnergyRecord,
     Figure,
     JobRecord,
     LayoutRecord,
@@ -27,7 +42,6 @@ from chipwise.report.records import (
     PartRecord,
     PlacedRecord,
     PriceRecord,
-    Quantified,
     RefusalRecord,
     TailRecord,
     WorkloadRecord,
@@ -41,49 +55,15 @@ MORE = 8  # plans not shown that are named
 TOLD = 0.005  # of the cost: what saves less is not worth a sentence
 NAMED = 3  # plans whose nearest published result is spelt out
 QUANTILES = ("p50", "p95", "p99")
-RESOURCE = {
-    "compute": "FLOPs",
-    "memory": "memory bandwidth",
-    "on-chip": "on-chip bandwidth",
-    "network": "link speed",
-    "launch": "kernel launch rate",
-    "host": "host speed",
-}
 FEEDING = (
     " (filling the tiles of products takes longer than multiplying them, as with few rows for each expert)"
 )
-# reasons in the words of a table's foot
-GROUPS = {
-    "SLO": "miss the latency targets",
-    "MEMORY": "lack memory",
-    "HOST_MEMORY": "lack memory of the host",
-    "BUDGET": "beyond the limit of price, chips or power",
-    "NO_PRICE": "no price known",
-    "NO_COST_MODEL": "speed not modelled yet",
-    "NO_RUNTIME": "no serving software known",
-    "NO_MEMORY_FIGURE": "capacity or bandwidth not published",
-}
-
-
-class Sure(Protocol):
-    """A plan with the chance that it keeps what was asked of it."""
-
-    @property
-    def chip(self) -> str:
-        """What it takes."""
-
-    @property
-    def chips(self) -> int:
-        """How many of it."""
-
-    @property
-    def chance(self) -> float | None:
-        """How likely it keeps its targets; None where none was asked."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PlanRecord(Quantified, Tabled):
-    """A plan and what it is predicted to do. Throughput is of all replicas at the load asked for, or full.
+class PlanRecord(Plan, Tabled):
+    """A plan for a language model and what it is predicted to do. Throughput is of all replicas at the load asked for,
+    or full.
 
     `precision` is that of the weights, `kv` that of the cache. `replicas` count `spare` ones, without which the
     load is carried too; `largest_requests_per_s` is what they sustain within the targets, `capacity` the same with its
@@ -100,14 +80,8 @@ class PlanRecord(Quantified, Tabled):
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
     """
 
-    rank: int
-    chip: str
-    chips: int
-    replicas: int
     layout: LayoutRecord
-    precision: str
     kv: str
-    runtime: str
     batch: float
     concurrency: float
     ttft_s: Figure
@@ -120,12 +94,9 @@ class PlanRecord(Quantified, Tabled):
     requests_per_s: float
     largest_requests_per_s: float
     prompt_share: float
-    price: PriceRecord | None
     usd_per_million_in: Figure | None
     usd_per_million_out: Figure | None
     kwh_per_million_out: Figure | None
-    bound: str
-    shares: dict[str, float]
     memory: MemoryRecord
     memory_range: Figure
     tails: dict[str, TailRecord] = field(default_factory=dict)
@@ -135,15 +106,11 @@ class PlanRecord(Quantified, Tabled):
     prompt_workers: int = 0
     note: str = ""
     system: str = ""
-    chance: float | None = None
-    hosts: int = 1
     replica_hosts: int = 1
     network_bytes_per_s: float | None = None
-    energy: EnergyRecord | None = None
     converted: bool = False
     job: JobRecord | None = None
     on_front: bool = False
-    ties: tuple[int, ...] = ()
     parts: tuple[PartRecord, ...] = ()
     placed: PlacedRecord | None = None
     capacity: Figure | None = None
@@ -153,6 +120,11 @@ class PlanRecord(Quantified, Tabled):
     def tables(self) -> tuple[Table, ...]:
         """Its figures, and where time and memory go, as `explain` shows them."""
         return breakdown_view(self)
+
+    @property
+    def machines(self) -> str:
+        """Its chips; a machine of parts says itself how many of what."""
+        return self.chip if self.parts else f"{self.chips}x {self.chip}"
 
     def keeps_targets(self, confidence: float) -> bool:
         """Whether the targets hold with that probability; ends of intervals have three digits."""
@@ -215,7 +187,7 @@ class ApiRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PlanReport(Answer):
+class PlanReport(Ranking):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
     changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is
@@ -224,7 +196,6 @@ class PlanReport(Answer):
     changes with which one would. `by`: what plans are the best of. `software` are the best plans on the chip of the
     first under other software, their ranks behind those of `plans`."""
 
-    rows: ClassVar[str] = "plans"
     inside: ClassVar[bool] = True
 
     model: ModelRecord
@@ -252,9 +223,9 @@ class PlanReport(Answer):
         return (first, *breakdown_view(self.plans[0])) if self.considered <= 1 else (first,)
 
     @property
-    def failure(self) -> InfeasibleError | None:
-        """Where no plan is as sure to keep the targets as was asked, how near the first comes."""
-        return None if self.kept else unsure(self.plans[0], self.workload.confidence)
+    def sure(self) -> float:
+        """The probability with which plans were to keep their targets."""
+        return self.workload.confidence
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -274,32 +245,13 @@ class ExplainReport(PlanReport):
         return (*breakdown_view(self.plans[0]), *more)
 
 
-def unsure(first: Sure, confidence: float) -> InfeasibleError | None:
-    """That no plan keeps what was asked as surely as that, and how near the `first` comes; None where nothing was asked
-    of it."""
-    if first.chance is None:
-        return None
-    what = f"no plan keeps what was asked with {confidence:.0%} probability"
-    nearest = f"{first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
-    return InfeasibleError(what, f"nearest: {nearest}; --confidence asks for less", answered=True)
-
-
-def gain(share: float, more: float = 0.1) -> float:
-    """Throughput gained, as a part of it, when a resource with that share of the time becomes 10 % faster."""
-    return 1.0 / (1.0 - share * (1.0 - 1.0 / (1.0 + more))) - 1.0
-
-
 def _priced(report: PlanReport) -> bool:
     """Whether plans are compared by price: those without one are then listed apart."""
     return report.workload.task != "local" and any(p.price for p in report.plans)
 
 
-def _machines(p: PlanRecord) -> str:
-    return p.chip if p.parts else f"{p.chips}x {p.chip}"  # a machine of parts says how many of what
-
-
 def _name(p: PlanRecord) -> str:
-    return f"{_machines(p)} {p.spread} {p.precision} on {p.runtime}"
+    return f"{p.machines} {p.spread} {p.precision} on {p.runtime}"
 
 
 def _formats(p: PlanRecord) -> str:
@@ -330,10 +282,6 @@ def _per_request(p: PlanRecord) -> Figure | None:
     return Figure(mid, low, high, rate.basis, rate.provisional)
 
 
-def _bottleneck(p: PlanRecord) -> str:
-    return f"{p.bound} {p.shares.get(p.bound, 0.0):.0%}"
-
-
 def _p95_ms(p: PlanRecord) -> dict[str, float | None]:
     tail = p.tails.get("p95")
     times = {} if tail is None else {"ttft": tail.ttft_s, "tpot": tail.tpot_s}
@@ -352,25 +300,6 @@ def _gains(p: PlanRecord) -> dict[str, str]:
     return {name: f"+{gain(share):.1%}" for name, share in p.shares.items()}
 
 
-def _hours(p: PlanRecord) -> Figure | None:
-    return None if p.job is None else p.job.hours
-
-
-def in_hours(hours: Figure) -> str:
-    """`16.1 [12.4-19.8] h`, of a figure in hours."""
-    return figures.duration(_job_s(hours))
-
-
-def _job_s(hours: Figure) -> Figure:
-    """A figure of hours in seconds."""
-    mid, low, high = (3600.0 * x for x in (hours.mid, hours.low, hours.high))
-    return Figure(mid, low, high, hours.basis, hours.provisional)
-
-
-def _total_usd(p: PlanRecord) -> Figure | None:
-    return None if p.job is None else p.job.usd
-
-
 def _ties(p: PlanRecord) -> tuple[int, ...]:
     return p.ties[:MORE]
 
@@ -381,10 +310,10 @@ def _nearest(p: PlanRecord) -> str:
 
 
 PLANS = (
-    Column("#", "rank", right=True, short="rank"),
+    RANK,
     Column("", _name, short="plan"),
-    Column("plan", lambda p: f"{_machines(p)} {_formats(p)}"),
-    Column("", "chip", short="chip"),
+    Column("plan", lambda p: f"{p.machines} {_formats(p)}"),
+    CHIP,
     Column("", "chips", short="chips"),
     Column("", "replicas", short="replicas"),
     Column("", "spare", short="spare"),
@@ -398,11 +327,11 @@ PLANS = (
     Column("provider", "price.provider", spare=11),
     Column("", "system", short="system"),
     Column("", "concurrency", short="concurrency"),
-    Column("$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"),
+    USD_PER_H,
     Column("$/M in", "usd_per_million_in", _ends, right=True, spare=10),
     Column("$/M out", "usd_per_million_out", _ends, right=True, spare=6, short="usd_per_million_out"),
-    Column("done in", _hours, in_hours, right=True, short="hours"),
-    Column("$ total", _total_usd, figures.number, right=True, short="usd"),
+    DONE_IN,
+    TOTAL_USD,
     Column("$/k requests", _per_request, figures.number, right=True),
     Column("TTFT, ms", "ttft_s", figures.milliseconds, right=True, short="ttft_ms", scale=1e3),
     Column("TPOT, ms", "tpot_s", figures.milliseconds, right=True, short="tpot_ms", scale=1e3),
@@ -418,7 +347,7 @@ PLANS = (
     Column("", "requests_per_s", short="requests_per_s"),
     Column("", "largest_requests_per_s", short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
-    Column("bottleneck", _bottleneck, spare=3, short="bound"),
+    Column("bottleneck", "bottleneck", spare=3, short="bound"),
     Column("", "shares", short="shares_of_time"),
     Column("", _gains, short="ten_percent_more_gives"),
     Column("", "memory.verdict", short="memory"),
@@ -462,14 +391,14 @@ def verdict(report: PlanReport) -> tuple[str, ...]:
     verb = "Use " if first.price is None or owned else "Rent "
     verb = verb if report.considered > 1 else ""  # nothing was chosen where one deployment was asked about
     where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
-    what = f"{verb}{_machines(first)}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
+    what = f"{verb}{first.machines}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
     lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         lines[0] = f"{missed}{works}. Nearest: {lines[0].removeprefix(verb)}"
     bottleneck = (
-        f"Bottleneck: {_bottleneck(first)} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
+        f"Bottleneck: {first.bottleneck} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
     )
     return (*lines[:2], bottleneck, *lines[2:])
 
@@ -491,18 +420,6 @@ def _recalled(p: PlanRecord) -> str:
 def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:
     """What a plan costs, behind what leads to it; nothing for chips that the user has."""
     return "" if report.owned else lead + cost_words(p.price, p.chips)
-
-
-def cost_words(price: PriceRecord | None, chips: int) -> str:
-    """What so many chips cost an hour, where and since when."""
-    if price is None:
-        return "no price is known"
-    owned = price.basis.startswith("owned")
-    whole = f", {price.billed} chips billed" if price.billed > chips else ""
-    dated = f", price of {price.date}" if price.date else ", undated"
-    offer = f" to own{whole}" if owned else f" at {price.provider}{whole}{dated}"
-    stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
-    return f"about ${figures.mid(price)}/h{offer}{stale}"
 
 
 def _does(report: PlanReport) -> str:
@@ -536,23 +453,8 @@ def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
     return f"{finishes(f'writes {format_count(tokens)} tokens', job, w.deadline_s, surely)}."
 
 
-def finishes(does: str, job: JobRecord, deadline_s: float | None, surely: str) -> str:
-    """When a plan is done with a job and for how much, and how likely that keeps the deadline."""
-    said = f"It {does} in {figures.duration_words(_job_s(job.hours))}"
-    if job.usd is not None:
-        said += f" for about ${figures.mid(job.usd)}"
-    if deadline_s is not None and surely:
-        said += f"; the deadline of {duration_words(deadline_s)} holds {surely}"
-    return said
-
-
 def _surely(chance: float) -> str:
     return f"with {chance_percent(chance)}% probability"
-
-
-def chance_percent(chance: float) -> int:
-    """Whole percent that are not too many; 99 stands for all that is more."""
-    return min(int(100.0 * chance + 0.2), 99)
 
 
 def _alternatives(report: PlanReport) -> list[str]:
@@ -562,7 +464,7 @@ def _alternatives(report: PlanReport) -> list[str]:
     if report.as_stored is not None:
         stored = report.as_stored
         lines.append(
-            f"With the weights as stored ({stored.precision}): {_machines(stored)} ({stored.spread})"
+            f"With the weights as stored ({stored.precision}): {stored.machines} ({stored.spread})"
             f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
@@ -592,8 +494,8 @@ def _by_api(report: PlanReport) -> list[str]:
 
 def _apart(p: PlanRecord, first: PlanRecord) -> str:
     """The machines of a plan, and how it runs where the first has the same."""
-    name = _machines(p)
-    return f"{name} ({p.spread}, {p.precision})" if name == _machines(first) else name
+    name = p.machines
+    return f"{name} ({p.spread}, {p.precision})" if name == first.machines else name
 
 
 def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
@@ -616,7 +518,7 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
     cost = f"{_cost(report, least, ', ')}, {report.saves:.0%} less"
-    return f"Cheapest: {_machines(least)} {least.precision}{cost}{reason}."
+    return f"Cheapest: {least.machines} {least.precision}{cost}{reason}."
 
 
 def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:
@@ -655,7 +557,7 @@ def _software(report: PlanReport) -> list[str]:
         pace = f"{format_seconds(p.pace.mid)} {'per token' if p.tpot_s else 'to the first token'}"
         rate = f"{format_number(p.tokens_per_s.mid)} tokens/s" if report.owned and not w.rate_per_s else pace
         cost = _cost(report, p, ", ").partition(" at ")[0]
-        said.append(f"{p.runtime} {_machines(p)} ({p.spread}){cost}, {rate}{sure}")
+        said.append(f"{p.runtime} {p.machines} ({p.spread}){cost}, {rate}{sure}")
     return [f"{first.chip} with other software: {'; '.join(said)}"] if said else []
 
 
@@ -669,7 +571,7 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
         said.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
     unpriced = [p for p in report.plans if p.price is None]
     if unpriced and _priced(report):
-        named = ", ".join(f"{_machines(p)} ({p.spread})" for p in unpriced[:NAMED])
+        named = ", ".join(f"{p.machines} ({p.spread})" for p in unpriced[:NAMED])
         more = f" and {len(unpriced) - NAMED} more" if len(unpriced) > NAMED else ""
         said.append(
             f"not compared, no price known: {named}{more} (give one: --price-of {unpriced[0].chip}=USD)"
@@ -679,7 +581,7 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
         said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
     left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
     if left and not everything:
-        more = ", ".join(map(_machines, left[:MORE])) + (", ..." if len(left) > MORE else "")
+        more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
         said.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
     said += _refusals(report.refused) if everything else _refused(report.refused)
     notes: dict[str, list[str]] = {}
@@ -747,7 +649,7 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
     ]
-    head = (f"machine time of an output token on {_machines(plan)} ({plan.layout.words})", "")
+    head = (f"machine time of an output token on {plan.machines} ({plan.layout.words})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
     return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.words, plan.runtime)
@@ -820,7 +722,7 @@ def _figures_view(p: PlanRecord) -> Table:
             foot.append(
                 f"correcting by it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
             )
-    title = f"{_machines(p)}  {p.layout.words}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
+    title = f"{p.machines}  {p.layout.words}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
@@ -873,24 +775,6 @@ def _tails(p: PlanRecord) -> list[str]:
 
 def _day(p: PlanRecord) -> list[str]:
     return [] if p.day is None else [day_words(p.rank, p.day, paid=p.price is not None)]
-
-
-def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6)) -> str:
-    """A day of the plan of that rank, with dollars `per` so many tokens or samples where they are `paid`."""
-    unit, amount = per
-    usd, scaled = (
-        format_number(each * amount / 1e6) for each in (d.usd_per_m_tokens, d.scaled_usd_per_m_tokens)
-    )
-    requests = f"{d.requests_per_day:,.0f} request" + ("" if round(d.requests_per_day) == 1 else "s")
-    text = f"day of #{rank}: {requests}, used {d.mean_utilisation:.0%} on average"
-    text += f" and {d.peak_utilisation:.0%} at the peak"
-    if paid:
-        text += (
-            f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all "
-            f"replicas on, at least {format_number(d.scaled_usd_per_day)} $ and "
-            f"{scaled} $/{unit.removesuffix(' out')} if replicas followed the load"
-        )
-    return text
 
 
 def _refused(refused: Sequence[RefusalRecord]) -> list[str]:
@@ -972,11 +856,3 @@ def _legend(plans: Sequence[PlanRecord]) -> str:
     return legend(
         "2 x tp4: two replicas of four devices" if any(p.replicas > 1 for p in plans) else "", stale=stale
     )
-
-
-def legend(replicated: str, *, stale: bool) -> str:
-    """The signs of a table of plans in words; `replicated` explains how replicas are written."""
-    signs = ["mid [low-high] is an 80 % interval", *filter(None, [replicated])]
-    if stale:
-        signs.append(f"*: no price from the last {preferences().stale_days:.0f} days")
-    return f"how to read: {'; '.join(signs)}"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from chipwise.report.answer import Answer
+from chipwise.report.plan import CHIP, RANK, Plan, Ranking
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
     ModelRecord,
-    PriceRecord,
-    Quantified,
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
@@ -22,7 +19,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class RlPlanRecord(Quantified):
+class RlPlanRecord(Plan):
     """A way to run the loop. `placement` together: all chips sample, then train; apart: `train_chips` and
     `rollout_chips` work side by side, training one step behind. `layout` of training, `tp` and `replicas` of the
     engines that sample in `rollout_precision`, `concurrency` of each at the beginning of a step. `step_s` of the loop,
@@ -31,19 +28,13 @@ class RlPlanRecord(Quantified):
     the share of sampling in which engines run with less than half of their sequences. `host_bytes` that a chip's host
     holds while the chip samples."""
 
-    rank: int
-    chip: str
-    chips: int
     placement: str
     train_chips: int
     rollout_chips: int
     layout: str
     tp: int
-    replicas: int
     concurrency: float
     trainer: str
-    runtime: str
-    precision: str
     rollout_precision: str
     step_s: Figure
     tokens_per_s: Figure
@@ -51,18 +42,14 @@ class RlPlanRecord(Quantified):
     idle: float
     drained: float
     days: Figure
-    price: PriceRecord | None
     usd: Figure | None
     host_bytes: float
-    bound: str
     why: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RlReport(Answer):
+class RlReport(Ranking):
     """The answer to `rl`: plans, cheapest first."""
-
-    rows: ClassVar[str] = "plans"
 
     model: ModelRecord
     steps: int
@@ -79,7 +66,7 @@ class RlReport(Answer):
 
 def _fleet(p: RlPlanRecord) -> str:
     if p.placement == "together":
-        return f"{p.chips:,}x {p.chip}"
+        return p.machines
     return f"{p.rollout_chips:,} + {p.train_chips:,}x {p.chip}"
 
 
@@ -88,9 +75,9 @@ def _time(f: Figure) -> str:
 
 
 REINFORCED = (
-    Column("#", "rank", right=True, short="rank"),
+    RANK,
     Column("sampling + training", _fleet),
-    Column("", "chip", short="chip"),
+    CHIP,
     Column("", "chips", short="chips", scale=0),
     Column("placement", "placement", short="placement"),
     Column("", "train_chips", short="train_chips", scale=0),
@@ -123,7 +110,7 @@ def rl_verdict(report: RlReport) -> str:
         others = f"{p.rollout_chips:,} other{'s' if p.rollout_chips > 1 else ''}"
         how = f"{p.trainer} on {chips}, and {engines} on {others}, one step off policy"
     took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
-    return f"Take {p.chips:,}x {p.chip}: {how}: {took}, {cost}. {p.bound.capitalize()} takes most of a step."
+    return f"Take {p.machines}: {how}: {took}, {cost}. {p.bound.capitalize()} takes most of a step."
 
 
 def rl_view(report: RlReport) -> Table:

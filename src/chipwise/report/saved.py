@@ -21,15 +21,15 @@ from chipwise import __version__
 from chipwise.catalog.files import writing
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import Snapshot
-from chipwise.errors import Command, Said, UsageError, shorten
+from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000
 SHIPPED = ("catalog/data/", "calibrate/data/", "evidence/data/", "workload/data/")
-HOW = Said(
+HOW = Sentence(
     "the JSON of an answer with its question: ",
-    Command("plan MODEL --save FILE"),
+    CommandText("plan MODEL --save FILE"),
     ", the page and /v1 write one",
 )
 

@@ -38,7 +38,7 @@ def tell(text: str) -> None:
     print("\n".join(_broken(text, width_of(), "  ")), file=sys.stderr)
 
 
-class Written(Protocol):
+class Grid(Protocol):
     """A table that is written out: `report.table.Table` says what its parts are."""
 
     @property
@@ -70,7 +70,7 @@ class Written(Protocol):
         """Headings of columns whose cells may be wrapped, None: any."""
 
 
-def show(table: Written, width: int, *, bold: bool) -> str:
+def show(table: Grid, width: int, *, bold: bool) -> str:
     """The table as text; `bold` for headings, on a terminal."""
     lines = [line for text in table.head for line in _lines(text, width)]
     if table.columns:
@@ -79,7 +79,7 @@ def show(table: Written, width: int, *, bold: bool) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
 
 
-def _body(table: Written, width: int, *, bold: bool) -> list[str]:
+def _body(table: Grid, width: int, *, bold: bool) -> list[str]:
     sizes = [[_sizes(text) for text in column] for column in zip(table.columns, *table.rows, strict=True)]
     whole = [max(size for size, _ in column) for column in sizes]
     words = [max(word for _, word in column) for column in sizes]
@@ -105,7 +105,7 @@ def _body(table: Written, width: int, *, bold: bool) -> list[str]:
     return min(broken, stacked, key=len)
 
 
-def _chosen(table: Written, least: Sequence[int], width: int) -> list[int]:
+def _chosen(table: Grid, least: Sequence[int], width: int) -> list[int]:
     """The columns that are shown: those that always are, and of the others, most important first, each that fits."""
     spare = [table.columns.index(name) for name in table.spare]
     chosen = [i for i in range(len(least)) if i not in spare]
@@ -142,7 +142,7 @@ def _fitted(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
     return next(found for most in range(max(whole), -1, -1) if sum(found := cut(most)) <= room)
 
 
-def _grid(table: Written, chosen: Sequence[int], widths: Sequence[int], *, bold: bool) -> list[str]:
+def _grid(table: Grid, chosen: Sequence[int], widths: Sequence[int], *, bold: bool) -> list[str]:
     """Headings, a rule, and the rows; a cell that is wrapped makes its row taller."""
     sides = [table.columns[i] in table.right for i in chosen]
 
@@ -166,7 +166,7 @@ def _filled(text: str, size: int, *, right: bool) -> str:
     return f"{space}{text}" if right else f"{text}{space}"
 
 
-def _blocks(table: Written, width: int, *, bold: bool) -> list[str]:
+def _blocks(table: Grid, width: int, *, bold: bool) -> list[str]:
     """A block for every row: what it is, then the other columns by name, each at the same place in every block."""
     lead = _lead(table)
     named = [
@@ -184,7 +184,7 @@ def _blocks(table: Written, width: int, *, bold: bool) -> list[str]:
     return [*found, ""]
 
 
-def _lead(table: Written) -> int:
+def _lead(table: Grid) -> int:
     """How many columns say what a row is: a number and what it numbers, else as few as tell the rows apart."""
     if table.columns[0] in ("#", ""):
         return min(2, len(table.columns))

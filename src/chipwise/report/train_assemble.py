@@ -16,10 +16,10 @@ from chipwise.catalog.system_spec import System
 from chipwise.evidence.judge import Estimate, chance
 from chipwise.evidence.training_tiers import Tier
 from chipwise.predict.energy import Use
-from chipwise.predict.training.course import MONTH_S, Course, Phase, Store
+from chipwise.predict.training.course import MONTH_S, CheckpointStore, Course, Phase
 from chipwise.predict.training.memory import MemoryUse, host_bytes
 from chipwise.predict.training.result import Convention, peak_share, step_flops
-from chipwise.predict.training.values import Spread
+from chipwise.predict.training.values import TrainSpread
 from chipwise.report.energy import Powered, energy_record
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.report.train_why import reasons, shares
@@ -32,7 +32,7 @@ from chipwise.report.training import (
     TrainPlanRecord,
 )
 from chipwise.search.prefer import Contenders, first, order, pareto, tied
-from chipwise.search.training import Job, Point
+from chipwise.search.training import Point, TrainJob
 from chipwise.search.training_space import SCHEDULES
 
 DAY_S = 86400.0
@@ -47,7 +47,7 @@ class Running:
     course: Course
     phases: Sequence[tuple[Phase, Point, float]]
     checkpoint_bytes: float
-    store: Store
+    store: CheckpointStore
     spares: int = 0
     advised: int = 0
     evaluation: float = 0.0
@@ -64,7 +64,7 @@ class TrainCase:
     """A job on a chip with its best layout; `devices` of it that layouts count, `counts`: how the trainer counts the
     FLOPs that it logs."""
 
-    job: Job
+    job: TrainJob
     at: Point
     chip: Chip
     system: System | None
@@ -82,7 +82,7 @@ class TrainCase:
         return self.system.chips_per_host if self.system else 1
 
 
-def layout_record(s: Spread) -> TrainLayoutRecord:
+def layout_record(s: TrainSpread) -> TrainLayoutRecord:
     """A layout in whole numbers and in words."""
     n = {f: round(float(getattr(s, f))) for f in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch", "shard")}
     stage = round(float(s.zero))
@@ -123,7 +123,7 @@ def layout_record(s: Spread) -> TrainLayoutRecord:
     )
 
 
-def _schedule(s: Spread) -> str:
+def _schedule(s: TrainSpread) -> str:
     """The name of a layout's schedule."""
     return next((name for name, kind in SCHEDULES.items() if kind.of(s)), "1f1b")
 
@@ -155,13 +155,14 @@ def plan_record(
     hfu = float(peak_share(job.network, s, job.cluster, device_s, "hardware"))
     energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
-        rank=0,
         chip=case.chip.id,
         chips=chips,
         system=case.system.id if case.system else "",
         layout=layout_record(s),
         precision=case.precision,
+        runtime=case.stack,
         stack=case.stack,
+        replicas=round(float(s.dp)),
         global_batch=int(float(s.global_batch)),
         seq=int(float(s.seq)),
         step_s=step,
@@ -316,7 +317,7 @@ def _ties(plans: Sequence[TrainPlanRecord], near: NDArray[np.bool_], at: int) ->
     return tuple(sorted(plans[k].rank for chip, k in firsts.items() if near[k] and chip != plans[at].chip))
 
 
-def scaling_records(job: Job, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
+def scaling_records(job: TrainJob, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:
     """A curve; efficiency is throughput per chip over that of the first point."""
     if not points:
         return []

@@ -9,9 +9,9 @@ import numpy as np
 
 from chipwise.catalog.preferences import preferences
 from chipwise.predict.training.memory import fullest
-from chipwise.predict.training.values import Spread
+from chipwise.predict.training.values import TrainSpread
 from chipwise.report.training import taking
-from chipwise.search.training import Job, Point
+from chipwise.search.training import Point, TrainJob
 from chipwise.units import format_bytes, format_seconds
 
 CAUSES: Mapping[str, tuple[str, ...]] = {
@@ -36,7 +36,7 @@ ALONE = ("compute", "memory")  # what a single device has
 LEAST = 0.005  # of a step: less is not named
 
 
-def shares(job: Job, at: Point) -> dict[str, float]:
+def shares(job: TrainJob, at: Point) -> dict[str, float]:
     """Parts of a step by cause; they add up to 1.
 
     Of exposed communication the network (scale-out) takes what shrinks with its bandwidth, dC / d ln(1 / N), where it
@@ -55,7 +55,7 @@ def shares(job: Job, at: Point) -> dict[str, float]:
     return {name: found[name] for name in order}
 
 
-def reasons(job: Job, at: Point, parts: Mapping[str, float]) -> tuple[str, ...]:
+def reasons(job: TrainJob, at: Point, parts: Mapping[str, float]) -> tuple[str, ...]:
     """Largest shares; of several devices from how many tokens on gathered weights hide behind compute, what tensor
     parallelism costs and buys, or would cost; and what 10 % more of each resource gives."""
     top = [item for item in sorted(parts.items(), key=lambda i: -i[1])[:2] if item[1] >= LEAST]
@@ -66,7 +66,7 @@ def reasons(job: Job, at: Point, parts: Mapping[str, float]) -> tuple[str, ...]:
     return (*lines, f"10 % more of a resource gives tokens/s: {said}")
 
 
-def _gathering(job: Job, s: Spread) -> str:
+def _gathering(job: TrainJob, s: TrainSpread) -> str:
     """FSDP moves 6 bytes per gathered parameter and micro-batch; a micro-batch of x tokens computes 6 x FLOPs per
     active one: compute covers traffic from x = (gathered / active) ε P / bandwidth on. Frozen weights move twice in
     their own type, and compute 4 x FLOPs. Empty where there is one data-parallel rank: nothing is cut over others."""
@@ -95,7 +95,7 @@ def _gathering(job: Job, s: Spread) -> str:
     )
 
 
-def _tensor(job: Job, at: Point) -> list[str]:
+def _tensor(job: TrainJob, at: Point) -> list[str]:
     """What tensor parallelism costs, the exposed share of its traffic, and what half of it would need instead; what
     twice of it would cost."""
     tp = float(at.spread.tp)
@@ -108,7 +108,7 @@ def _tensor(job: Job, at: Point) -> list[str]:
     return lines + ([_other_tp(job, at, twice)] if twice else [])
 
 
-def _other(job: Job, at: Point, factor: float) -> Spread | None:
+def _other(job: TrainJob, at: Point, factor: float) -> TrainSpread | None:
     """The same with another tp, the data-parallel degree taking the rest; None where that is not legal."""
     s = at.spread
     tp, dp = float(s.tp) * factor, float(s.dp) / factor
@@ -118,7 +118,7 @@ def _other(job: Job, at: Point, factor: float) -> Spread | None:
     return replace(s, tp=tp, dp=dp, shard=min(float(s.shard) / factor, dp * float(s.cp)))
 
 
-def _other_tp(job: Job, at: Point, other: Spread) -> str:
+def _other_tp(job: TrainJob, at: Point, other: TrainSpread) -> str:
     """Step, exposed traffic and memory of another tp."""
     took = job.step(other)
     held = float(np.asarray(fullest(job.network, other, job.recipe, job.memory).total_bytes))
@@ -133,7 +133,7 @@ def _other_tp(job: Job, at: Point, other: Spread) -> str:
     return f"{head} takes {format_seconds(seconds)} a step{spent}" + (f", but {full}" if full else "")
 
 
-def _gain(job: Job, at: Point, resource: str) -> float:
+def _gain(job: TrainJob, at: Point, resource: str) -> float:
     """Relative gain of tokens/s where there is 10 % more of a resource."""
     figure = RESOURCES[resource]
     cluster = (

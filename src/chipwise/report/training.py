@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from chipwise.catalog.preferences import preferences
-from chipwise.errors import InfeasibleError
-from chipwise.report.answer import Answer
-from chipwise.report.plans import chance_percent, unsure
+from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent
 from chipwise.report.records import (
     SCHEMA_VERSION,
-    EnergyRecord,
     Figure,
     ModelRecord,
     PriceRecord,
-    Quantified,
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
@@ -103,29 +98,25 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainPlanRecord(Quantified):
+class TrainPlanRecord(Plan):
     """A plan and what it is predicted to do.
 
-    `mfu` counts 6 FLOPs per active parameter and token (adapters: 4) and all pairs of the attention core, over
-    the dense peak of the type that each runs in; `hfu` counts what runs, recomputation included;
-    `tflops_per_chip` counts as the trainer does that logs it. `verdict`: fits, tight, or over where the memory of a run
-    that is known to fit is predicted too large. `chance`: that it is done by the deadline, None without one.
-    `instead_of`: the usual trainer of the chip, where the plan takes another; `hosts` that hold its chips; `measured`:
-    several runs of its trainer on such chips were. `goodput` is the share of the time that makes progress under
-    failures; `days` and the cost include it. `shares` are parts of the step by cause; of communication that nothing
-    hides, `network` is what shrinks with the bandwidth of scale-out links, `fabric` the rest. `memory` are bytes by use
-    of the fullest pipeline stage, `stages` those of each, first to last; `host_bytes` is the host memory that a device
-    needs for what is offloaded. `ties` are the first plans of other chips that cost as much (`preferences().equal`), or
-    take as long where no price is known. `energy_kwh` is what the chips draw over all `days`, `energy` their power.
-    `run` is what there is besides steps.
+    `stack` is the trainer, which `runtime` says too; `replicas` are those of the model. `mfu` counts 6 FLOPs per
+    active parameter and token (adapters: 4) and all pairs of the attention core, over the dense peak of the type that
+    each runs in; `hfu` counts what runs, recomputation included; `tflops_per_chip` counts as the trainer does that
+    logs it. `verdict`: fits, tight, or over where the memory of a run that is known to fit is predicted too large.
+    `chance`: that it is done by the deadline, None without one. `instead_of`: the usual trainer of the chip, where the
+    plan takes another; `hosts` that hold its chips; `measured`: several runs of its trainer on such chips were.
+    `goodput` is the share of the time that makes progress under failures; `days` and the cost include it. `shares` are
+    parts of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
+    scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of
+    each, first to last; `host_bytes` is the host memory that a device needs for what is offloaded. `ties` are the
+    first plans of other chips that cost as much (`preferences().equal`), or take as long where no price is known.
+    `energy_kwh` is what the chips draw over all `days`, `energy` their power. `run` is what there is besides steps.
     """
 
-    rank: int
-    chip: str
-    chips: int
     system: str
     layout: TrainLayoutRecord
-    precision: str
     stack: str
     global_batch: int
     seq: int
@@ -138,7 +129,6 @@ class TrainPlanRecord(Quantified):
     goodput: float
     checkpoint_s: float
     days: Figure
-    price: PriceRecord | None
     usd: Figure | None
     energy_kwh: float | None
     memory: dict[str, float]
@@ -147,18 +137,12 @@ class TrainPlanRecord(Quantified):
     memory_chance: float
     capacity_bytes: float
     verdict: str
-    shares: dict[str, float]
-    bound: str
     why: tuple[str, ...]
     on_front: bool = False
     stages: tuple[dict[str, float], ...] = ()
-    ties: tuple[int, ...] = ()
-    energy: EnergyRecord | None = None
     host_bytes: float = 0.0
     run: RunRecord | None = None
-    chance: float | None = None
     instead_of: str = ""
-    hosts: int = 1
     measured: bool = False
 
 
@@ -188,12 +172,10 @@ class TakeoverRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TrainReport(Answer):
+class TrainReport(Ranking):
     """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
     scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep; `kept`: whether
     the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has."""
-
-    rows: ClassVar[str] = "plans"
 
     model: ModelRecord
     task: str
@@ -219,9 +201,9 @@ class TrainReport(Answer):
         return (first, *alone, *((scaling_view(self),) if self.scaling else ()))
 
     @property
-    def failure(self) -> InfeasibleError | None:
-        """Where no plan is as sure to keep the deadline as was asked, how near the first comes."""
-        return None if self.kept else unsure(self.plans[0], self.confidence)
+    def sure(self) -> float:
+        """The probability with which plans were to keep the deadline."""
+        return self.confidence
 
 
 def overhead(parts: Mapping[str, float]) -> float:
@@ -259,18 +241,14 @@ def _memory_of(p: TrainPlanRecord) -> str:
     return text + (f", {p.verdict}" if p.verdict != "fits" else "")
 
 
-def _machines(p: TrainPlanRecord) -> str:
-    return f"{p.chips:,}x {p.chip}"
-
-
 def _named(p: TrainPlanRecord) -> str:
-    return f"{_machines(p)} {p.stack}" if p.instead_of else _machines(p)
+    return f"{p.machines} {p.stack}" if p.instead_of else p.machines
 
 
 TRAINING = (
-    Column("#", "rank", right=True, short="rank"),
+    RANK,
     Column("plan", _named),
-    Column("", "chip", short="chip"),
+    CHIP,
     Column("", "chips", short="chips", scale=0),
     Column("", "system", short="system"),
     Column("trainer", "stack", spare=3, short="trainer"),
@@ -287,7 +265,7 @@ TRAINING = (
     Column("$", "usd", _dollars, right=True, short="usd"),
     Column("memory", _memory_of, right=True, spare=6),
     Column("", "bound", short="bound"),
-    Column("bottleneck", lambda p: f"{p.bound} {p.shares[p.bound]:.0%}", spare=5),
+    Column("bottleneck", "bottleneck", spare=5),
     Column("", "shares", short="shares_of_time"),
     Column("", "verdict", short="memory"),
     Column("", "why", short="why"),
@@ -308,7 +286,7 @@ def train_verdict(report: TrainReport) -> str:
     cost = cost if p.usd is None else f"about ${format_count(p.usd.mid)}"
     took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
     instead = f" in place of {p.instead_of}" if p.instead_of else ""
-    does, what = "Train on", f"{_machines(p)} with {p.stack}{instead} ({p.layout.label}, {p.precision})"
+    does, what = "Train on", f"{p.machines} with {p.stack}{instead} ({p.layout.label}, {p.precision})"
     most = report.limits.get("days")
     if most is not None and not report.kept:
         asked = f"the deadline of {duration(most)} with {report.confidence:.0%} probability"
@@ -366,7 +344,7 @@ SHARES = (
 
 def layout_views(p: TrainPlanRecord) -> tuple[Table, Table]:
     """One layout in full: where the time of a step and the memory of every pipeline stage go."""
-    label = f"{_machines(p)} ({p.layout.label}, {p.layout.micro_batches:,} micro-batches)"
+    label = f"{p.machines} ({p.layout.label}, {p.layout.micro_batches:,} micro-batches)"
     parts = [{"resource": n, "share": s, "seconds": s * p.step_s.mid} for n, s in p.shares.items()]
     times = Table.of(parts, SHARES, (f"where a step of {label} goes", ""))
     stages = p.stages or (p.memory,)

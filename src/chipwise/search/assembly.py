@@ -50,7 +50,7 @@ ACTIVATION_BYTES = 4.0
 
 
 @dataclass(frozen=True)
-class Part:
+class AssemblyPart:
     """What a kind of device holds (`deployment.holds`) and of how many of them; `layout` cuts it into stages."""
 
     deployment: Deployment
@@ -78,12 +78,12 @@ class Assembly:
     """A model on the parts of a machine: kinds of cards in order, then the host where it holds anything."""
 
     placement: Placement
-    cards: tuple[Part, ...]
-    host: Part | None
+    cards: tuple[AssemblyPart, ...]
+    host: AssemblyPart | None
     offload: Offload
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[AssemblyPart, ...]:
         """Cards and host."""
         return self.cards if self.host is None else (*self.cards, self.host)
 
@@ -178,7 +178,7 @@ def assemble(
     placement = asked or found.best()
     pieces, rest = split(graph, placement)
     parts = tuple(
-        Part(replace(d, holds=piece), Layout(pp=float(n)))
+        AssemblyPart(replace(d, holds=piece), Layout(pp=float(n)))
         for (d, n), piece in zip(cards, pieces, strict=True)
         if piece.layers
     )
@@ -189,7 +189,7 @@ def assemble(
                 "a part of the model lies on the host, and none was named",
                 "name it, e.g. --chip rtx-4090+cpu or --host-memory 64GB",
             )
-        there = Part(replace(_pooled(*host, offload), holds=rest), Layout(), host[1])
+        there = AssemblyPart(replace(_pooled(*host, offload), holds=rest), Layout(), host[1])
     assembly = Assembly(placement, parts, there, offload)
     for part in assembly.parts:
         memory = part.account(context)
@@ -339,7 +339,9 @@ def _sockets(
     return costs, overheads
 
 
-def _scaled(part: Part, step: Step, numbers: tuple[CostParameters, Overheads]) -> Iterator[tuple[str, Cost]]:
+def _scaled(
+    part: AssemblyPart, step: Step, numbers: tuple[CostParameters, Overheads]
+) -> Iterator[tuple[str, Cost]]:
     """A pass of one part with the factors of its own software."""
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)

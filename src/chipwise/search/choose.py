@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Own, Rent
+from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.predict.service import ONE
@@ -81,7 +81,7 @@ class Refusal:
 def choose(
     evaluated: Evaluated,
     workload: Workload,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
     caution: Caution,
 ) -> Chosen:
@@ -152,7 +152,7 @@ more."""
 def _hopeless(
     e: Evaluated,
     w: Workload,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
     sized: _Sized,
     live: NDArray[np.bool_],
@@ -225,7 +225,7 @@ class _Sized:
 def _sized(
     e: Evaluated,
     workload: Workload,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
     caution: Caution,
 ) -> _Sized:
@@ -291,7 +291,7 @@ def _sized(
 
 def _paid_for(
     e: Evaluated,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
     replicas: Array,
     alone: Array,
@@ -311,7 +311,11 @@ def _paid_for(
 
 
 def _held(
-    e: Evaluated, workload: Workload, prices: Mapping[str, Rent | Own | None], limits: Limits, sized: _Sized
+    e: Evaluated,
+    workload: Workload,
+    prices: Mapping[str, Rent | OwnCosts | None],
+    limits: Limits,
+    sized: _Sized,
 ) -> tuple[NDArray[np.int64], Array, Array]:
     """What limits of chips, time and dollars leave: the reason of every candidate (0: a plan), its dollars per hour,
     and the requests/s that the most replicas within the limits sustain."""
@@ -340,21 +344,23 @@ def _held(
     return reason, usd_per_h, sustained
 
 
-def _usd_per_h(e: Evaluated, prices: Mapping[str, Rent | Own | None], chips: Array, together: Array) -> Array:
+def _usd_per_h(
+    e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], chips: Array, together: Array
+) -> Array:
     """Middle price of `chips` of each candidate, every `together` of them in one machine; NaN where unknown."""
 
-    def paid(basis: Rent | Own, count: Array, group: Array) -> Array:
+    def paid(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
         return np.asarray(basis.hour(count, group).mid)
 
     return _by_price(e, prices, chips, together, paid)
 
 
 def _affordable(
-    e: Evaluated, prices: Mapping[str, Rent | Own | None], each: Array, together: Array, limit: float
+    e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], each: Array, together: Array, limit: float
 ) -> Array:
     """Chips of the most whole replicas, of `each` chips, that cost no more than the limit: more never cost less."""
 
-    def within(basis: Rent | Own, count: Array, group: Array) -> Array:
+    def within(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
         fewest, most = np.zeros(len(count)), np.full(len(count), float(MOST_REPLICAS))
         while (most - fewest > 1).any():
             middle = np.floor((fewest + most) / 2)
@@ -367,10 +373,10 @@ def _affordable(
 
 def _by_price(
     e: Evaluated,
-    prices: Mapping[str, Rent | Own | None],
+    prices: Mapping[str, Rent | OwnCosts | None],
     chips: Array,
     together: Array,
-    figure: Callable[[Rent | Own, Array, Array], Array],
+    figure: Callable[[Rent | OwnCosts, Array, Array], Array],
 ) -> Array:
     """A figure of each candidate that its price, its chips and those in one machine decide; NaN where unknown.
     Many candidates share these: each pair is worked out once."""

@@ -11,7 +11,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import DESKS
 from chipwise.catalog.offer import MARKETPLACES, offers_of, rare
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Own, Rent
+from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.catalog.runtime import get_runtime, override, runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
@@ -116,7 +116,7 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
     return max(wanted, key=reach, default=None)
 
 
-def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | Own | None]) -> frozenset[str]:
+def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | OwnCosts | None]) -> frozenset[str]:
     """Those of chips on the market of which a plan takes no more than `FEW`: cards made for desks, which no server for
     rent holds, and what is rarely for rent (`catalog.offer.rare`). `basis` says how a chip is paid."""
 

@@ -14,9 +14,9 @@ from chipwise.catalog.preferences import preferences
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
 from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, host_bytes, stage_memory
-from chipwise.predict.training.operators import Kernels, Table, Work, work_of
+from chipwise.predict.training.operators import OperatorTable, TrainKernels, TrainWork, work_of
 from chipwise.predict.training.step import StepTime, step_time
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer, take
 from chipwise.search.training_space import (
     ANY,
     COLUMNS,
@@ -24,7 +24,7 @@ from chipwise.search.training_space import (
     LEAN,
     MICRO,
     SCHEDULES,
-    Software,
+    TrainerRules,
     crossed,
     divisors,
     frames,
@@ -75,7 +75,7 @@ _MEMORY = list(TrainReason).index(TrainReason.MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrainJob:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
     share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
     tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
@@ -84,13 +84,13 @@ class Job:
     network: Transformer
     cluster: Cluster
     recipe: Recipe
-    rates: Rates
+    rates: TrainRates
     memory: MemoryRates
-    kernels: Kernels
+    kernels: TrainKernels
     global_batch: int
     seq: int
     adapter: float = 0.0
-    software: Software = ANY
+    software: TrainerRules = ANY
     sequence: bool = True
     shared_memory: bool = False
     known: bool = False
@@ -105,7 +105,7 @@ class Job:
         """Memory beyond which a layout is no plan."""
         return (1.0 if self.known else preferences().training_limit) * float(self.cluster.memory_bytes)
 
-    def step(self, s: Spread, work: Work | None = None) -> StepTime:
+    def step(self, s: TrainSpread, work: TrainWork | None = None) -> StepTime:
         """Step time of layouts by cause; `work` where their operators are priced already."""
         if work is None:
             work = work_of(self.network, s, self.recipe, self.kernels)
@@ -113,10 +113,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Priced:
+class PricedLayouts:
     """Layouts with their step time, memory and verdicts; `reason` indexes `list(TrainReason)`."""
 
-    spread: Spread
+    spread: TrainSpread
     seconds: Array
     memory_bytes: Array
     reason: NDArray[np.int64]
@@ -125,7 +125,7 @@ class Priced:
         return len(self.seconds)
 
 
-def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Spread:
+def layouts(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> TrainSpread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
     return _spread(
@@ -133,7 +133,7 @@ def layouts(job: Job, devices: int, pins: Mapping[str, int | str] | None = None)
     )
 
 
-def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) -> Priced:
+def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> PricedLayouts:
     """The layouts among which the best of `layouts` is: branch and bound.
 
     Recomputation and an optimiser in host memory only take time. So every layout is priced without them first; those
@@ -142,7 +142,7 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     """
     table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software)
     lightest = _spread(job, crossed(table, ways[:, :1]))
-    work = Table.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
+    work = OperatorTable.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
     first = evaluate(job, lightest, work)
     bound = _fastest(job, first)
     open_ = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound))
@@ -166,7 +166,7 @@ def search(job: Job, devices: int, pins: Mapping[str, int | str] | None = None) 
     return _joined(found)
 
 
-def least_seconds(job: Job) -> float:
+def least_seconds(job: TrainJob) -> float:
     """Device-seconds of a sequence that no layout of a job goes below, on any number of devices: those of its products,
     element-wise work and head on one device, in the best micro-batch, experts spread over the ranks that suit them;
     communication, host, bubbles and the optimiser take nothing."""
@@ -181,7 +181,7 @@ def least_seconds(job: Job) -> float:
     return (1.0 - ROUNDING) * float(each.min()) / job.global_batch
 
 
-def _least(job: Job, rows: Array, ways: Array) -> Array:
+def _least(job: TrainJob, rows: Array, ways: Array) -> Array:
     """Bytes of the leaner of the last way to save memory and of the last that keeps activations on the device: where
     software moves them or runs layers again, and not both."""
     last = {ways.shape[1] - 1, *np.flatnonzero(ways[1] == 0.0)[-1:].tolist()}
@@ -190,13 +190,13 @@ def _least(job: Job, rows: Array, ways: Array) -> Array:
     return np.asarray(np.min(np.stack([np.asarray(h) for h in held]), axis=0))
 
 
-def _fastest(job: Job, priced: Priced) -> float:
+def _fastest(job: TrainJob, priced: PricedLayouts) -> float:
     """Seconds of the fastest legal layout that fits comfortably."""
     fits = (priced.reason == 0) & (priced.memory_bytes <= job.aim_bytes)
     return float(priced.seconds[fits].min()) if fits.any() else np.inf
 
 
-def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[Priced]:
+def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None) -> Iterator[PricedLayouts]:
     """Layouts with the smallest share of layers recomputed that fits, by bisection, at each home of the optimiser;
     none where the share is fixed, or the trainer knows no shares."""
     if "shares" not in job.software.recompute:
@@ -206,7 +206,7 @@ def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[
         if len(np.unique(ways[2, (ways[0] == offload) & (ways[1] == stash)])) < 2:
             continue
 
-        def at(percent: Array, home: tuple[float, float] = (offload, stash)) -> Spread:
+        def at(percent: Array, home: tuple[float, float] = (offload, stash)) -> TrainSpread:
             lean = np.stack([*(np.full(size, v) for v in home), percent / 100.0, np.zeros(size)])
             return _spread(job, np.concatenate([rows, lean], axis=0))
 
@@ -218,7 +218,7 @@ def _enough(job: Job, rows: Array, ways: Array, work: Table | None) -> Iterator[
         yield evaluate(job, at(high), work, full=job.known)
 
 
-def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
+def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> Array:
     """`frames`; where a sequence is cut, K and V are gathered if that is faster than round the ring: nothing else of
     a layout changes with it."""
     table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
@@ -239,14 +239,14 @@ def _frames(job: Job, devices: int, pins: Mapping[str, int | str]) -> Array:
     return table
 
 
-def _spread(job: Job, table: Array) -> Spread:
+def _spread(job: TrainJob, table: Array) -> TrainSpread:
     """`COLUMNS` as a layout each."""
     return replace(_base(job), **dict(zip(COLUMNS, table, strict=True)))
 
 
-def _base(job: Job) -> Spread:
+def _base(job: TrainJob) -> TrainSpread:
     """What all layouts of a job have in common."""
-    return Spread(
+    return TrainSpread(
         global_batch=float(job.global_batch),
         seq=float(job.seq),
         adapter=job.adapter,
@@ -254,22 +254,24 @@ def _base(job: Job) -> Spread:
     )
 
 
-def _joined(parts: Sequence[Priced]) -> Priced:
+def _joined(parts: Sequence[PricedLayouts]) -> PricedLayouts:
     """Several tables of layouts as one."""
     columns = {name: np.concatenate([getattr(p.spread, name) for p in parts]) for name in COLUMNS}
     rest = (
         np.concatenate([getattr(p, name) for p in parts]) for name in ("seconds", "memory_bytes", "reason")
     )
-    return Priced(replace(parts[0].spread, **columns), *rest)
+    return PricedLayouts(replace(parts[0].spread, **columns), *rest)
 
 
-def evaluate(job: Job, spread: Spread, table: Table | None = None, *, full: bool = True) -> Priced:
+def evaluate(
+    job: TrainJob, spread: TrainSpread, table: OperatorTable | None = None, *, full: bool = True
+) -> PricedLayouts:
     """Memory, legality and step time of layouts, in chunks that fit the cache; `table` of their operators, where it is
     made already. Those that are no plan take infinitely long; `full`: but for those that only lack memory."""
     size = len(np.asarray(spread.tp))
     seconds, memory = np.full(size, np.inf), np.empty(size)
     reason: NDArray[np.int64] = np.zeros(size, dtype=np.int64)
-    table = table or Table.of(job.network, spread, job.recipe, job.kernels)
+    table = table or OperatorTable.of(job.network, spread, job.recipe, job.kernels)
     for start in range(0, size, CHUNK):
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
@@ -283,10 +285,10 @@ def evaluate(job: Job, spread: Spread, table: Table | None = None, *, full: bool
         work = table.at(part)
         time = job.step(part, work)
         seconds[at] = time.total_s
-    return Priced(spread, seconds, memory, reason)
+    return PricedLayouts(spread, seconds, memory, reason)
 
 
-def _reasons(job: Job, s: Spread, memory: Array) -> NDArray[np.int64]:
+def _reasons(job: TrainJob, s: TrainSpread, memory: Array) -> NDArray[np.int64]:
     t, c = job.network, job.cluster
     codes = list(TrainReason)
     found: NDArray[np.int64] = np.zeros(len(memory), dtype=np.int64)
@@ -334,13 +336,13 @@ def _uneven(whole: Real, parts: Real) -> NDArray[np.bool_]:
     return np.asarray(quotient != np.floor(quotient))
 
 
-def _has(schedules: Sequence[str], s: Spread) -> NDArray[np.bool_]:
+def _has(schedules: Sequence[str], s: TrainSpread) -> NDArray[np.bool_]:
     """Where a layout's schedule is one of those by name."""
     found: NDArray[np.bool_] = np.any([SCHEDULES[name].of(s) for name in schedules], axis=0)
     return found
 
 
-def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
+def best(job: TrainJob, priced: PricedLayouts, count: int = 1) -> NDArray[np.intp]:
     """The fastest legal layouts: those that fit comfortably first, tight ones only where none does. Of a run that is
     known to fit, the one that needs the least memory where none is predicted to."""
     legal = priced.reason == 0
@@ -352,7 +354,7 @@ def best(job: Job, priced: Priced, count: int = 1) -> NDArray[np.intp]:
     return chosen[np.argsort(priced.seconds[chosen], kind="stable")[:count]]
 
 
-def simplest(priced: Priced, chosen: NDArray[np.intp]) -> int:
+def simplest(priced: PricedLayouts, chosen: NDArray[np.intp]) -> int:
     """Of the layouts that take as long as the first of `chosen` (`preferences().equal`), the one with the fewest parts:
     axes that are cut, sequences cut below 4,096 tokens, schedules besides 1F1B, what waits in host memory, what is run
     again; the faster of those. Nothing waits there where the fastest that keeps all on the device takes hardly longer
@@ -377,7 +379,7 @@ class Point:
     communication, bubble, optimiser, stragglers), memory of the fullest stage and of each."""
 
     devices: int
-    spread: Spread
+    spread: TrainSpread
     seconds: float
     tokens_per_s: float
     overhead_share: float
@@ -386,7 +388,7 @@ class Point:
     stages: tuple[MemoryUse, ...]
 
 
-def point(job: Job, priced: Priced, index: int) -> Point:
+def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
     """One layout in full."""
     s = take(priced.spread, index)
     time = job.step(s)
@@ -399,7 +401,7 @@ def point(job: Job, priced: Priced, index: int) -> Point:
 
 
 def scaling(
-    job: Job, counts: Sequence[int], *, weak: bool = False, pins: Mapping[str, int | str] | None = None
+    job: TrainJob, counts: Sequence[int], *, weak: bool = False, pins: Mapping[str, int | str] | None = None
 ) -> list[Point]:
     """Best layouts over counts of devices: strong scaling at the job's batch, weak at a batch that grows with
     the devices (the job's at the first count); `pins` as in `layouts`. Counts without a legal layout are left out."""

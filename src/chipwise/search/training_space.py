@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from chipwise.errors import UsageError
 from chipwise.parallel.pipeline import most_virtual, stage_layers
-from chipwise.predict.training.values import Cluster, Spread, Transformer
+from chipwise.predict.training.values import Cluster, TrainSpread, Transformer
 
 Table = NDArray[np.float64]
 FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")
@@ -22,7 +22,7 @@ COLUMNS = (*FRAME, *LEAN)
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class PipelineSchedule:
     """A pipeline schedule: the share of the 1F1B bubble it leaves, times its virtual stages (0: any above 1), and the
     micro-batches that wait (of p; 0: all)."""
 
@@ -31,7 +31,7 @@ class Schedule:
     in_flight: float
     virtual: int
 
-    def of(self, s: Spread) -> NDArray[np.bool_]:
+    def of(self, s: TrainSpread) -> NDArray[np.bool_]:
         """Where layouts run by it."""
         chunks = np.asarray(s.vp == self.virtual if self.virtual else s.vp > 1)
         alike = np.asarray(np.abs(s.bubble - self.bubble) < 1e-6)
@@ -40,17 +40,17 @@ class Schedule:
         return found
 
 
-SCHEDULES: Mapping[str, Schedule] = {
+SCHEDULES: Mapping[str, PipelineSchedule] = {
     s.name: s
     for s in (
-        Schedule("1f1b", 1.0, 1.0, 1),
-        Schedule("interleaved", 1.0, 1.0, 0),
-        Schedule("gpipe", 1.0, 0.0, 1),
-        Schedule("zero-bubble", 1.0 / 3.0, 1.0, 1),
-        Schedule("zb-v", 0.2, 1.0, 2),
-        Schedule("v-half", 1.0, 1.0 / 2.0, 2),
-        Schedule("v-min", 1.6, 1.0 / 3.0, 2),
-        Schedule("dualpipe", 0.32, 1.0, 1),
+        PipelineSchedule("1f1b", 1.0, 1.0, 1),
+        PipelineSchedule("interleaved", 1.0, 1.0, 0),
+        PipelineSchedule("gpipe", 1.0, 0.0, 1),
+        PipelineSchedule("zero-bubble", 1.0 / 3.0, 1.0, 1),
+        PipelineSchedule("zb-v", 0.2, 1.0, 2),
+        PipelineSchedule("v-half", 1.0, 1.0 / 2.0, 2),
+        PipelineSchedule("v-min", 1.6, 1.0 / 3.0, 2),
+        PipelineSchedule("dualpipe", 0.32, 1.0, 1),
     )
 }
 """shares: of the bubble, and of what micro-batches hold, with the stages of a rank (0: asked); the bubble divided by
@@ -71,7 +71,7 @@ the names say it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Software:
+class TrainerRules:
     """What a trainer can run: pipeline schedules, stages of ZeRO, whether a step without stages takes several
     micro-batches, what it cuts besides data parallelism, whether the optimiser's state can wait in host memory, what it
     runs again (none, selective, `shares` of the layers whole, full) and beside which of these what layers save can wait
@@ -92,12 +92,14 @@ class Software:
         return _kind(*recomputed(text)) in self.recompute
 
 
-ANY = Software()
+ANY = TrainerRules()
 CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it
 MICRO = 64  # sequences of a micro-batch, or half a million tokens
 
 
-def variants(pins: Mapping[str, int | str], shared_memory: bool = False, software: Software = ANY) -> Table:
+def variants(
+    pins: Mapping[str, int | str], shared_memory: bool = False, software: TrainerRules = ANY
+) -> Table:
     """Columns of `LEAN`: what memory can be saved by, at the price of time; the first is the fastest, the last the
     leanest. In a memory shared with the host all stays where it is."""
     known = list(RECOMPUTE.values())
@@ -131,7 +133,7 @@ def frames(
     batch: int,
     seq: int,
     pins: Mapping[str, int | str],
-    software: Software = ANY,
+    software: TrainerRules = ANY,
 ) -> Table:
     """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
 
@@ -209,7 +211,7 @@ def _virtual(layers: int, stages: int) -> list[int]:
 
 
 def _cuts(
-    ranks: int, near: int, stages: int, pins: Mapping[str, int | str], software: Software
+    ranks: int, near: int, stages: int, pins: Mapping[str, int | str], software: TrainerRules
 ) -> list[tuple[float, float]]:
     """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
     zero = int(pins["zero"]) if "zero" in pins else None

@@ -16,7 +16,7 @@ import torch
 from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils._pytree import tree_flatten, tree_map_only
 
-from chipwise.errors import ChipwiseError, Command, Said, UsageError, shorten
+from chipwise.errors import ChipwiseError, CommandText, Sentence, UsageError, shorten
 from chipwise.tracing.flow import OneByOne, counted
 from chipwise.tracing.recorder import Recorder
 from chipwise.workload.op import Op
@@ -136,7 +136,7 @@ def _traced(
     *,
     training: bool,
     name: str,
-) -> _Run:
+) -> _TracedRun:
     recorder.recording = False
     while isinstance(module, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
         recorder.notes["one copy of a data-parallel module is traced, its exchanges are not part of it"] = (
@@ -180,7 +180,7 @@ def _traced(
     before, _ = _peak(recorder, grads, forward)
     tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
     memory = _Memory(alive, peak, before, training)
-    return _Run(title, recorder.flow.ops(kept), weights, tensors, memory, tuple(recorder.notes))
+    return _TracedRun(title, recorder.flow.ops(kept), weights, tensors, memory, tuple(recorder.notes))
 
 
 def _set_mode(module: torch.nn.Module, title: str, *, training: bool) -> None:
@@ -205,7 +205,7 @@ class _Memory:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _TracedRun:
     """What was recorded: (repeats, operator) in order, what the module holds, its example tensors, and memory."""
 
     title: str
@@ -216,7 +216,7 @@ class _Run:
     notes: tuple[str, ...]
 
 
-def _pipeline(run: _Run) -> Pipeline:
+def _pipeline(run: _TracedRun) -> Pipeline:
     weights, memory = run.weights, run.memory
     backward = [(n, op) for n, op in run.ops if " backward" in op.name]
     forward = [(n, op) for n, op in run.ops if " backward" not in op.name]
@@ -330,9 +330,9 @@ def called(
         raise UsageError(f"{title}: {type(error).__name__}: {said}", hint) from None
 
 
-ALONE = Said(
+ALONE = Sentence(
     "give the module itself, before it is spread: ",
-    Command("plan --task train"),
+    CommandText("plan --task train"),
     " plans how devices share it",
 )
 OPERATOR = re.compile(r"HigherOrderOperator (\w+)")

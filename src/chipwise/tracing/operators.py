@@ -48,7 +48,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Work:
+class TracedWork:
     """What a call is: an operator that stays alone (`ops`), or element-wise work (`way` says how it fuses).
 
     `flops` are operations per element of the largest operand. In "two passes" operands are read twice, as a sum over
@@ -61,10 +61,10 @@ class Work:
     notes: tuple[str, ...] = field(default=())
 
 
-def work_of(call: Call) -> Work:
+def work_of(call: Call) -> TracedWork:
     """What a call computes."""
     if call.name in PRODUCTS:
-        return Work(_product(call))
+        return TracedWork(_product(call))
     if call.name in ATTENTION:
         return _attention(call, backward="backward" in call.name)
     rule = RULES.get(call.name)
@@ -72,12 +72,12 @@ def work_of(call: Call) -> Work:
         return rule(call)
     plain = call.name.rstrip("_")
     if plain in COSTLY:
-        return Work(flops=COSTLY[plain])
+        return TracedWork(flops=COSTLY[plain])
     if plain in REDUCTIONS:
-        return Work(way="fused" if _of_rows(call) else "ends")
+        return TracedWork(way="fused" if _of_rows(call) else "ends")
     if plain in ALONE:
-        return Work(way="alone")
-    return Work()
+        return TracedWork(way="alone")
+    return TracedWork()
 
 
 # Both operands by name; the second is the one whose columns are the result's.
@@ -124,7 +124,7 @@ def _moved(op: Op) -> Op:
     return replace(op, weight="", weight_bytes=0.0, activation_bytes=op.activation_bytes + op.weight_bytes)
 
 
-def _convolution(call: Call) -> Work:
+def _convolution(call: Call) -> TracedWork:
     """Forward, or (`convolution_backward`) once for inputs and once for weights."""
     backward = call.name.endswith("backward")
     weight, x = call.shape("weight"), call.shape("input")
@@ -143,7 +143,7 @@ def _convolution(call: Call) -> Work:
         return replace(op, weight_bytes=math.prod(weight) * stored.bits / 8.0, activation_bytes=moved)
 
     if not backward:
-        return Work(((1.0, one("conv")),))
+        return TracedWork(((1.0, one("conv")),))
     asked = call.given["output_mask"]
     dims = {"n": x[1] / groups, "k": kernel * y[1] / groups, "m": x[0] * inputs}
     forward = one("conv")
@@ -168,7 +168,7 @@ def _convolution(call: Call) -> Work:
                 ),
             )
         )
-    return Work(tuple(found))
+    return TracedWork(tuple(found))
 
 
 ATTENTION = frozenset(
@@ -180,7 +180,7 @@ BACKWARD = 2.5
 """Products of attention's backward pass over those of its forward pass: five, one of them made again, to two."""
 
 
-def _attention(call: Call, *, backward: bool) -> Work:
+def _attention(call: Call, *, backward: bool) -> TracedWork:
     q, k, v = (call.shape(name) for name in ("query", "key", "value"))
     causal = bool(call.given.get("is_causal"))
     masked = next((call.given[n] for n in ("attn_mask", "attn_bias") if call.given.get(n) is not None), None)
@@ -211,20 +211,20 @@ def _attention(call: Call, *, backward: bool) -> Work:
     op = replace(op, compute=stored.compute, activation_bytes=out + mask)
     if backward:
         op = replace(op, name="attention backward", launches=op.launches / BACKWARD)
-    return Work(((BACKWARD if backward else 1.0, op),), notes=notes)
+    return TracedWork(((BACKWARD if backward else 1.0, op),), notes=notes)
 
 
-def _embedding(call: Call) -> Work:
+def _embedding(call: Call) -> TracedWork:
     rows = float(call.given["indices"].numel())
     width = float(call.shape("weight")[1])
     stored = call.format("weight")
     op = lookup(rows, width, stored)
-    return Work(
+    return TracedWork(
         ((1.0, replace(op, activation_bytes=_bytes(call.outputs[0]) + _bytes(call.given["indices"]))),)
     )
 
 
-def _scattered(call: Call) -> Work:
+def _scattered(call: Call) -> TracedWork:
     """Rows gathered by, or added at, places that are data: read and written once, a whole table where it is zeroed."""
     moved = sum(map(_bytes, call.outputs[:1]))
     source = next(
@@ -233,14 +233,14 @@ def _scattered(call: Call) -> Work:
     rows, width = _rows(source if hasattr(source, "shape") else call.outputs[0])
     if source is not None and hasattr(source, "numel"):
         moved += _bytes(source)
-    return Work(((1.0, _lookup(rows, width, moved)),))
+    return TracedWork(((1.0, _lookup(rows, width, moved)),))
 
 
-def _gathered(call: Call) -> Work:
+def _gathered(call: Call) -> TracedWork:
     rows, width = _rows(call.outputs[0])
     table = "self" in call.weights
     op = _lookup(rows, width, (1.0 if table else 2.0) * _bytes(call.outputs[0]))
-    return Work(((1.0, replace(op, weight_bytes=_bytes(call.outputs[0]) if table else 0.0)),))
+    return TracedWork(((1.0, replace(op, weight_bytes=_bytes(call.outputs[0]) if table else 0.0)),))
 
 
 def _lookup(rows: float, width: float, moved: float) -> Op:
@@ -248,24 +248,24 @@ def _lookup(rows: float, width: float, moved: float) -> Op:
     return replace(op, weight="", weight_bytes=0.0, activation_bytes=moved)
 
 
-def _scan(call: Call) -> Work:
+def _scan(call: Call) -> TracedWork:
     x = call.outputs[0]
     length = float(x.shape[int(call.given.get("dim", -1))]) if x.ndim else 1.0
     rows = x.numel() / length if length else 0.0
     op = scan(rows, length, 1.0, 1.0, 0.0, 2.0)
-    return Work(((1.0, replace(op, activation_bytes=2.0 * _bytes(x))),))
+    return TracedWork(((1.0, replace(op, activation_bytes=2.0 * _bytes(x))),))
 
 
-def _fourier(call: Call) -> Work:
+def _fourier(call: Call) -> TracedWork:
     """5 n log2 n operations per transform of n (Cooley and Tukey)."""
     x = call.given["self"]
     n = math.prod(int(x.shape[d]) for d in call.given["dim"])
-    return Work(way="alone", flops=5.0 * math.log2(max(n, 2)))
+    return TracedWork(way="alone", flops=5.0 * math.log2(max(n, 2)))
 
 
-def _batch_norm(call: Call) -> Work:
+def _batch_norm(call: Call) -> TracedWork:
     trains = bool(call.given.get("training", call.given.get("train", "no_training" not in call.name)))
-    return Work(way="two passes" if trains else "fused", flops=4.0)
+    return TracedWork(way="two passes" if trains else "fused", flops=4.0)
 
 
 def _bytes(tensor: Any) -> float:
@@ -286,7 +286,7 @@ def _of_rows(call: Call) -> bool:
     return bool(over) and over == set(range(x.ndim - len(over), x.ndim))
 
 
-RULES: Mapping[str, Callable[[Call], Work]] = {
+RULES: Mapping[str, Callable[[Call], TracedWork]] = {
     **dict.fromkeys(
         ("convolution", "_convolution", "convolution_overrideable", "mkldnn_convolution", "convolution_backward"),
         _convolution,
@@ -311,7 +311,7 @@ RULES: Mapping[str, Callable[[Call], Work]] = {
         _batch_norm,
     ),
     **dict.fromkeys(
-        ("native_group_norm", "native_group_norm_backward"), lambda call: Work(way="two passes", flops=6.0)
+        ("native_group_norm", "native_group_norm_backward"), lambda call: TracedWork(way="two passes", flops=6.0)
     ),
 }  # fmt: skip
 

@@ -118,7 +118,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             stack.enter_context(mock.patch.object(torch.nn.Module, "_apply", _Conversion()))
             stack.enter_context(self.fake)
             stack.enter_context(self)
-            stack.enter_context(_Calls(self))
+            stack.enter_context(_RecordedCalls(self))
             yield
 
     @contextmanager
@@ -438,7 +438,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return UsageError(f"{_place()}{what}", hint)
 
 
-class _Calls(TorchFunctionMode):
+class _RecordedCalls(TorchFunctionMode):
     """Functions as users call them: attention's mask and dropout, devices that are not there."""
 
     def __init__(self, recorder: Recorder) -> None:

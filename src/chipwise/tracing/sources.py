@@ -64,7 +64,7 @@ def trace(module: Callable[..., Any], *example: Any, training: bool = False, **k
 
 
 @dataclass(frozen=True)
-class Source:
+class TracedSource:
     """A file or folder that is a network. `sized`: its configurations say no sizes, so that a question may."""
 
     text: str
@@ -95,7 +95,7 @@ def _key(text: str, training: bool) -> str:
     return f"{text}#pipeline{'-training' if training else ''}"
 
 
-def source_of(text: str) -> Source | None:
+def source_of(text: str) -> TracedSource | None:
     """What a text names; None where it names no file of these kinds, so that it is a model's name, a configuration or
     dimensions. In a saved answer it is what was saved: code does not run again.
 
@@ -103,13 +103,13 @@ def source_of(text: str) -> Source | None:
     """
     saved = [name for name in current().given if name.startswith(_key(text, False))]
     if saved:
-        return Source(text, saved[0].endswith("}"), _unsaved(text))
+        return TracedSource(text, saved[0].endswith("}"), _unsaved(text))
     found = _found(text)
     return replace(found, load=_unsaved(text)) if found is not None and current().given else found
 
 
 def pipeline_of(text: str, *, training: bool = False) -> Pipeline | None:
-    """The pipeline that a text names at its own sizes, None where it names none; see `source_of` and `Source`."""
+    """The pipeline that a text names at its own sizes, None where it names none; see `source_of` and `TracedSource`."""
     found = source_of(text)
     return None if found is None else found.pipeline(training=training)
 
@@ -119,7 +119,7 @@ def is_code(text: str) -> bool:
     return "\n" not in text and CODE.match(text) is not None
 
 
-def own_source(text: str) -> Source | None:
+def own_source(text: str) -> TracedSource | None:
     """The same where no built-in model has that name; a file of weights that is there comes before such a name."""
     named = is_built_in(text) and not (text.endswith(ENDINGS) and own_exists(Path(text).expanduser()))
     return None if named else source_of(text)
@@ -153,7 +153,7 @@ def _unsaved(text: str) -> Callable[[bool, Mapping[str, Any]], Pipeline]:
     return load
 
 
-def _found(text: str) -> Source | None:
+def _found(text: str) -> TracedSource | None:
     if text.lstrip().startswith(INLINE):
         ours = len(text) <= MAX_BYTES and '"_class_name"' in text
         config = parse_config(text, "", "the configuration given").data if ours else {}
@@ -164,7 +164,7 @@ def _found(text: str) -> Source | None:
     code = CODE.match(text)
     if code is not None:
         file = Path(code["file"]).expanduser()
-        return Source(text, False, lambda training, _: _of_code(file, code["name"], training=training))
+        return TracedSource(text, False, lambda training, _: _of_code(file, code["name"], training=training))
     if text.endswith(".onnx"):
         return _still(text, lambda: _of_onnx(text))
     path = _path(text)
@@ -194,7 +194,7 @@ def _found(text: str) -> Source | None:
     return None
 
 
-def _still(text: str, load: Callable[[], Pipeline]) -> Source:
+def _still(text: str, load: Callable[[], Pipeline]) -> TracedSource:
     """A file that says what a call computes or holds, and nothing of training."""
 
     def loaded(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
@@ -203,7 +203,7 @@ def _still(text: str, load: Callable[[], Pipeline]) -> Source:
             raise UsageError(what, "trace the module itself: FILE.py:function", field="training")
         return load()
 
-    return Source(text, False, loaded)
+    return TracedSource(text, False, loaded)
 
 
 def _configured(
@@ -213,13 +213,13 @@ def _configured(
     folder: Path | None = None,
     *,
     folders: bool = False,
-) -> Source:
+) -> TracedSource:
     """Parts that are written out by their configurations, at the sizes of a question."""
 
     def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
         return _of_configs(configs(), shorten(name, 120), folder, sizes, folders=folders, training=training)
 
-    return Source(text, True, load)
+    return TracedSource(text, True, load)
 
 
 def _is_part(config: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, nearest, shorten
 from chipwise.report.table import to_json
 from chipwise.web.jobs import Jobs
-from chipwise.web.limits import Limits, RefusedError, read_object
+from chipwise.web.limits import RefusedError, ServerLimits, read_object
 from chipwise.web.openapi import openapi
 from chipwise.web.problems import problem_of_refusal, problem_response
 from chipwise.web.security import FOREIGN
@@ -89,7 +89,7 @@ def _with_question(verb: str, given: dict[str, object], record: object) -> str:
 
 async def _verb(request: Request) -> Response:
     verb = _known(request.path_params["verb"])
-    limits: Limits = request.app.state.jobs.limits
+    limits: ServerLimits = request.app.state.jobs.limits
     most = limits.record_bytes if verb in RECORDS else limits.body_bytes
     given = await read_object(request, most, limits.body_s)
     text = await written(request, verb, given)
@@ -128,7 +128,7 @@ AGAIN = {"retry-after": "1"}
 async def _submit(request: Request) -> Response:
     """A question that is left with the server: 202 and where to ask for it."""
     jobs, submitted = request.app.state.jobs, request.app.state.submitted
-    limits: Limits = jobs.limits
+    limits: ServerLimits = jobs.limits
     said, given = question_of(await read_object(request, limits.record_bytes, limits.body_s))
     verb = _known(said)
     try:

@@ -12,15 +12,15 @@ from starlette.middleware import Middleware
 from chipwise.web.api import on_http_error, on_refusal
 from chipwise.web.api import routes as api_routes
 from chipwise.web.jobs import Jobs
-from chipwise.web.limits import Limits, RefusedError
+from chipwise.web.limits import RefusedError, ServerLimits
 from chipwise.web.pages import routes as page_routes
 from chipwise.web.security import Access, Guard
 from chipwise.web.submitted import Submitted
 
 
-def create_app(access: Access | None = None, limits: Limits | None = None) -> Starlette:
+def create_app(access: Access | None = None, limits: ServerLimits | None = None) -> Starlette:
     """The web face as an ASGI application; by default for this machine only."""
-    limits = limits or Limits()
+    limits = limits or ServerLimits()
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

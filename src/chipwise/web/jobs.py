@@ -18,7 +18,7 @@ from typing import Any
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.store import Store
-from chipwise.web.limits import Limits, RefusedError
+from chipwise.web.limits import RefusedError, ServerLimits
 from chipwise.web.worker import CrashError, EndedError, Worker
 
 LOG = logging.getLogger("chipwise.web")
@@ -38,8 +38,8 @@ class _Flight:
 class Jobs:
     """Answers the questions of one server within its limits. Start and stop it in the loop that asks."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, limits: ServerLimits | None = None) -> None:
+        self.limits = limits or ServerLimits()
         self._free: asyncio.Queue[Worker] = asyncio.Queue()
         self._workers: set[Worker] = set()
         self._threads = ThreadPoolExecutor(self.limits.workers, "chipwise-worker")

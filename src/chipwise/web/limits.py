@@ -14,7 +14,7 @@ from chipwise.errors import shorten
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """What one server does at most. Times in seconds.
 
     `workers` questions are answered at once, `waiting` more wait for one of them; the rest is told to come back.

@@ -11,12 +11,12 @@ import webbrowser
 from collections.abc import Callable
 
 from chipwise.errors import UsageError
-from chipwise.listening import Server, listen, serving
+from chipwise.listening import ListeningServer, listen, serving
 from chipwise.web.app import create_app
-from chipwise.web.limits import Limits
+from chipwise.web.limits import ServerLimits
 from chipwise.web.security import Access, loopback
 
-DEMO = Limits(
+DEMO = ServerLimits(
     waiting=32, answer_s=20.0, wait_s=20.0, record_bytes=1_000_000, jobs=4, job_s=60.0, job_kept_s=300.0
 )
 """What a server for everybody does at most."""
@@ -58,7 +58,7 @@ def serve(
         opener.daemon = True
         opener.start()
     with contextlib.closing(listening), contextlib.suppress(KeyboardInterrupt):
-        Server(config).run(sockets=[listening])
+        ListeningServer(config).run(sockets=[listening])
 
 
 def _address(host: str, port: int) -> str:

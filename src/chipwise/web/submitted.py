@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chipwise.api.requests.doors import Problem
-from chipwise.web.limits import Limits, RefusedError
+from chipwise.web.limits import RefusedError, ServerLimits
 
 LOG = logging.getLogger("chipwise.web")
 State = Literal["waiting", "working", "done", "failed", "cancelled"]
@@ -25,7 +25,7 @@ ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class SubmittedJob:
     """A question that was left: its number, when, how far, and what came of it."""
 
     id: str
@@ -56,24 +56,24 @@ class Job:
 class Submitted:
     """The jobs of one server. Ask from the loop that serves."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: OrderedDict[str, SubmittedJob] = OrderedDict()
         self._room = asyncio.Semaphore(max(1, limits.workers - 1))
 
-    def submit(self, verb: str, answer: Callable[[], Awaitable[str]]) -> Job:
+    def submit(self, verb: str, answer: Callable[[], Awaitable[str]]) -> SubmittedJob:
         """A job whose `answer` is worked out from now on. Raises `RefusedError` (429) where too many are unfinished."""
         self._sweep()
         if sum(job.state not in ENDED for job in self._jobs.values()) >= self.limits.jobs:
             raise RefusedError(
                 429, Problem("busy", "too many jobs are unfinished", "end one, or come back"), 30
             )
-        job = Job(secrets.token_hex(16), verb, dt.datetime.now(dt.UTC))
+        job = SubmittedJob(secrets.token_hex(16), verb, dt.datetime.now(dt.UTC))
         self._jobs[job.id] = job
         job.task = asyncio.create_task(self._work(job, answer))
         return job
 
-    def find(self, number: str) -> Job:
+    def find(self, number: str) -> SubmittedJob:
         """A job by its number. Raises `RefusedError` (404) for one that there is not, or no longer."""
         self._sweep()
         if number not in self._jobs:
@@ -81,7 +81,7 @@ class Submitted:
             raise RefusedError(404, Problem("unknown-name", "no such job", kept))
         return self._jobs[number]
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: SubmittedJob) -> None:
         """End a job; nothing happens to one that has ended."""
         if job.state not in ENDED:
             self._end(job, "cancelled")
@@ -95,7 +95,7 @@ class Submitted:
             self.cancel(job)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work(self, job: Job, answer: Callable[[], Awaitable[str]]) -> None:
+    async def _work(self, job: SubmittedJob, answer: Callable[[], Awaitable[str]]) -> None:
         try:
             async with self._room:
                 job.state = "working"
@@ -109,7 +109,7 @@ class Submitted:
             job.refused = RefusedError(500, Problem("bug", "chipwise failed on this question", "report it"))
             self._end(job, "failed")
 
-    def _end(self, job: Job, state: State) -> None:
+    def _end(self, job: SubmittedJob, state: State) -> None:
         job.state, job.ended_s = state, time.monotonic()
         self._sweep()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from chipwise.units import Real
 from chipwise.workload.axes import Sizes
 from chipwise.workload.cache import SCOPES, KVSpec, Scope
-from chipwise.workload.model import Model
+from chipwise.workload.model import LatentAttention, Model
 from chipwise.workload.nodes import Node
 from chipwise.workload.op import Op
 from chipwise.workload.tensor import Tensor
@@ -102,6 +102,13 @@ class Graph:
     def routed(self) -> bool:
         """Whether tokens of some layer go to experts."""
         return any("E" in block.axes for _, block in self.runs)
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether servers that capture passes with prompts in pieces do so for this model: not if it sees, nor with
+        latent attention (sgl-project/sglang, server_args.py, and issue 23842)."""
+        latent = any(isinstance(layer.mixer, LatentAttention) for _, layer in self.model.runs)
+        return not latent and self.extra("vision") is None
 
     @property
     def encoder(self) -> tuple[tuple[int, Block], ...]:

@@ -10,7 +10,7 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.workload.families import NOT_READ_YET, READERS, RENAMED, find_family, known_types
 from chipwise.workload.families.decoder import Family
 from chipwise.workload.families.vision import TOWERS
-from chipwise.workload.model import Model, Network, Tower, runs_of
+from chipwise.workload.model import Model, NetworkModel, Tower, runs_of
 from chipwise.workload.quantization import read_precision
 from chipwise.workload.reader import Reader
 
@@ -51,7 +51,7 @@ def load_model(config: ModelConfig) -> Model:
     names = family.rename if family else RENAMED.get(kind, {})
     r = _completed(family, _renamed(inner, names))
     found = family.read(r) if family else READERS[kind](r)
-    network = found if isinstance(found, Network) else Network(*found)
+    network = found if isinstance(found, NetworkModel) else NetworkModel(*found)
     if network.ends.head and not (family and family.headed) and _is_headless(r):
         r.assume(f"no head: the architecture {r.data['architectures'][0]} gives no logits")
         network = replace(network, ends=replace(network.ends, head=False, head_bias=False))

@@ -258,7 +258,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class EmbeddingTable:
     """A matrix outside the layers, `copies` alike: a patch embedding, learned positions, a projector."""
 
     name: str
@@ -292,7 +292,7 @@ class Tower:
     name: str
     hidden: int
     runs: tuple[tuple[int, Layer], ...]
-    tables: tuple[Table, ...]
+    tables: tuple[EmbeddingTable, ...]
     patches: int = 0
     tokens: int = 0
     tiles: int = 0
@@ -307,7 +307,7 @@ class Ends:
     encoder, whose `pooler` projects one row per sequence.
     """
 
-    tables: tuple[Table, ...] = ()
+    tables: tuple[EmbeddingTable, ...] = ()
     embedding_norm: bool = False
     final_norm: bool = True
     head: bool = True
@@ -316,7 +316,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkModel:
     """What a family's reader finds: the layers in order, tying of head and embedding, parts beside them.
 
     `encoder` runs once per request; its output is what `cross` attention of the layers reads.

@@ -14,7 +14,7 @@ from chipwise.api.suites.doors import SUITES, predict_suite
 from chipwise.api.suites.suite import Suite, every_row
 from chipwise.catalog.configs import find_config
 from chipwise.errors import UsageError
-from chipwise.evidence.rows import Part, Predicted, read_rows
+from chipwise.evidence.rows import Predicted, RowPart, read_rows
 
 Row = Mapping[str, str]
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -161,6 +161,6 @@ def test_a_table_that_cannot_be_read_is_no_matter_of_rows(folder: Path) -> None:
     path = table(folder, [{"row_id": "a"}, {"row_id": "b"}])
     with pytest.raises(UsageError, match="no column"):
         SUITES["mlperf"].predict(path)
-    part = Part.of(path, [{"row_id": "b"}])
+    part = RowPart.of(path, [{"row_id": "b"}])
     assert part == path
     assert list(read_rows(part, ("row_id",))) == [{"row_id": "b"}]

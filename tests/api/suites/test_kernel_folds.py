@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from chipwise.api.suites.doors import validate
-from chipwise.api.suites.kernels import FEW, KERNELS, Measured, few_of
+from chipwise.api.suites.kernels import FEW, KERNELS, MeasuredKernel, few_of
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of
 from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import shipped_parameters
@@ -42,14 +42,14 @@ def table(shapes: int = 60, noise: float = 0.05) -> dict[str, NDArray[Any]]:
 
 def keys(columns: Columns, name: str) -> list[Hashable]:
     assert KERNELS.trial is not None
-    return list(KERNELS.trial.keys[name](Measured.of(columns, shipped_parameters())))
+    return list(KERNELS.trial.keys[name](MeasuredKernel.of(columns, shipped_parameters())))
 
 
 def unseen(columns: Columns, key: str) -> Residuals:
     """Every row as fits price it that never saw its key."""
     assert KERNELS.trial is not None
     numbers = shipped_parameters()
-    return KERNELS.trial.unseen(Measured.of(columns, numbers), numbers, key)
+    return KERNELS.trial.unseen(MeasuredKernel.of(columns, numbers), numbers, key)
 
 
 def test_rows_of_one_shape_share_a_fold() -> None:

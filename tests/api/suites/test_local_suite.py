@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.doors import SUITES, predict_suite
-from chipwise.api.suites.local import Asked
+from chipwise.api.suites.local import AskedDesk
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.report.plans import PlanRecord
@@ -130,7 +130,7 @@ def test_speeds_are_right_on_chips_with_models_that_the_fit_did_not_see() -> Non
 
 
 def test_depth_and_end_are_read_from_the_note() -> None:
-    deep = Asked.of({**ROW, "metric": "pp_tok_s", "note": "chunk=2048 depth=32768; file x"})
+    deep = AskedDesk.of({**ROW, "metric": "pp_tok_s", "note": "chunk=2048 depth=32768; file x"})
     assert (deep.new, deep.depth, deep.output) == (2048, 32768, 2)
-    ends = Asked.of({**ROW, "note": "e2e out=207"})
+    ends = AskedDesk.of({**ROW, "note": "e2e out=207"})
     assert (ends.output, ends.whole) == (207, True)

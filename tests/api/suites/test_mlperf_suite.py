@@ -14,7 +14,7 @@ from chipwise import api
 from chipwise.api.evidence_match import match_evidence
 from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.command import command_line
-from chipwise.api.suites.mlperf import Answer, answer, media_runtime_of
+from chipwise.api.suites.mlperf import MlperfAnswer, answer, media_runtime_of
 from chipwise.api.suites.mlperf_folds import MLPERF
 from chipwise.calibrate.fit_level import without_level
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -27,10 +27,10 @@ from evidence.mlperf import ROW
 NEAR = 1e-9
 
 
-def asked(rows: list[dict[str, str]]) -> list[Answer]:
+def asked(rows: list[dict[str, str]]) -> list[MlperfAnswer]:
     found = answer([read_run(row) for row in rows])
-    assert all(isinstance(a, Answer) for a in found), found
-    return [a for a in found if isinstance(a, Answer)]
+    assert all(isinstance(a, MlperfAnswer) for a in found), found
+    return [a for a in found if isinstance(a, MlperfAnswer)]
 
 
 def some(truth: Path, step: int) -> list[dict[str, str]]:
@@ -82,7 +82,7 @@ def test_twice_the_chips_twice_the_replicas() -> None:
 
 def test_the_printed_question_has_the_very_answer(truth: Path) -> None:
     rows = some(truth, 97)
-    found = [a for a in answer([read_run(r) for r in rows]) if isinstance(a, Answer)]
+    found = [a for a in answer([read_run(r) for r in rows]) if isinstance(a, MlperfAnswer)]
     assert len(found) >= 0.8 * len(rows) > 5
     for a in found:
         assert a.question is not None
@@ -92,7 +92,7 @@ def test_the_printed_question_has_the_very_answer(truth: Path) -> None:
 
 def test_on_the_command_line_too(truth: Path, run: Run) -> None:
     rows = some(truth, 181)[:6]
-    found = [a for a in answer([read_run(r) for r in rows]) if isinstance(a, Answer) and a.question]
+    found = [a for a in answer([read_run(r) for r in rows]) if isinstance(a, MlperfAnswer) and a.question]
     assert found
     for a in found:
         assert a.question is not None
@@ -152,7 +152,7 @@ def test_numbers_of_a_fold_price_the_answer() -> None:
     slow, fast = (
         answer([read_run(ROW)], without_level(shipped_parameters(), pace=pace))[0] for pace in (1.4, 0.7)
     )
-    assert isinstance(slow, Answer)
-    assert isinstance(fast, Answer)
+    assert isinstance(slow, MlperfAnswer)
+    assert isinstance(fast, MlperfAnswer)
     assert 1.5 < fast.rate[0] / slow.rate[0] < 2.1
     assert np.isfinite(fast.rate).all()

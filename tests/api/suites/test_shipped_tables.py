@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.api.suites.doors import SUITES, validate
 from chipwise.evidence.residuals import Summary
-from chipwise.evidence.rows import Part, shipped_table
+from chipwise.evidence.rows import RowPart, shipped_table
 from chipwise.report.accuracy import REPEATED
 
 
@@ -42,7 +42,7 @@ def test_submissions_of_language_models_are_answered_as_well_as_the_page_says() 
     assert table is not None
     rows = [r for r in table.rows if r["model_base"].startswith("llama") and r["scenario"] == "Offline"][::9]
     measured = {r["row_id"]: float(r["result"]) for r in rows}
-    lines = SUITES["mlperf"].predict(Part.of(table, rows))
+    lines = SUITES["mlperf"].predict(RowPart.of(table, rows))
     off = [abs(math.log(p.mid / measured[p.row_id])) for p in lines if p.mid and p.row_id in measured]
     assert len(off) > 20
     assert np.median(off) < 0.25

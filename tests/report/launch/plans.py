@@ -11,9 +11,9 @@ from chipwise.report.launch.spec import (
     Guess,
     Latent,
     Launched,
-    Machine,
-    Network,
-    Passes,
+    LaunchMachine,
+    LaunchNetwork,
+    LaunchPasses,
     PipelineSpec,
     Rope,
     Router,
@@ -30,7 +30,7 @@ def served(**changes: object) -> ServeSpec:
     values: dict[str, object] = {
         "title": "meta-llama/Llama-3.1-70B: 8x h100-sxm5-80gb, 2 x (tp4), fp8",
         "model": "meta-llama/Llama-3.1-70B",
-        "machine": Machine("h100-sxm5-80gb", "nvidia", 4, 8, AWS),
+        "machine": LaunchMachine("h100-sxm5-80gb", "nvidia", 4, 8, AWS),
         "replicas": 2,
         "runtime": "vllm",
         "tp": 4,
@@ -60,7 +60,7 @@ def experts(**changes: object) -> ServeSpec:
     values: dict[str, object] = {
         "title": "deepseek-ai/DeepSeek-V3: 16x h200-sxm-141gb, dp16 ep16, fp8",
         "model": "deepseek-ai/DeepSeek-V3",
-        "machine": Machine("h200-sxm-141gb", "nvidia", 16, 8, (("coreweave", "HGX H200", "", 8),)),
+        "machine": LaunchMachine("h200-sxm-141gb", "nvidia", 16, 8, (("coreweave", "HGX H200", "", 8),)),
         "replicas": 1,
         "tp": 1,
         "dp": 16,
@@ -78,8 +78,8 @@ def trained(**changes: object) -> TrainSpec:
     values: dict[str, object] = {
         "title": "meta-llama/Llama-3.1-70B: 64x h100-sxm5-80gb, tp8 pp2 dp4 zero-1, bf16",
         "model": "meta-llama/Llama-3.1-70B",
-        "machine": Machine("h100-sxm5-80gb", "nvidia", 64, 8, AWS),
-        "network": Network(
+        "machine": LaunchMachine("h100-sxm5-80gb", "nvidia", 64, 8, AWS),
+        "network": LaunchNetwork(
             80, 8192, 28672, 64, 8, 128, 128256, 0, 0, 0, False, True, Rope(5e5, "llama3", 8.0), 1e-5
         ),
         "tp": 8,
@@ -114,8 +114,8 @@ def deep(**changes: object) -> TrainSpec:
     values: dict[str, object] = {
         "title": "deepseek-ai/DeepSeek-V3: 512x h100-sxm5-80gb, tp4 pp32 ep16 dp4 zero-1 b1, bf16",
         "model": "deepseek-ai/DeepSeek-V3",
-        "machine": Machine("h100-sxm5-80gb", "nvidia", 512, 8, AWS),
-        "network": Network(
+        "machine": LaunchMachine("h100-sxm5-80gb", "nvidia", 512, 8, AWS),
+        "network": LaunchNetwork(
             *(61, 7168, 18432, 128, 128, 192, 129280, 256, 8, 2048, False, True),
             rope=Rope(1e4, "yarn", 40.0, 1.0, 1.0),
             norm_epsilon=1e-6,
@@ -135,8 +135,8 @@ def deep(**changes: object) -> TrainSpec:
     return trained(**(values | changes))
 
 
-NEURON = Machine("trainium2", "aws", 64, 64, (("aws", "trn2.48xlarge", "us-east-2", 64),))
-TPU = Machine("tpu-v5p", "google", 64, 4, ())
+NEURON = LaunchMachine("trainium2", "aws", 64, 64, (("aws", "trn2.48xlarge", "us-east-2", 64),))
+TPU = LaunchMachine("tpu-v5p", "google", 64, 4, ())
 
 NEURON_PLAN = served(runtime="neuronx", machine=NEURON, tp=64, convert="", kv="", precision="bf16")
 
@@ -149,12 +149,12 @@ RUNTIMES = {
     "llama.cpp": "llama.cpp",
     "neuronx": "neuronx",
 }
-NETWORK = Network(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
+NETWORK = LaunchNetwork(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
 
 CLIPS = PipelineSpec(
     title="wan2.2-t2v-a14b on 2 x h100-sxm5-80gb",
     model="wan2.2-t2v-a14b",
-    machine=Machine("h100-sxm5-80gb", "nvidia", 2, 2),
+    machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 2, 2),
     runtime="compile",
     precision="bf16",
     replicas=3,
@@ -171,7 +171,7 @@ CLIPS = PipelineSpec(
 ENCODER = PipelineSpec(
     title="bert-large on 1 x l4",
     model="bert-large",
-    machine=Machine("l4", "nvidia", 1, 1),
+    machine=LaunchMachine("l4", "nvidia", 1, 1),
     runtime="compile",
     precision="bf16",
     replicas=2,
@@ -193,15 +193,15 @@ PLANS: dict[str, Launched] = {
         tp=1,
         precision="bf16",
         convert="",
-        machine=Machine("trainium2", "aws", 1, 1, ()),
+        machine=LaunchMachine("trainium2", "aws", 1, 1, ()),
         runtime="neuronx",
         network=NETWORK,
-        passes=Passes(0.01, 0.002, 3.0, interval=(0.5, 2.0)),
+        passes=LaunchPasses(0.01, 0.002, 3.0, interval=(0.5, 2.0)),
     ),
     "dense": served(),
     "experts": experts(),
     "apart": experts(
-        machine=Machine("h200-sxm-141gb", "nvidia", 8, 8, ()),
+        machine=LaunchMachine("h200-sxm-141gb", "nvidia", 8, 8, ()),
         dp=8,
         ep=8,
         replicas=3,
@@ -209,7 +209,7 @@ PLANS: dict[str, Launched] = {
         guess=Guess(2, module=True),
     ),
     "stages": served(
-        machine=Machine("h100-sxm5-80gb", "nvidia", 16, 8, AWS),
+        machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 16, 8, AWS),
         tp=8,
         pp=2,
         replicas=3,
@@ -222,7 +222,7 @@ PLANS: dict[str, Launched] = {
     "neuron": NEURON_PLAN,
     "local": served(
         title="meta-llama/Llama-3.1-70B: 2x rtx-4090, pp2, q4_k_m",
-        machine=Machine("rtx-4090", "nvidia", 2, 2, ()),
+        machine=LaunchMachine("rtx-4090", "nvidia", 2, 2, ()),
         tp=1,
         pp=2,
         replicas=1,
@@ -234,7 +234,7 @@ PLANS: dict[str, Launched] = {
         rate_per_s=None,
     ),
     "cpu": served(
-        machine=Machine("epyc-9654", "amd", 1, 1, (), cpu=True),
+        machine=LaunchMachine("epyc-9654", "amd", 1, 1, (), cpu=True),
         tp=1,
         replicas=1,
         runtime="llama.cpp",
@@ -259,7 +259,7 @@ PLANS: dict[str, Launched] = {
     "deep": deep(),
     "adapters": trained(
         title="meta-llama/Llama-3.1-70B: 8x h100-sxm5-80gb, dp8 fsdp, bf16",
-        machine=Machine("h100-sxm5-80gb", "nvidia", 8, 8, AWS),
+        machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 8, 8, AWS),
         tp=1,
         pp=1,
         vp=1,
@@ -272,7 +272,7 @@ PLANS: dict[str, Launched] = {
     "card": trained(
         title="meta-llama/Llama-3.1-8B: 1x rtx-4090, bf16",
         model="meta-llama/Llama-3.1-8B",
-        machine=Machine("rtx-4090", "nvidia", 1, 1),
+        machine=LaunchMachine("rtx-4090", "nvidia", 1, 1),
         tp=1,
         pp=1,
         vp=1,
@@ -288,8 +288,8 @@ PLANS: dict[str, Launched] = {
     "sharded": trained(
         title="meta-llama/Llama-3.1-8B: 16x h100-sxm5-80gb, dp16 fsdp, bf16",
         model="meta-llama/Llama-3.1-8B",
-        machine=Machine("h100-sxm5-80gb", "nvidia", 16, 8, AWS),
-        network=Network(
+        machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 16, 8, AWS),
+        network=LaunchNetwork(
             32, 4096, 14336, 32, 8, 128, 128256, 0, 0, 0, False, True, Rope(5e5, "llama3", 8.0), 1e-5
         ),
         tp=1,
@@ -303,20 +303,20 @@ PLANS: dict[str, Launched] = {
         schedule="",
         micro_batch=2,
         global_batch=32,
-        passes=Passes(step_s=2.5, interval=(0.85, 1.4)),
+        passes=LaunchPasses(step_s=2.5, interval=(0.85, 1.4)),
     ),
     "staged": trained(
-        machine=Machine("h100-sxm5-80gb", "nvidia", 64, 8, AWS), vp=1, schedule="1f1b", recomputed=1.0
+        machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 64, 8, AWS), vp=1, schedule="1f1b", recomputed=1.0
     ),
     "rocm": trained(
         title="meta-llama/Llama-3.1-70B: 64x mi300x, tp8 pp2 dp4 zero-1, bf16",
-        machine=Machine("mi300x", "amd", 64, 8, ()),
+        machine=LaunchMachine("mi300x", "amd", 64, 8, ()),
         one_queue=False,
     ),
     "gaudi": trained(
         title="meta-llama/Llama-3.1-8B: 8x gaudi3, dp8 fsdp, bf16",
         model="meta-llama/Llama-3.1-8B",
-        machine=Machine("gaudi3", "intel", 8, 8, ()),
+        machine=LaunchMachine("gaudi3", "intel", 8, 8, ()),
         tp=1,
         pp=1,
         vp=1,

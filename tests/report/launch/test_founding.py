@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chipwise.errors import UsageError
-from chipwise.report.launch.spec import Network, Passes
+from chipwise.report.launch.spec import LaunchNetwork, LaunchPasses
 from chipwise.report.launch.targets import launch_files
 from command_line import Run
 from report.launch.plans import experts, served, trained
@@ -26,10 +26,10 @@ TINY = {
     "tie_word_embeddings": True, "torch_dtype": "bfloat16",
 }  # fmt: skip
 
-NETWORK = Network(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
+NETWORK = LaunchNetwork(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
 PLAN = served(
     tp=1, precision="bf16", convert="", network=NETWORK, prompt_tokens=32, machine=replace(served().machine, devices=1),
-    passes=Passes(0.01, 0.002, 3.0, interval=(0.5, 2.0)),
+    passes=LaunchPasses(0.01, 0.002, 3.0, interval=(0.5, 2.0)),
 )  # fmt: skip
 
 

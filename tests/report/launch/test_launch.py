@@ -27,7 +27,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.megatron import stages
-from chipwise.report.launch.spec import Guess, Machine, Rope, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import Guess, LaunchMachine, Rope, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import TARGETS, launch_files
 from report.launch.plans import NEURON, PLANS, RUNTIMES, TPU, deep, plan_for, served, trained
 
@@ -341,7 +341,7 @@ def test_maxtext_runs_all_layers_again_and_says_so(share: float, said: bool) -> 
 def test_axes_of_maxtext_multiply_to_the_devices(changes: dict[str, object]) -> None:
     """Experts are spread over an axis of their own: replicas that share them are not counted twice."""
     alone = {"tp": 1, "pp": 1, "vp": 1, "dp": 256, "schedule": ""}
-    spec = trained(**{**alone, **changes, "machine": Machine("tpu-v6e", "google", 256, 8, ())})
+    spec = trained(**{**alone, **changes, "machine": LaunchMachine("tpu-v6e", "google", 256, 8, ())})
     text = launch_files(spec, "maxtext")[0].text
     axes = re.findall(r"ici_(\w+?)_parallelism=(\d+)", text)
     assert math.prod(int(n) for _, n in axes) == 256

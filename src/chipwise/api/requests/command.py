@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from chipwise.api.requests.field import Asked, as_text, option_of, outer
 from chipwise.catalog.configs import INLINE
-from chipwise.errors import Command, InfeasibleError, Said
+from chipwise.errors import CommandText, InfeasibleError, Sentence
 
 R = TypeVar("R", bound=Asked)
 
@@ -55,8 +55,8 @@ def hinting(verb: str, request: Callable[[], Asked]) -> Iterator[None]:
         yield
     except InfeasibleError as error:
         if error.see == verb:
-            error.hint = Said(
-                Command(command_line(verb, request()).removeprefix("chipwise "), "shows what would help")
+            error.hint = Sentence(
+                CommandText(command_line(verb, request()).removeprefix("chipwise "), "shows what would help")
             )
         raise
 

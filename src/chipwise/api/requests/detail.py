@@ -6,8 +6,8 @@ from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.api.requests.field import CONFIG, NAMES, ask, count_of, duration
-from chipwise.api.requests.parts import Lengths, numbers_of
-from chipwise.api.requests.planning import MODEL, EstimateOptions, Priced
+from chipwise.api.requests.parts import LengthOptions, numbers_of
+from chipwise.api.requests.planning import MODEL, EstimateOptions, PriceOptions
 from chipwise.report.frontier import FrontierReport
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.sensitivity import SensitivityReport
@@ -70,7 +70,7 @@ class SensitivityRequest(_Inside):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontierRequest(Priced, Lengths):
+class FrontierRequest(PriceOptions, LengthOptions):
     """Throughput of a chip against the speed that a user sees: one curve for each chip over all layouts and loads."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)

@@ -20,7 +20,7 @@ from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_con
 from chipwise.catalog.machine import counted, joined, parse_machine
 from chipwise.catalog.names import closed
 from chipwise.catalog.networks import is_built_in
-from chipwise.errors import ChipwiseError, InfeasibleError, Said, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, InfeasibleError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
@@ -63,8 +63,8 @@ def problem_of(error: ChipwiseError) -> Problem:
     found = error.nearest if isinstance(error, UnknownNameError) else ()
     kind = KINDS.get(error.exit_code, "unusable-value")
     instead = error.instead if isinstance(error, UsageError) else ()
-    hint = " or ".join(f'{error.field}="{way}"' for way in instead) or Said(error.hint).as_fields
-    plain = kind, Said(error.what).as_fields, hint, tuple(found), error.field, instead
+    hint = " or ".join(f'{error.field}="{way}"' for way in instead) or Sentence(error.hint).as_fields
+    plain = kind, Sentence(error.what).as_fields, hint, tuple(found), error.field, instead
     if isinstance(error, InfeasibleError):
         return Problem(*plain, error.reasons, error.reachable)
     return Problem(*plain)
@@ -119,7 +119,7 @@ def written_schema(kind: Any, template: str) -> dict[str, Any]:
     from pydantic import TypeAdapter
     from pydantic.json_schema import GenerateJsonSchema
 
-    class Written(GenerateJsonSchema):
+    class WrittenSchema(GenerateJsonSchema):
         """Schemas of what is written."""
 
         def float_schema(self, schema: Any) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def written_schema(kind: Any, template: str) -> dict[str, Any]:
             return found
 
     schema = TypeAdapter(kind).json_schema(
-        mode="serialization", ref_template=template, schema_generator=Written
+        mode="serialization", ref_template=template, schema_generator=WrittenSchema
     )
     if "anyOf" not in schema:
         return schema

@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from chipwise.catalog.configs import INLINE, MAX_BYTES
-from chipwise.errors import ChipwiseError, Said, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
 
@@ -87,7 +87,7 @@ class Asked:
         with self._placed():
             return self.run()
 
-    ranking: ClassVar[bool] = False
+    ranking = False
     """Whether it ranks the chips that it names, so that some of them are a smaller question."""
 
     def glance(self) -> Any:
@@ -110,7 +110,7 @@ class Asked:
 
     def _first(self, what: str) -> str:
         """The field that stands first in the words of an error, `--m 0: ...` or `seq: ...`; "" for none."""
-        name = Said(what).first
+        name = Sentence(what).first
         return name if name in {outer(f) for f in fields(self)} else ""  # type: ignore[arg-type]
 
     def _holding(self, name: str) -> str:

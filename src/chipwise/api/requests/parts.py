@@ -40,7 +40,7 @@ from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.system import parse_have
-from chipwise.errors import Said, Setting, UsageError, shorten
+from chipwise.errors import Sentence, Setting, UsageError, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.speculative import Speculation
@@ -209,7 +209,7 @@ PERCENTILE = Reading(_percentile, as_word, (NUMBER,))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths(Asked):
+class LengthOptions(Asked):
     """How long prompts and answers are."""
 
     in_: str = ask("mean prompt tokens", "2000", name="in", reading=LENGTH)
@@ -274,7 +274,7 @@ class Lengths(Asked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Targets(Lengths):
+class Targets(LengthOptions):
     """How the model is used: lengths, load, and what is asked of the time."""
 
     rate: str | None = ask("requests per second, e.g. 10/s; default: each replica at full load", reading=RATE)
@@ -301,12 +301,18 @@ class Targets(Lengths):
         ttft_s, tpot_s = self.values["ttft"], self.values["tpot"]
         if task == "serve" and self.e2e is None:
             ttft_s, tpot_s = ttft_s or TTFT_S, tpot_s or TPOT_S
-        rate = self.values["rate"]
+        rate, workload = self.values["rate"], self.workload(task)
         curve = self.curve()
+        log = workload.log
+        if log is not None and log.rate_per_s is not None and task == "serve" and curve is None:
+            # a log that knows its times is a load
+            log = log if rate is None else log.at_rate(rate)
+            rate = log.rate_per_s
         if curve is not None and (task != "serve" or rate is not None):
             raise UsageError(DAY, "without --rate, and with --task serve", field="day")
         return replace(
-            self.workload(task),
+            workload,
+            log=log,
             rate_per_s=rate if curve is None else curve.peak,
             ttft_s=ttft_s,
             tpot_s=tpot_s,
@@ -362,7 +368,7 @@ OPTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(Asked):
+class SampleOptions(Asked):
     """Models that generate no tokens: what they make or read, and how devices share it."""
 
     batch: int | None = ask("models without tokens: samples at once, e.g. 4; default: 1, of a plan the best")
@@ -409,7 +415,7 @@ class Samples(Asked):
         if own is not None:
             hint = f"as in {OPTIONS[own]}"
             raise UsageError(f"{own} is no setting: it is asked by itself", hint, field="settings")
-        sizes = {f.name for f in fields(Samples)} - {"settings"}
+        sizes = {f.name for f in fields(SampleOptions)} - {"settings"}
         given = {f.name for f in fields(self) if f.name in sizes and getattr(self, f.name) != f.default}
         twice = next((n for n in settings if n in given), None)
         if twice is not None:
@@ -456,7 +462,11 @@ class Samples(Asked):
 
         found = is_pipeline(model)
         shared = {"batch"} if type(self).batch is not None else set()
-        own = {f.name for f in fields(Samples)} - shared - ({"offload"} if isinstance(self, Place) else set())
+        own = (
+            {f.name for f in fields(SampleOptions)}
+            - shared
+            - ({"offload"} if isinstance(self, PlaceOptions) else set())
+        )
         own.add("samples")
         for f in fields(self):
             said = getattr(self, f.name) != f.default
@@ -502,7 +512,7 @@ class OwnChips(Asked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Software(OwnChips):
+class SoftwareOptions(OwnChips):
     """What runs the model."""
 
     precision: str | None = ask("override the checkpoint's precision, e.g. fp8 or int4")
@@ -536,7 +546,7 @@ class Software(OwnChips):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Serving(Software):
+class Serving(SoftwareOptions):
     """How that software is run."""
 
     speculate: str | None = ask(
@@ -619,13 +629,15 @@ class Money(Asked):
         figures = self.values["owning"] or {}
         if figures and self.price != "own":
             raise UsageError(
-                "--owning is for chips that one owns", Said("add ", Setting("price", "own")), field="owning"
+                "--owning is for chips that one owns",
+                Sentence("add ", Setting("price", "own")),
+                field="owning",
             )
         return Pricing(self.price, self.provider, self.region, figures, self.values["price_of"] or {})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(Asked):
+class PlaceOptions(Asked):
     """One deployment: the chip and how the model is spread over it."""
 
     chip: str = ask(
@@ -667,7 +679,7 @@ class Place(Asked):
         Raises `UsageError` for a degree, count or load that cannot be."""
         from chipwise.api.placing import Given
 
-        layout, placed = self.layout(), self.placed() if isinstance(self, Samples) else Offloaded()
+        layout, placed = self.layout(), self.placed() if isinstance(self, SampleOptions) else Offloaded()
         chip, replicas = self.chip, self.replicas
         several = None if getattr(self, "task", "serve") == "local" else counted(self.chip, dealt=True)
         if several is not None and self.host_memory is None:

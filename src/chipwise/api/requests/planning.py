@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from chipwise import api
 from chipwise.api.requests.command import about, hinting
@@ -27,18 +27,18 @@ from chipwise.api.requests.parts import (
     HOST_BYTES,
     HOST_MEMORY,
     JobOptions,
-    Lengths,
+    LengthOptions,
     Money,
-    Place,
-    Samples,
+    PlaceOptions,
+    SampleOptions,
     Serving,
-    Software,
+    SoftwareOptions,
     Targets,
     numbers_of,
 )
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
-from chipwise.errors import Command, Said, Setting, UsageError
+from chipwise.errors import CommandText, Sentence, Setting, UsageError
 from chipwise.report.fit import FitReport
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
@@ -67,8 +67,8 @@ def _elsewhere(text: str, option: str) -> str:
     the question is made, so that the question means the same everywhere."""
     if text.strip().lower() == AUTO:
         what = f"{option} {AUTO} would describe the machine that answers, not yours"
-        hint = Said(
-            "run ", Command("doctor --devices"), " on your machine and name what it finds, e.g. 8xh100"
+        hint = Sentence(
+            "run ", CommandText("doctor --devices"), " on your machine and name what it finds, e.g. 8xh100"
         )
         raise UsageError(what, hint)
     return text
@@ -105,7 +105,7 @@ EVIDENCE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Priced(Money, Serving):
+class PriceOptions(Money, Serving):
     """How chips are paid, and the evidence and numbers behind a prediction."""
 
     evidence: Evidence = ask(EVIDENCE, "all")
@@ -128,7 +128,7 @@ class Priced(Money, Serving):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(Samples, Priced, Targets, JobOptions):
+class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask(
@@ -169,9 +169,9 @@ class PlanOptions(Samples, Priced, Targets, JobOptions):
             if getattr(self, name) is not None:
                 what = f"{option_of(name)} is the limit of a job, and none was given"
                 parts = (Setting("task", "batch"), " ", Setting("tokens", "1B"))
-                hint = Said("add ", *parts, ", of a model without tokens ", Setting("samples", "10k"))
+                hint = Sentence("add ", *parts, ", of a model without tokens ", Setting("samples", "10k"))
                 if name == "deadline":
-                    hint = Said(hint, "; the target for a whole answer is --e2e, e.g. 10min")
+                    hint = Sentence(hint, "; the target for a whole answer is --e2e, e.g. 10min")
                 raise UsageError(what, hint, field=name)
         return None
 
@@ -225,7 +225,7 @@ class PlanRequest(PlanOptions):
             yield found.report
             return found.whole()
 
-    ranking: ClassVar[bool] = True
+    ranking = True
 
     def glance(self) -> Any:
         """The ranked plans alone, without what was published near them."""
@@ -239,7 +239,7 @@ class PlanRequest(PlanOptions):
 
         self._check_host()
         have, asked = self.owned(), self.generating()
-        terms = replace(Software.terms(self, numbers), pricing=None if have else self.pricing())
+        terms = replace(SoftwareOptions.terms(self, numbers), pricing=None if have else self.pricing())
         chips, at_most = capped(self.values["chips"] or ())
         limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by)
         return media.plan(self.model, terms, asked, tuple(chips), limits)
@@ -355,7 +355,7 @@ class CompareRequest(PlanRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(Samples, Priced, Lengths, Place):
+class EstimateOptions(SampleOptions, PriceOptions, LengthOptions, PlaceOptions):
     """One deployment and how it is used."""
 
     task: Task = ask(TASK, "serve")
@@ -377,7 +377,7 @@ class EstimateRequest(EstimateOptions):
 
     def placed_network(self) -> tuple[str, str, Terms, Sampling]:
         """A model that generates no tokens on its chip, under its terms and at its sizes."""
-        terms = replace(Software.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
+        terms = replace(SoftwareOptions.terms(self, numbers_of(self.parameters)), pricing=self.pricing())
         if self.rate is not None and self.task != "serve":
             what = "--rate is of many users, who share the chips"
             raise UsageError(what, "leave --rate out, or --task serve", field="rate")
@@ -438,7 +438,7 @@ class ExplainRequest(EstimateRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions(Samples, Software):
+class FitOptions(SampleOptions, SoftwareOptions):
     """What shall fit, and where."""
 
     chips: str | None = ask(

@@ -12,7 +12,7 @@ from chipwise.errors import UsageError
 from chipwise.report.reinforce import RlReport
 
 if TYPE_CHECKING:
-    from chipwise.api.reinforcing import Asked
+    from chipwise.api.reinforcing import AskedLoop
 
 MOST_ANSWERS = 1_000_000
 
@@ -61,9 +61,9 @@ class RlRequest(Money):
 
         return reinforce(self.asked())
 
-    def asked(self) -> Asked:
+    def asked(self) -> AskedLoop:
         """The loop that is asked about. Raises `UsageError`."""
-        from chipwise.api.reinforcing import Asked
+        from chipwise.api.reinforcing import AskedLoop
         from chipwise.api.train_input import USUAL
         from chipwise.predict.training.rollout import Answers
 
@@ -85,7 +85,7 @@ class RlRequest(Money):
         longest = float(v["longest"] or 4.0 * mean)
         if longest < mean:
             raise UsageError("--longest is below the mean of --out", f"at least {mean:g}", field="longest")
-        return Asked(
+        return AskedLoop(
             model=self.model,
             chips=tuple(dict.fromkeys(v["chips"] or USUAL[:3])),
             counts=v["counts"] or (8, 16, 32, 64),

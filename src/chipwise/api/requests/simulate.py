@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from chipwise.api.requests.field import CONFIG, ask, option_of
-from chipwise.api.requests.parts import Place, Serving
-from chipwise.api.requests.planning import MODEL
+from chipwise.api.requests.command import about
+from chipwise.api.requests.field import CONFIG, Asked, ask, count_of, duration, option_of
+from chipwise.api.requests.parts import LengthOptions, PlaceOptions, Serving
+from chipwise.api.requests.planning import MODEL, PlanRequest
 from chipwise.errors import UsageError
+from chipwise.report.simulated import SimulationReport
+from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.simulating import SimulatedTraffic
     from chipwise.api.stepping import PassTimes
 
 
@@ -25,7 +30,7 @@ def _generates(model: str, why: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepRequest(Serving, Place):
+class StepRequest(Serving, PlaceOptions):
     """The seconds of any pass of a deployment: of one rank of one replica, as a value that answers without delay."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -41,3 +46,143 @@ class StepRequest(Serving, Place):
                 raise UsageError(what, "a pass is one of one rank of one replica: leave it out", field=name)
         _generates(self.model, "no pass of it is priced by tokens")
         return pass_times(asked(self.model, Workload(output_tokens=1.0), self.given(), self.terms()))
+
+
+SHARE_TOLD = ", e.g. 500ms: the share of requests within it is told"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateRequest(Serving, LengthOptions, PlaceOptions):
+    """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
+
+    model: str = ask(
+        f"{MODEL}; or a saved answer, of which a plan is simulated", MISSING, file=True, reading=CONFIG
+    )
+    chip: str | None = ask(  # type: ignore[assignment]
+        "the chip, or several, which replicas fill (8xh100); of a saved answer that of its plan", file=True
+    )
+    plan: int = ask("of a saved answer: the number of the plan", 1)
+    requests: int | None = ask(
+        "requests to simulate; default: all of --log, else 2000; without --rate, --log and --concurrency all at once"
+    )
+    burstiness: float | None = ask(
+        "coefficient of variation of the gaps between arrivals of --rate: 1 random (Poisson), 0 a clock; default: 1"
+    )
+    seed: int = ask("of the random draws: equal seeds give equal answers", 0)
+    route: Literal["least", "turn", "prefix"] = ask(
+        "where a request goes: to the replica with the least in flight, in turn, or where its prefix is",
+        "least",
+    )
+    ttft: str | None = ask(f"target for the time to the first token{SHARE_TOLD}", reading=duration())
+    tpot: str | None = ask(f"target for the time per output token{SHARE_TOLD}", reading=duration())
+    e2e: str | None = ask(f"target for the time of a whole answer{SHARE_TOLD}", reading=duration())
+
+    def run(self) -> SimulationReport:
+        """What becomes of the requests. Raises the errors of `api.estimate` and `api.simulating.simulate`."""
+        from chipwise.api.estimating import asked
+        from chipwise.api.simulating import simulate
+
+        if self.chip is None:
+            return self._of_saved().run()
+        self._check()
+        _generates(self.model, "its jobs through time are not simulated")
+        workload, given = self.workload("serve"), self.given()
+        if given.parted:
+            what = "a model over several parts of a machine is not simulated"
+            raise UsageError(what, "name one kind of chip", field="chip")
+        one = asked(self.model, workload, given, self.terms())
+        names = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "whole answer"}
+        targets = {told: self.values[name] for name, told in names.items() if self.values[name] is not None}
+        return simulate(one, self.traffic(workload), route=self.route, targets=targets)
+
+    def traffic(self, workload: Workload) -> SimulatedTraffic:
+        """The requests and how they come. Raises `UsageError` where nothing says so."""
+        from chipwise.api.simulating import SimulatedTraffic
+
+        count, log, rate = self.requests, workload.log, self.values["rate"]
+        clients = None if self.concurrency is None else max(round(self.concurrency), 1)
+        if log is None and rate is not None:
+            how = 1.0 if self.burstiness is None else self.burstiness
+            return SimulatedTraffic.random(workload, count or REQUESTS, rate, burstiness=how, seed=self.seed)
+        if log is None:
+            drawn = Arrivals.drawn(workload.served, count or REQUESTS, None, seed=self.seed)
+            return SimulatedTraffic(drawn, "all at once" if clients is None else _clients(clients), clients)
+        drawn = log if count is None else log.first(count)
+        if rate is not None:
+            drawn = drawn.at_rate(rate)
+        if clients is not None:
+            return SimulatedTraffic(drawn, f"{drawn.line}; {_clients(clients)}", clients)
+        return SimulatedTraffic(
+            drawn, drawn.line if drawn.time_s is not None else f"{drawn.line}; all at once"
+        )
+
+    def _check(self) -> None:
+        """Raises `UsageError` for what changes nothing, cannot be, or leaves open what comes."""
+        count_of(self.requests, "--requests", "requests", 10_000_000)
+        if self.burstiness is not None and not 0.0 <= self.burstiness <= 100.0:
+            raise UsageError(
+                f"--burstiness {self.burstiness:g} is out of range", "0 to 100", field="burstiness"
+            )
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed} is out of range", "0 or more", field="seed")
+        drawn = self.log is None
+        at_once = "arrivals come as they are: --requests 1000 is a benchmark that sends all at once"
+        for name, useless, hint in (
+            (
+                "burstiness",
+                not drawn or self.rate is None,
+                "it is of random arrivals: --rate 10/s, without --log",
+            ),
+            ("seed", not drawn, "a log is taken as it is"),
+            (
+                "prefix_hit",
+                not drawn and self.prefix_hit and self._shares(),
+                "the log says what prompts share",
+            ),
+            ("harness", True, at_once),
+        ):
+            if getattr(self, name) != type(self).__dataclass_fields__[name].default and useless:
+                raise UsageError(f"{option_of(name)} changes nothing here", hint, field=name)
+        if drawn and self.rate is None and self.concurrency is None and self.requests is None:
+            hint = "--log requests.csv, --rate 10/s, --concurrency 64, or --requests 1000 for all at once"
+            raise UsageError("nothing says which requests come", hint, field="requests")
+
+    def _shares(self) -> bool:
+        return read_log(str(self.log)).blocks is not None
+
+    def _of_saved(self) -> SimulateRequest:
+        """The same about a plan of the answer that `model` is the file of, under its options and, where nothing else is
+        said, its rate. Raises `UsageError` where it is no such file, or holds no such plan."""
+        from chipwise.api.saving import open_saved, request_of
+        from chipwise.catalog.snapshot import own_exists
+
+        if not self.model.endswith(".json") or not own_exists(Path(self.model)):
+            hint = "for example --chip h100, or the file of a saved plan"
+            raise UsageError("simulate needs a chip", hint, field="chip")
+        saved = open_saved(self.model)
+        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if "tpot_s" in p and "layout" in p}
+        if not plans:
+            what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
+            hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
+            raise UsageError(what, hint, field="model")
+        if self.plan not in plans:
+            raise UsageError(f"--plan {self.plan}: no such plan", f"1 to {len(plans)}", field="plan")
+        question, plan = request_of(saved.verb, saved.request), plans[self.plan]
+        said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        own: dict[str, Any] = {name: value for name, value in said.items() if name not in ("model", "plan")}
+        deployed: dict[str, Any] = {"harness": None}
+        if isinstance(question, PlanRequest):
+            deployed |= question.deployed(plan)
+            deployed |= {"concurrency": None, "replicas": plan["replicas"] - plan["spare"]}
+        driven = {"rate", "concurrency", "log", "requests"} & set(own)
+        load = {"rate": None, "concurrency": None} if driven else {}
+        lengths = {"cv": None} if "log" in own else {}
+        return about(cast(Asked, question), SimulateRequest, **{**deployed, **load, **lengths, **own})
+
+
+REQUESTS = 2000
+"""Requests that are simulated where nothing else is asked: their p99 is the twentieth longest."""
+
+
+def _clients(count: int) -> str:
+    return f"{count:,} clients, each with one request in flight"

@@ -37,6 +37,7 @@ from chipwise.api.requests.planning import (
     PlanRequest,
 )
 from chipwise.api.requests.reinforce import RlRequest
+from chipwise.api.requests.simulate import SimulateRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import UnknownNameError, UsageError, shorten
 
@@ -73,6 +74,7 @@ VERBS: dict[str, type[Request]] = {
     "load": LoadRequest,
     "sensitivity": SensitivityRequest,
     "frontier": FrontierRequest,
+    "simulate": SimulateRequest,
     "train": TrainRequest,
     "rl": RlRequest,
     "kernel": KernelRequest,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from chipwise.report.launch.spec import LaunchFile
 
 
-class Files(tuple["LaunchFile", ...]):
+class LaunchFiles(tuple["LaunchFile", ...]):
     """Files that start a plan: `print(files)` shows them all."""
 
     __slots__ = ()
@@ -55,9 +55,9 @@ class Origin:
 
         save(self.verb, self.question, str(path))
 
-    def launch(self, target: str, plan: int) -> Files:
+    def launch(self, target: str, plan: int) -> LaunchFiles:
         """The files that start a plan of it with a tool."""
         from chipwise.api.launching import started
         from chipwise.api.saving import answered
 
-        return Files(started(answered(self.verb, self.question).saved, target, plan)[0])
+        return LaunchFiles(started(answered(self.verb, self.question).saved, target, plan)[0])

@@ -31,7 +31,7 @@ from chipwise.catalog.media_runtime import get_media_runtime
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError, shorten
-from chipwise.evidence.mlperf_rows import Run, read_run
+from chipwise.evidence.mlperf_rows import MlperfRun, read_run
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
@@ -68,7 +68,7 @@ RULES = "energy_runs"
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedEnergy:
     """A row as a question: of the product, or of a run of MLPerf; `metrics` are the figures that it asks for,
     `measured_in` names the run that they were measured in."""
 
@@ -78,7 +78,7 @@ class _Asked:
     scope: str
     metrics: tuple[str, ...]
     question: EstimateRequest | None = None
-    run: Run | None = None
+    run: MlperfRun | None = None
     tuned: bool = False
     measured_in: str = ""
 
@@ -106,7 +106,7 @@ class _Found:
     question: EstimateRequest | PlanRequest | None = None
 
 
-def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
+def _read(row: Row, folder: Path, numbers: Parameters | None) -> _AskedEnergy:
     known = numbers or shipped_parameters()
     if not row["chip"]:
         raise UsageError("the chip is not in the catalogue", "chipwise chips list")
@@ -116,7 +116,9 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
     if "backend" in row:
         metrics = ("avg_power_w", "joules_per_output_token")
         asked = serving.question_of(row, folder / "models")
-        return _Asked(row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"])
+        return _AskedEnergy(
+            row["row_id"], row["model"], chip.id, "chip", metrics, asked, measured_in=row["row_id"]
+        )
     scope, metric = row.get("scope", ""), row.get("metric", "")
     if metric not in FIGURES.get(scope, {}):
         named = ", ".join(f"{m} at {s}" for s, each in FIGURES.items() for m in each)
@@ -129,12 +131,12 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
     if "round" in said:
         run = _run(row, said, known.derived(EnergyFit.of).tuned(form_of(chip, 1)), chip.tdp_w)
         tuned = "tuned" in said
-        return _Asked(name, run.benchmark.name, chip.id, scope, (metric,), None, run, tuned, where)
+        return _AskedEnergy(name, run.benchmark.name, chip.id, scope, (metric,), None, run, tuned, where)
     question = _sampled(row, said) if "resolution" in said else _question(row, said, known)
-    return _Asked(name, row["model"], chip.id, scope, (metric,), question, measured_in=where)
+    return _AskedEnergy(name, row["model"], chip.id, scope, (metric,), question, measured_in=where)
 
 
-def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -> Run:
+def _run(row: Row, said: Mapping[str, str], tuned: float, tdp_w: float | None) -> MlperfRun:
     """A submission with measured power as a run of the suite `mlperf`; a limit that is not stated is that which
     power-tuned ones have."""
     scenario = row.get("batch_or_concurrency", "")
@@ -211,7 +213,7 @@ def _question(row: Row, said: Mapping[str, str], numbers: Parameters) -> Estimat
     )
 
 
-def _answer(asked: _Asked, _: Parameters | None) -> _Found:
+def _answer(asked: _AskedEnergy, _: Parameters | None) -> _Found:
     question: EstimateRequest | PlanRequest | None
     plan: PlanRecord | MediaPlan
     if asked.run is not None:
@@ -231,7 +233,7 @@ def _answer(asked: _Asked, _: Parameters | None) -> _Found:
     return _Found(plan.energy, plan.chips, form_of(get_chip(plan.chip), plan.chips), question)
 
 
-def _lines(asked: _Asked, found: _Found) -> Iterator[Predicted]:
+def _lines(asked: _AskedEnergy, found: _Found) -> Iterator[Predicted]:
     """The figures of a row."""
     verb = "plan" if isinstance(found.question, PlanRequest) else "estimate"
     command = "" if found.question is None else command_line(verb, found.question)
@@ -248,10 +250,10 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
-class _Line:
+class _EnergyLine:
     """A measured figure of a row that was answered."""
 
-    asked: _Asked
+    asked: _AskedEnergy
     found: _Found
     metric: str
     value: float
@@ -277,19 +279,19 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredEnergy:
     """Measured figures that were answered, and the same as the fit of power reads them: chips do what they are
     predicted to (`data`), or where a run tells joules too (`paced`), what they did at the rate measured (`done`)."""
 
-    lines: Sequence[_Line]
+    lines: Sequence[_EnergyLine]
     data: EnergyRows
     done: EnergyRows
     paced: NDArray[np.bool_]
 
 
-def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
+def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredEnergy:
     """Raises `UsageError` for tables without a row that is answered."""
-    lines: list[_Line] = []
+    lines: list[_EnergyLine] = []
     for path in paths:
         for row, one in zip(*ASKING.questions(path, None), strict=True):
             if isinstance(one, ChipwiseError):
@@ -297,7 +299,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
             values = {m: row.get("value" if "value" in row else m, "") for m in one.metrics}
             found = tried(_answer, one, None) if any(values.values()) else None
             if isinstance(found, _Found):
-                lines += [_Line(one, found, metric, float(v)) for metric, v in values.items() if v]
+                lines += [_EnergyLine(one, found, metric, float(v)) for metric, v in values.items() if v]
     if not lines:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured energy?")
     tuned = numbers.derived(EnergyFit.of).tuned
@@ -319,12 +321,12 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
     paced = np.isfinite(pace)
     use = data.use * np.where(paced, pace, 1.0)
     real = Use(*(np.minimum(getattr(use, f.name), 1.0) for f in fields(Use)))
-    return _Measured(lines, data, replace(data, use=real), paced)
+    return _MeasuredEnergy(lines, data, replace(data, use=real), paced)
 
 
-def _paces(lines: Sequence[_Line]) -> Array:
+def _paces(lines: Sequence[_EnergyLine]) -> Array:
     """Measured rate over the predicted one of every line, NaN where its run does not tell both watts and joules."""
-    runs: dict[Hashable, dict[bool, list[_Line]]] = {}
+    runs: dict[Hashable, dict[bool, list[_EnergyLine]]] = {}
     for line in lines:
         runs.setdefault(line.asked.together, {}).setdefault(line.power, []).append(line)
     pace = {}
@@ -335,7 +337,7 @@ def _paces(lines: Sequence[_Line]) -> Array:
     return np.array([pace.get(line.asked.together, math.nan) for line in lines])
 
 
-KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
+KEYS: Mapping[str, Callable[[_MeasuredEnergy], Sequence[Hashable]]] = {
     "cell": lambda m: [(a.model, a.chip) for a in _asked(m)],
     "chip": lambda m: [a.chip for a in _asked(m)],
     "model": lambda m: [a.model for a in _asked(m)],
@@ -345,18 +347,18 @@ KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
 UNSEEN = "unseen"
 
 
-def _asked(m: _Measured) -> list[_Asked]:
+def _asked(m: _MeasuredEnergy) -> list[_AskedEnergy]:
     return [line.asked for line in m.lines]
 
 
-def _fit(m: _Measured, kept: Index, _: Parameters) -> EnergyFit:
+def _fit(m: _MeasuredEnergy, kept: Index, _: Parameters) -> EnergyFit:
     """Power is fitted to measured power at the rate that was measured, so that no error of a speed passes for one of
     watts; joules are power over a speed that was fitted elsewhere."""
     power = [i for i in kept if m.lines[i].power]
     return fit_energy(m.done.take(np.array(power, dtype=np.intp)))
 
 
-def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
+def _compared(m: _MeasuredEnergy, out: Index, fitted: EnergyFit, _: str) -> Residuals:
     """Every row against what a fit says that did not see it, and its watts again at the rate that was measured."""
 
     def against(place: Index, data: EnergyRows, given: str) -> Residuals:
@@ -379,7 +381,7 @@ def _compared(m: _Measured, out: Index, fitted: EnergyFit, _: str) -> Residuals:
     return Residuals.join([against(out, m.data, ""), against(told, m.done, AT_RATE)])
 
 
-def _report(m: _Measured, found: Residuals, key: str) -> Validation:
+def _report(m: _MeasuredEnergy, found: Residuals, key: str) -> Validation:
     """Errors of power and energy on what no fit of power had seen."""
     judged = found.judged("cell")
     what = {"cell": "(model, chip) cell"}.get(key, key)

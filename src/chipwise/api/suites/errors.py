@@ -21,7 +21,7 @@ import numpy as np
 from chipwise.api.loaded import load
 from chipwise.api.suites import media, serving
 from chipwise.api.suites.doors import SUITES
-from chipwise.api.suites.local import Asked
+from chipwise.api.suites.local import AskedDesk
 from chipwise.api.suites.published import RULES, id_of
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
@@ -51,7 +51,7 @@ ONE_WAVE = "one_wave"
 
 
 @dataclass(frozen=True)
-class Line:
+class ErrorLine:
     """A measured figure beside its answer: family and figure of the model of error, kind of table, y of its time, and
     its levels."""
 
@@ -88,7 +88,7 @@ def _point(row: Row, _: Mapping[str, str], folder: Path) -> tuple[str, Levels]:
 
 
 def _desk(row: Row, _: Mapping[str, str], __: Path) -> tuple[str, Levels]:
-    asked = Asked.of(row)
+    asked = AskedDesk.of(row)
     runtime = get_runtime(row["runtime"]).id
     graph = _graph(row["model"], asked.precision or "")
     return served_family(runtime), served_axes(get_chip(row["chip"]), runtime, graph, lone=True)
@@ -163,7 +163,7 @@ FOLDED: Mapping[str, Folded] = {
 }
 
 
-def lines_of(path: str) -> Iterator[Line]:
+def lines_of(path: str) -> Iterator[ErrorLine]:
     """The lines of a table that are answered. Raises `UsageError` for a table that is none of those."""
     name, numbers = Path(path).name, shipped_parameters()
     rows = {id_of(row): row for row in read_rows(path, ())}
@@ -255,7 +255,7 @@ def _read(
     kind: str,
     signs: Array,
     only: Callable[[Mapping[str, str]], bool] = lambda line: True,
-) -> Iterator[Line]:
+) -> Iterator[ErrorLine]:
     names = list(found.labels)
     with np.errstate(invalid="ignore", divide="ignore"):
         y = found.log
@@ -282,10 +282,10 @@ def _read(
             figure = "joules" if "joules" in metric else "wall" if "wall" in metric else "chip"
         group = line.get("group", "")
         who = who_of(row) if group in ("", "published") else group
-        yield Line(family, figure, kind, float(signs[i] * y[i]), {**at, "who": who})
+        yield ErrorLine(family, figure, kind, float(signs[i] * y[i]), {**at, "who": who})
 
 
-def observed(lines: Sequence[Line]) -> Mapping[str, Observed]:
+def observed(lines: Sequence[ErrorLine]) -> Mapping[str, Observed]:
     """Lines as rows by family."""
     found = {}
     for family in dict.fromkeys(line.family for line in lines):

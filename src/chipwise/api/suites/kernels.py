@@ -121,7 +121,7 @@ _ACROSS = ("by operator and vendor", "products by chip", "products by vendor")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredKernel:
     """Measured kernels of known chips as columns, and the numbers that price what is not refitted; `gpu`: those that
     are. Other families keep their numbers: none of their chips is left out."""
 
@@ -140,14 +140,14 @@ class Measured:
         return groups_of(self.asked)
 
     @classmethod
-    def of(cls, columns: Columns, numbers: Parameters) -> Measured:
+    def of(cls, columns: Columns, numbers: Parameters) -> MeasuredKernel:
         """Of columns that hold `latency_us`."""
         chips = load_chips()
         gpu = [c in chips and chips[c].family == "simt" for c in columns["chip"].tolist()]
         return cls(columns, numbers, np.array(gpu))
 
 
-def measured_columns(paths: Sequence[str], numbers: Parameters) -> Measured:
+def measured_columns(paths: Sequence[str], numbers: Parameters) -> MeasuredKernel:
     """Raises `UsageError` for a table without measured rows."""
     (path,) = paths
     text = ("row_id", *TEXT)
@@ -155,10 +155,10 @@ def measured_columns(paths: Sequence[str], numbers: Parameters) -> Measured:
     scored = (columns["chip_known"] != 0) & (columns["chip"] != "") & (columns[METRIC] > 0)
     if not scored.any():
         raise UsageError(f"{path}: no measured rows", f"needed: {METRIC}")
-    return Measured.of(taken(columns, scored), numbers)
+    return MeasuredKernel.of(taken(columns, scored), numbers)
 
 
-def _dealt(m: Measured) -> Sequence[Hashable]:
+def _dealt(m: MeasuredKernel) -> Sequence[Hashable]:
     """Rows of equal dims share one of a few groups, dealt out at random but always the same."""
     shape = _codes(m.columns, SHAPE)
     dealt = np.random.default_rng(0).permutation(int(shape.max()) + 1) % FOLDS
@@ -166,13 +166,13 @@ def _dealt(m: Measured) -> Sequence[Hashable]:
     return found
 
 
-def _chip(m: Measured) -> Sequence[Hashable]:
+def _chip(m: MeasuredKernel) -> Sequence[Hashable]:
     """Every chip is left out, wholly or ("few") but for a few of its shapes."""
     found: list[str] = np.where(m.gpu, text_of(m.columns, "chip"), "").tolist()
     return found
 
 
-def _framework(m: Measured) -> Sequence[Hashable]:
+def _framework(m: MeasuredKernel) -> Sequence[Hashable]:
     """The software that was timed is left out wholly."""
     found: list[str] = np.where(m.gpu, text_of(m.columns, "framework"), "").tolist()
     return found
@@ -205,7 +205,7 @@ class _Fitted:
     arrays: Mapping[str, Effects]
 
 
-def _fit(m: Measured, kept: Index, _: Parameters) -> _Fitted:
+def _fit(m: MeasuredKernel, kept: Index, _: Parameters) -> _Fitted:
     """Groups of operators that rows left out need; all of them, and those of systolic arrays, where none is."""
     chips, rows = load_chips(), taken(m.asked, kept)
     if len(kept) == len(m.gpu):
@@ -216,7 +216,7 @@ def _fit(m: Measured, kept: Index, _: Parameters) -> _Fitted:
     return _Fitted(calibrate_kernels(rows, chips, only=wanted) if wanted else {}, {})
 
 
-def _answer(m: Measured, out: Index, fitted: _Fitted, key: str) -> Residuals:
+def _answer(m: MeasuredKernel, out: Index, fitted: _Fitted, key: str) -> Residuals:
     chips, start = load_chips(), tuple(f"{group}." for group in PRIORS)
     kept = {name: p for name, p in m.numbers.table.items() if not name.startswith(start)}
     numbers = Parameters({**kept, **kernel_parameters(fitted.gpus, "fold")})
@@ -234,7 +234,7 @@ def _answer(m: Measured, out: Index, fitted: _Fitted, key: str) -> Residuals:
     return found.take(found.known) if key == "few" else found
 
 
-def _labelled(m: Measured, out: Index, mid: Any, low: Any, high: Any) -> Residuals:
+def _labelled(m: MeasuredKernel, out: Index, mid: Any, low: Any, high: Any) -> Residuals:
     columns, chips = taken(m.columns, out), load_chips()
     op, chip = columns["op"].astype(str), columns["chip"].astype(str)
     size = np.array([name for _, name in SIZES])[
@@ -262,7 +262,7 @@ def _labelled(m: Measured, out: Index, mid: Any, low: Any, high: Any) -> Residua
     )
 
 
-def _report(m: Measured, found: Residuals, key: str) -> Validation:
+def _report(m: MeasuredKernel, found: Residuals, key: str) -> Validation:
     roofline = 1e6 * roofline_s(taken(m.asked, found.place), load_chips())
     naive = _labelled(m, found.place, roofline, roofline, roofline)
 
@@ -281,7 +281,7 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     return Validation(suite, f"{how}; kernels of GPUs refitted on the rest", tables, [said])
 
 
-def _label_worth(m: Measured) -> list[Summary]:
+def _label_worth(m: MeasuredKernel) -> list[Summary]:
     """Errors with and without the effects of each label, on rows whose value of it no fit saw."""
     trials = list(label_trials(m.asked, load_chips()))
     counts = Counter(

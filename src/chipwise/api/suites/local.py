@@ -20,7 +20,7 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.local import LOCAL as NUMBERS
 from chipwise.calibrate.local import local_labels, local_model
 from chipwise.calibrate.parameter import Parameter
@@ -29,7 +29,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
-from chipwise.cost.local import LocalNumbers, Work
+from chipwise.cost.local import LocalNumbers, LocalWork
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
@@ -55,7 +55,7 @@ GROUPS = 20  # of folds: a fit takes seconds
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedDesk:
     """A row as questions. `depth` tokens lie in the cache before the `new` ones of a prompt; `output` tokens come out;
     `whole`: the speed counts the time to the first of them."""
 
@@ -66,7 +66,7 @@ class Asked:
     whole: bool
 
     @classmethod
-    def of(cls, row: Row) -> Asked:
+    def of(cls, row: Row) -> AskedDesk:
         """Raises `UsageError` for a metric that is not read."""
         if row["metric"] not in (*FIGURES, MEMORY):
             known = ", ".join((*FIGURES, MEMORY))
@@ -149,15 +149,15 @@ def _memory_gb(report: PlanReport, tokens: int) -> float:
     return (held + tokens * report.model.kv_bytes_per_token) / 1e9
 
 
-def _read(row: Row, _: Path, __: Parameters | None) -> Asked:
-    return Asked.of(row)
+def _read(row: Row, _: Path, __: Parameters | None) -> AskedDesk:
+    return AskedDesk.of(row)
 
 
-def _answer(asked: Asked, _: Parameters | None) -> tuple[float, float, float, str, EstimateRequest]:
+def _answer(asked: AskedDesk, _: Parameters | None) -> tuple[float, float, float, str, EstimateRequest]:
     return asked.answer()
 
 
-def _lines(asked: Asked, found: tuple[float, float, float, str, EstimateRequest]) -> Iterator[Predicted]:
+def _lines(asked: AskedDesk, found: tuple[float, float, float, str, EstimateRequest]) -> Iterator[Predicted]:
     mid, low, high, basis, question = found
     row = asked.row
     command = command_line("estimate", question)
@@ -171,18 +171,18 @@ def _lines(asked: Asked, found: tuple[float, float, float, str, EstimateRequest]
 class _Case:
     """A row placed: the operators of its passes, how often each counts towards a token, and the host's seconds."""
 
-    asked: Asked
+    asked: AskedDesk
     chip: Chip
     graph: Graph
     labels: Mapping[str, NDArray[np.str_]]
-    work: Work
+    work: LocalWork
     times: Array
     host_s: float
 
     @classmethod
     def of(cls, row: Row, numbers: Parameters) -> _Case:
         """Raises `UsageError` for memory, which is not fitted, and what `placed` raises."""
-        asked = Asked.of(row)
+        asked = AskedDesk.of(row)
         if row["metric"] not in FIGURES:
             raise UsageError("not a speed")
         if ELSEWHERE in row.get("note", ""):
@@ -207,14 +207,14 @@ class _Case:
         works, times, host_s = [], [], 0.0
         for count, step, passes in _passes(asked, float(d.policies.max_batched_tokens)):
             for repeat, op in sharded.ops(step):
-                works.append(Work.of(op, d.device, model.micro_batch, stages))
+                works.append(LocalWork.of(op, d.device, model.micro_batch, stages))
                 times.append(count * float(np.asarray(repeat)))
             host_s += count * passes * iteration_s
         labels = local_labels(d.runtime, d.policies.backend, [d.chip], q.software or "")
-        return cls(asked, d.chip, context.found.graph, labels, Work.join(works), np.array(times), host_s)
+        return cls(asked, d.chip, context.found.graph, labels, LocalWork.join(works), np.array(times), host_s)
 
 
-def _passes(asked: Asked, budget: float) -> Iterator[tuple[float, Step, float]]:
+def _passes(asked: AskedDesk, budget: float) -> Iterator[tuple[float, Step, float]]:
     """How often a pass counts towards one token of the row's speed, the pass, and iterations of the engine in it."""
     new, depth, out = float(asked.new), float(asked.depth), float(asked.output)
     prompt, iterations = prefill(1.0, new, depth), float(np.ceil(new / budget))
@@ -228,15 +228,15 @@ def _passes(asked: Asked, budget: float) -> Iterator[tuple[float, Step, float]]:
 
 
 @dataclass(frozen=True)
-class _Speeds:
+class _LocalSpeeds:
     """Rows of speeds, placed, and as the fit reads them."""
 
     table: Sequence[Row]
     cases: Sequence[_Case]
-    rows: Rows
+    rows: FitRows
 
 
-def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
+def _measured(paths: Sequence[str], numbers: Parameters) -> _LocalSpeeds:
     """Raises `UsageError` where no row can be read."""
     asking = LOCAL_SPEEDS.asking
     assert asking is not None
@@ -246,7 +246,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of local speeds?")
     cases = [case for _, case in kept]
-    work = Work.join([case.work for case in cases])
+    work = LocalWork.join([case.work for case in cases])
     size = [len(case.times) for case in cases]
     first = np.concatenate([[0], np.cumsum(size)])
     times, host_s = np.concatenate([c.times for c in cases]), np.array([c.host_s for c in cases])
@@ -261,12 +261,12 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
 
     labels = {name: np.concatenate([c.labels[name] for c in cases]) for name in cases[0].labels}
     measured = np.array([1.0 / float(row["value"]) for row, _ in kept])
-    return _Speeds(
-        [row for row, _ in kept], cases, Rows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
+    return _LocalSpeeds(
+        [row for row, _ in kept], cases, FitRows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
     )
 
 
-def _models(m: _Speeds) -> Sequence[Hashable]:
+def _models(m: _LocalSpeeds) -> Sequence[Hashable]:
     """A chip with a model: what one page measures and others repeat."""
     return [(case.chip.software_id, row["model"]) for row, case in zip(m.table, m.cases, strict=True)]
 
@@ -274,11 +274,11 @@ def _models(m: _Speeds) -> Sequence[Hashable]:
 KEYS = {"model": _models, "chip": lambda m: [case.chip.software_id for case in m.cases]}
 
 
-def _fit(m: _Speeds, kept: Index, _: Parameters) -> Effects:
+def _fit(m: _LocalSpeeds, kept: Index, _: Parameters) -> Effects:
     return fit(m.rows.take(kept), NUMBERS.quantities, worth=WORTH)
 
 
-def _unfit(m: _Speeds, out: Index, fitted: Effects, key: str) -> Residuals:
+def _unfit(m: _LocalSpeeds, out: Index, fitted: Effects, key: str) -> Residuals:
     rows, cases = [m.table[i] for i in out], [m.cases[i] for i in out]
     return Residuals.of(
         out,
@@ -298,7 +298,7 @@ def _unfit(m: _Speeds, out: Index, fitted: Effects, key: str) -> Residuals:
     )
 
 
-def _report(m: _Speeds, found: Residuals, key: str) -> Validation:
+def _report(m: _LocalSpeeds, found: Residuals, key: str) -> Validation:
     found = found.judged()
     what = "model on its chip" if key == "model" else key
     return Validation(

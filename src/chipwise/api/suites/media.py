@@ -20,7 +20,7 @@ from chipwise.api.media_record import plan_of
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line
-from chipwise.api.requests.parts import Software
+from chipwise.api.requests.parts import SoftwareOptions
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
 from chipwise.calibrate.fit_media import MediaFit, MediaRows, fit_media
@@ -224,7 +224,7 @@ def _model(row: Row, detail: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedMedia:
     """A row as a question."""
 
     id: str
@@ -250,20 +250,20 @@ def _counts(folder: Path) -> Mapping[str, Row]:
     return {row["model"]: row for row in read_rows(str(file), COUNTED)} if file.is_file() else {}
 
 
-def _read(row: Row, folder: Path, numbers: Parameters | None) -> _Asked:
+def _read(row: Row, folder: Path, numbers: Parameters | None) -> _AskedMedia:
     known = {} if row.get("gmacs") else _counts(folder).get(row["model"], {})
     if known.get("timm_gmacs"):
         row = {**row, "params_m": known["timm_params_m"], "gmacs": known["timm_gmacs"]}
         if known.get("timm_macts"):
             row["model_detail"] = f"{row.get('model_detail', '')};macts={known['timm_macts']}"
-    return _Asked(row.get("row_id", ""), row.get("metric", ""), question_of(row), row)
+    return _AskedMedia(row.get("row_id", ""), row.get("metric", ""), question_of(row), row)
 
 
 @lru_cache(maxsize=4096)
 def _work(question: EstimateRequest) -> Work:
     """A question priced, but for a runtime's own numbers."""
     numbers = shipped_parameters()
-    terms = Software.terms(question, None)
+    terms = SoftwareOptions.terms(question, None)
     asked: Sampling = replace(question.sampling(), software=question.software or "")
     place = Place.of(get_chip(question.chip), terms, numbers)
     return Work.of(place.pipeline(question.model, terms, asked), place, terms, asked)
@@ -279,11 +279,11 @@ def answer_of(question: EstimateRequest, numbers: Parameters | None) -> MediaPla
     return plan_of(_work(question), numbers or shipped_parameters(), Terms())
 
 
-def _answer(asked: _Asked, numbers: Parameters | None) -> MediaPlan:
+def _answer(asked: _AskedMedia, numbers: Parameters | None) -> MediaPlan:
     return answer_of(asked.question, numbers)
 
 
-def _lines(asked: _Asked, plan: MediaPlan) -> Iterator[Predicted]:
+def _lines(asked: _AskedMedia, plan: MediaPlan) -> Iterator[Predicted]:
     """The figure of a row; of memory what the source's tool counts of it."""
     f, per = METRICS[asked.metric](plan), 1.0
     if asked.metric == PEAK:
@@ -299,10 +299,10 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
-class _Line:
+class _MediaLine:
     """A measured row that was priced: the seconds of a request, or bytes."""
 
-    asked: _Asked
+    asked: _AskedMedia
     work: Work
     value: float
 
@@ -323,10 +323,10 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredMedia:
     """Measured rows that were priced, as a fit reads them, and how many were not."""
 
-    lines: Sequence[_Line]
+    lines: Sequence[_MediaLine]
     asked: int
 
     def rows(self, index: Sequence[int]) -> MediaRows:
@@ -364,9 +364,9 @@ class _Measured:
         return times, [int(i) for i in index if self.lines[i].memory]
 
 
-def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
+def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredMedia:
     """Raises `UsageError` for tables without a row that is answered."""
-    lines: list[_Line] = []
+    lines: list[_MediaLine] = []
     total = 0
     for path in paths:
         for row, one in zip(*ASKING.questions(path, None), strict=True):
@@ -383,13 +383,13 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Measured:
             batch = float(work.pipeline.batch)
             seconds = {"samples_per_s": batch / value, "images_per_s": batch / value, "it_per_s": 1.0 / value}
             measured = value * one.habit.gigabyte if one.metric == PEAK else seconds.get(one.metric, value)
-            lines.append(_Line(one, work, measured))
+            lines.append(_MediaLine(one, work, measured))
     if not lines:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured pipelines?")
-    return _Measured(lines, total)
+    return _MeasuredMedia(lines, total)
 
 
-KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
+KEYS: Mapping[str, Callable[[_MeasuredMedia], Sequence[Hashable]]] = {
     "cell": lambda m: [line.asked.cell for line in m.lines],
     "source": lambda m: [line.asked.row.get("source", "") for line in m.lines],
     "chip": lambda m: [line.asked.question.chip for line in m.lines],
@@ -400,12 +400,12 @@ KEYS: Mapping[str, Callable[[_Measured], Sequence[Hashable]]] = {
 UNSEEN = "unseen"
 
 
-def _fit(m: _Measured, kept: Index, _: Parameters) -> MediaFit:
+def _fit(m: _MeasuredMedia, kept: Index, _: Parameters) -> MediaFit:
     times, memory = m.split(kept)
     return fit_media(m.rows(times), m.rows(memory))
 
 
-def _compared(m: _Measured, out: Index, fitted: MediaFit, _: str) -> Residuals:
+def _compared(m: _MeasuredMedia, out: Index, fitted: MediaFit, _: str) -> Residuals:
     """Every row against what a fit says that did not see it, in the unit of its metric."""
     parts = []
     for index, effects in zip(m.split(out), (fitted.times, fitted.memory), strict=True):
@@ -437,7 +437,7 @@ def _compared(m: _Measured, out: Index, fitted: MediaFit, _: str) -> Residuals:
     return Residuals.join(parts)
 
 
-def _report(m: _Measured, found: Residuals, key: str) -> Validation:
+def _report(m: _MeasuredMedia, found: Residuals, key: str) -> Validation:
     """Errors on what no fit had seen; seconds stand for rates."""
     judged = found.judged("cell")
     what = {"cell": "source's rows of the model"}.get(key, key)

@@ -17,9 +17,9 @@ import numpy as np
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.media_asked import own_model
 from chipwise.api.media_choice import most_of
-from chipwise.api.media_ways import Space, Way
+from chipwise.api.media_ways import NetworkSpace, Way
 from chipwise.api.requests.command import command_line
-from chipwise.api.requests.parts import Software
+from chipwise.api.requests.parts import SoftwareOptions
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.suites.suite import Asking, Attempt
 from chipwise.api.tactics import Level
@@ -35,7 +35,7 @@ from chipwise.evidence.anchors import CELL_LEFT, Anchor, correction
 from chipwise.evidence.axes import chip_axes
 from chipwise.evidence.discrepancy import spread_of
 from chipwise.evidence.judge import judge
-from chipwise.evidence.mlperf_rows import GENERATES, Run, Scenario, read_run
+from chipwise.evidence.mlperf_rows import GENERATES, MlperfRun, Scenario, read_run
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
@@ -61,12 +61,12 @@ Range = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Answer:
+class MlperfAnswer:
     """What is predicted for a run: tokens or samples per second of all chips (`rate`, with its interval; of a latency
     scenario requests, one after the other), the question that was asked and the plan that answers it. `shift`: the
     logarithm by which anchors move the rate, None where it has none."""
 
-    run: Run
+    run: MlperfRun
     rate: Range
     basis: str
     plan: PlanRecord | MediaPlan
@@ -107,16 +107,18 @@ class Answer:
         return self.plan.rate_slope if isinstance(self.plan, PlanRecord) else 1.0
 
 
-def level_of(run: Run) -> Level:
+def level_of(run: MlperfRun) -> Level:
     """The level of software of a run."""
     return "stock" if run.untuned else "tuned"
 
 
-def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answer | ChipwiseError]:
+def answer(
+    runs: Sequence[MlperfRun], numbers: Parameters | None = None
+) -> list[MlperfAnswer | ChipwiseError]:
     """The answer to every run, or why there is none. Runs that ask the same are answered once."""
     priced = numbers or shipped_parameters()
     known: dict[object, PlanRecord | ChipwiseError] = {}
-    found: list[Answer | ChipwiseError] = []
+    found: list[MlperfAnswer | ChipwiseError] = []
     for run in runs:
         try:
             if run.benchmark.network:
@@ -130,7 +132,7 @@ def answer(runs: Sequence[Run], numbers: Parameters | None = None) -> list[Answe
             rate = (t.mid * kept, t.low * kept, t.high * kept)
             # no flag says that beams are thrown away
             said = question if run.benchmark.beams == 1 else None
-            found.append(Answer(run, rate, t.basis, planned, said))
+            found.append(MlperfAnswer(run, rate, t.basis, planned, said))
         except ChipwiseError as error:
             found.append(error)
     return found
@@ -164,15 +166,15 @@ def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
         return question.ranked(numbers).report.plans[0]
 
 
-def _sampled(run: Run, numbers: Parameters) -> Answer:
+def _sampled(run: MlperfRun, numbers: Parameters) -> MlperfAnswer:
     """The answer to a run of a network of samples."""
     question = sample_question(run)
     plan = best_of(question, numbers).plan()
     t = plan.latency_s
     if TASKS[run.scenario][0] == "local":
-        return Answer(run, (1.0 / t.mid, 1.0 / t.high, 1.0 / t.low), t.basis, plan, question)
+        return MlperfAnswer(run, (1.0 / t.mid, 1.0 / t.high, 1.0 / t.low), t.basis, plan, question)
     r = plan.tokens_per_s if _counts_tokens(run) and plan.tokens_per_s else plan.samples_per_s
-    return Answer(run, (r.mid, r.low, r.high), r.basis, plan, question)
+    return MlperfAnswer(run, (r.mid, r.low, r.high), r.basis, plan, question)
 
 
 def best_of(question: PlanRequest, numbers: Parameters) -> Way:
@@ -198,14 +200,14 @@ def _key(numbers: Parameters) -> int:
 
 
 @lru_cache(maxsize=2048)
-def _owned(question: PlanRequest, physics: _Physics) -> Space:
+def _owned(question: PlanRequest, physics: _Physics) -> NetworkSpace:
     ((name, count),) = parse_have(question.have or "")
-    terms = replace(Software.terms(question, physics.numbers), pricing=None)
+    terms = replace(SoftwareOptions.terms(question, physics.numbers), pricing=None)
     chip = find_chip(name, terms.changes)
-    return Space.of(own_model(question.model), chip, terms, physics.numbers, have=count)
+    return NetworkSpace.of(own_model(question.model), chip, terms, physics.numbers, have=count)
 
 
-def sample_question(run: Run) -> PlanRequest:
+def sample_question(run: MlperfRun) -> PlanRequest:
     """The question that a run of a network of samples answers. Raises `UsageError` for a benchmark that is not
     predicted, a scenario without limits, or chips without software for it."""
     b = run.benchmark
@@ -238,14 +240,14 @@ QUERY = 8
 """Samples of a query of MultiStream."""
 
 
-def _as_run(run: Run) -> str | None:
+def _as_run(run: MlperfRun) -> str | None:
     """The precision by the name that networks of samples have for it: engines that read have scales for all layers,
     generators quantise products alone."""
     narrow = run.precision in ("int8", "fp8")
     return f"{run.precision}-static" if narrow and run.benchmark.name not in GENERATES else run.precision
 
 
-def media_runtime_of(run: Run) -> str:
+def media_runtime_of(run: MlperfRun) -> str:
     """The software that a submitter names, of tuned submissions as it compiles a network: none of them starts operators
     one by one; else of those the first that makes one graph of folded operators, of others the usual one."""
     said = run.framework.lower()
@@ -261,7 +263,7 @@ def media_runtime_of(run: Run) -> str:
     return found.id
 
 
-def question_of(run: Run, numbers: Parameters) -> PlanRequest:
+def question_of(run: MlperfRun, numbers: Parameters) -> PlanRequest:
     """The question that a run of a language model answers; its prompts are as long as `numbers` say.
 
     Raises `UsageError` for a benchmark that is not predicted, a scenario without limits, or chips that nothing known
@@ -308,7 +310,7 @@ def question_of(run: Run, numbers: Parameters) -> PlanRequest:
     )
 
 
-def _spread(run: Run) -> str | None:
+def _spread(run: MlperfRun) -> str | None:
     """How lengths scatter, as far as it is known."""
     b = run.benchmark
     prompts = b.input_std / b.input_tokens if b.input_std else 0.0
@@ -316,13 +318,13 @@ def _spread(run: Run) -> str | None:
     return f"in={prompts:.4g},out={outputs:.4g}" if prompts or outputs else None
 
 
-def _power(run: Run) -> str | None:
+def _power(run: MlperfRun) -> str | None:
     """The power limit that a run states, where its chips are sold with another."""
     stated, usual = run.power_w, run.chip.tdp_w
     return None if stated is None or usual is None or stated == usual else f"tdp={stated:g}W"
 
 
-def software_of(run: Run) -> tuple[str, str | None, str | None]:
+def software_of(run: MlperfRun) -> tuple[str, str | None, str | None]:
     """Runtime, precision and format of the cache of a run: the runtime that its submitter names, else the first that
     can; the declared precision in the form that the chip has. What was submitted ran: a format that no known runtime
     supports is that of the checkpoint."""
@@ -344,7 +346,7 @@ def software_of(run: Run) -> tuple[str, str | None, str | None]:
     raise UsageError(f"{run.chip.id}: no known runtime runs {run.benchmark.model}", "chipwise runtimes list")
 
 
-def _formats(run: Run, *, narrow: bool) -> Iterator[tuple[str | None, str | None]]:
+def _formats(run: MlperfRun, *, narrow: bool) -> Iterator[tuple[str | None, str | None]]:
     """Formats of weights and cache, the likeliest first. Products of 8 or 4 bits come with a cache of 8."""
     wanted = run.precision
     if wanted is None:
@@ -360,25 +362,25 @@ def _formats(run: Run, *, narrow: bool) -> Iterator[tuple[str | None, str | None
 
 
 def _corrected(
-    runs: Sequence[Run], answers: Sequence[Attempt[Answer]], path: str, numbers: Parameters | None
-) -> list[Attempt[Answer]]:
+    runs: Sequence[MlperfRun], answers: Sequence[Attempt[MlperfAnswer]], path: str, numbers: Parameters | None
+) -> list[Attempt[MlperfAnswer]]:
     """The answers, moved by measured rows of the same chip and benchmark; one that cannot be predicted anchors nothing.
     Raises `UsageError` where no row has a figure."""
     table, asked = ASKING.questions(path, numbers)
     figured = [(run, float(row["result"])) for row, run in zip(table, asked, strict=True) if _has_figure(row)]
     if not figured:
         raise UsageError(f"{path}: no measured rows", "anchors need the column result")
-    measured = [(run, measured_log(run, result)) for run, result in figured if isinstance(run, Run)]
+    measured = [(run, measured_log(run, result)) for run, result in figured if isinstance(run, MlperfRun)]
     found = answer([run for run, _ in measured], numbers)
     known = [
         Anchor(run, log - math.log(a.rate[0]))
         for (run, log), a in zip(measured, found, strict=True)
-        if isinstance(a, Answer)
+        if isinstance(a, MlperfAnswer)
     ]
-    moved: list[Attempt[Answer]] = []
+    moved: list[Attempt[MlperfAnswer]] = []
     for run, a in zip(runs, answers, strict=True):
         shift, used = correction(run, known)
-        moved.append(replace(a, shift=shift) if used and isinstance(a, Answer) else a)
+        moved.append(replace(a, shift=shift) if used and isinstance(a, MlperfAnswer) else a)
     return moved
 
 
@@ -389,7 +391,7 @@ def _has_figure(row: Row) -> bool:
         return False
 
 
-def _lines(run: Run, a: Answer) -> Iterator[Predicted]:
+def _lines(run: MlperfRun, a: MlperfAnswer) -> Iterator[Predicted]:
     """`result`, and of language models `tokens_per_s`, `ttft_p99_ms` and `tpot_p99_ms`, with 80 % intervals."""
     own = a.shift is not None
     command = "" if own or a.question is None else command_line("plan", a.question)
@@ -407,18 +409,18 @@ ASKING = Asking(
 )
 
 
-def _counts_tokens(run: Run) -> bool:
+def _counts_tokens(run: MlperfRun) -> bool:
     """Whether the rate of a run counts tokens: language models and whisper."""
     return run.benchmark.kind == "llm" or run.unit == "Tokens/s"
 
 
-def _tokens_per_sample(run: Run) -> float:
+def _tokens_per_sample(run: MlperfRun) -> float:
     b = run.benchmark
     # the tables turn samples into tokens by the figure of the rules, the logs count what came out
     return b.nominal_output_tokens if b.kind == "llm" else b.output_tokens or 1.0
 
 
-def _in_unit(run: Run, rates: Range) -> Range:
+def _in_unit(run: MlperfRun, rates: Range) -> Range:
     mid, low, high = rates
     if run.unit.startswith("Latency"):
         scale = 1e3 if "ms" in run.unit else 1.0
@@ -431,7 +433,7 @@ def _in_unit(run: Run, rates: Range) -> Range:
     return mid, low, high
 
 
-def measured_log(run: Run, result: float) -> float:
+def measured_log(run: MlperfRun, result: float) -> float:
     """The logarithm of a measured figure as a rate: tokens or samples per second."""
     if run.unit.startswith("Latency"):
         scale = 1e3 if "ms" in run.unit else 1.0

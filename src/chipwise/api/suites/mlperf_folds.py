@@ -16,7 +16,7 @@ from chipwise.api.media_record import Doing
 from chipwise.api.suites.mlperf import (
     ASKING,
     TASKS,
-    Answer,
+    MlperfAnswer,
     answer,
     best_of,
     level_of,
@@ -49,20 +49,20 @@ from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
-from chipwise.evidence.mlperf_rows import Run, read_run, run_of
+from chipwise.evidence.mlperf_rows import MlperfRun, read_run, run_of
 from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
 from chipwise.evidence.tiers import tier_of
 from chipwise.units import Array
 
 
-def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[Run, float]], list[Row]]:
+def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[MlperfRun, float]], list[Row]]:
     """(runs with the logarithm of what was measured, rows that cannot be read): the best submission of each
     (chip, chips, nodes, model, scenario, round, power bin).
 
     The best of a cell shows what the system can do; the others, how far it was tuned.
     """
-    best: dict[tuple[object, ...], tuple[Run, float]] = {}
+    best: dict[tuple[object, ...], tuple[MlperfRun, float]] = {}
     refused = []
     for row in rows:
         try:
@@ -81,9 +81,9 @@ def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[Run, float]], list[Row]]:
 class Submissions:
     """Runs of language models that the product answers, as their fit reads them, and those that it refuses."""
 
-    runs: Sequence[Run]
+    runs: Sequence[MlperfRun]
     data: LevelRows
-    refused: Sequence[Run]
+    refused: Sequence[MlperfRun]
 
     @property
     def log_measured(self) -> Array:
@@ -91,7 +91,7 @@ class Submissions:
         return np.asarray(-np.log(self.data.seconds))
 
 
-def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> Submissions:
+def submissions(measured: Sequence[tuple[MlperfRun, float]], numbers: Parameters) -> Submissions:
     """Runs of language models, tabulated by the product's own answers at factors on passes and on prompts."""
     found = [(run, log) for run, log in measured if run.benchmark.kind == "llm"]
     runs = [run for run, _ in found]
@@ -118,7 +118,7 @@ def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> S
         asked = np.flatnonzero(of)
         answers = answer([plain[i] for i in asked], without_level(numbers, pace, prompt, starts))
         for i, a in zip(asked, answers, strict=True):
-            found[i] = math.log(a.rate[0]) if isinstance(a, Answer) else np.nan
+            found[i] = math.log(a.rate[0]) if isinstance(a, MlperfAnswer) else np.nan
         return found
 
     every = np.ones(len(plain), dtype=bool)
@@ -160,7 +160,7 @@ def submissions(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> S
     )
 
 
-def _runtime(run: Run) -> str:
+def _runtime(run: MlperfRun) -> str:
     try:
         return software_of(run)[0]
     except ChipwiseError:
@@ -183,11 +183,11 @@ def _continued(table: Array, at: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Samples:
+class MlperfSamples:
     """Runs of networks of samples that the product answers, the logarithms of their rates, and, of tuned ones (`data`,
     at places `tuned` of the runs), what their fit reads."""
 
-    runs: Sequence[Run]
+    runs: Sequence[MlperfRun]
     log_measured: Array
     tuned: Index
     data: TunedRows
@@ -198,9 +198,11 @@ class Samples:
         return fit_tuned(self.data.take(index), [self.runs[i].chip.software_id for i in self.tuned[index]])
 
 
-def samples(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> tuple[Samples, list[Run]]:
+def samples(
+    measured: Sequence[tuple[MlperfRun, float]], numbers: Parameters
+) -> tuple[MlperfSamples, list[MlperfRun]]:
     """Runs of networks of samples, each at the batch and load that is best under `numbers`; and those refused."""
-    kept: list[tuple[Run, float, Doing]] = []
+    kept: list[tuple[MlperfRun, float, Doing]] = []
     refused = []
     for run, log in measured:
         try:
@@ -229,26 +231,26 @@ def samples(measured: Sequence[tuple[Run, float]], numbers: Parameters) -> tuple
         np.array(alone),
     )
     logs = np.array([log for _, log, _ in kept])
-    return Samples([run for run, _, _ in kept], logs, tuned, data), refused
+    return MlperfSamples([run for run, _, _ in kept], logs, tuned, data), refused
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredMlperf:
     """The best submissions, as the product answers them: of language models and of networks of samples. `rest`: what
     has no answer; `numbers` price the physics."""
 
     llm: Submissions
-    fixed: Samples
+    fixed: MlperfSamples
     rest: Residuals
     numbers: Parameters
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[MlperfRun]:
         """All runs that are answered, in the order of the places of residuals."""
         return [*self.llm.runs, *self.fixed.runs]
 
 
-def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
+def measured_submissions(paths: Sequence[str], numbers: Parameters) -> MeasuredMlperf:
     """Raises `UsageError` for tables without measured figures."""
     table = [row for path in paths for row in read_rows(path, ("row_id", "result"))]
     table = [row for row in table if row.get("chip_known", "1") != "0"]
@@ -274,7 +276,7 @@ def measured_submissions(paths: Sequence[str], numbers: Parameters) -> Measured:
         for row in cells.values()
     ]  # fmt: skip
     rest += [_line([run], [-1], [np.nan], [np.nan], "result", kind, ["refused"]) for run, kind in refused]
-    return Measured(found, fixed, Residuals.join(rest), numbers)
+    return MeasuredMlperf(found, fixed, Residuals.join(rest), numbers)
 
 
 def _with(numbers: Parameters, tuned: TunedFit) -> Parameters:
@@ -283,7 +285,7 @@ def _with(numbers: Parameters, tuned: TunedFit) -> Parameters:
     return replace(numbers, table={**plain, **tuned.parameters()})
 
 
-KEYS: Mapping[str, Callable[[Run], Hashable]] = {
+KEYS: Mapping[str, Callable[[MlperfRun], Hashable]] = {
     "cell": lambda r: r.cell,
     "chip": lambda r: r.chip.id,
     "model": lambda r: r.benchmark.name,
@@ -291,7 +293,7 @@ KEYS: Mapping[str, Callable[[Run], Hashable]] = {
 """What stays together: the split of the table, a whole chip, a whole benchmark."""
 
 
-def _each(of: Callable[[Run], Hashable]) -> Callable[[Measured], Sequence[Hashable]]:
+def _each(of: Callable[[MlperfRun], Hashable]) -> Callable[[MeasuredMlperf], Sequence[Hashable]]:
     return lambda m: [of(run) for run in m.runs]
 
 
@@ -304,7 +306,7 @@ class _Fits:
     tuned: TunedFit | None
 
 
-def _fit(m: Measured, kept: Index, _: Parameters) -> _Fits:
+def _fit(m: MeasuredMlperf, kept: Index, _: Parameters) -> _Fits:
     size = len(m.llm.runs)
     out = np.setdiff1d(np.arange(len(m.runs)), kept)
     llm, fixed = kept[kept < size], kept[kept >= size] - size
@@ -317,7 +319,7 @@ def _fit(m: Measured, kept: Index, _: Parameters) -> _Fits:
     return _Fits(level, m.fixed.fit(fixed) if not len(out) or np.any(out >= size) else None)
 
 
-def _answer(m: Measured, out: Index, fitted: _Fits, key: str) -> Residuals:
+def _answer(m: MeasuredMlperf, out: Index, fitted: _Fits, key: str) -> Residuals:
     """Every run by the product's own answer; all alone, and with one other row of their cell as an anchor."""
     size = len(m.llm.runs)
     plain = without_level(m.numbers)
@@ -330,7 +332,7 @@ def _answer(m: Measured, out: Index, fitted: _Fits, key: str) -> Residuals:
         ("fixed", out[out >= size], m.fixed.log_measured),
     ):
         runs = [m.runs[i] for i in places]
-        answers = [a if isinstance(a, Answer) else None for a in answer(runs, priced)]
+        answers = [a if isinstance(a, MlperfAnswer) else None for a in answer(runs, priced)]
         found = _line(
             runs,
             places,
@@ -344,7 +346,7 @@ def _answer(m: Measured, out: Index, fitted: _Fits, key: str) -> Residuals:
     return Residuals.join(parts)
 
 
-def _near(run: Run, numbers: Parameters) -> str:
+def _near(run: MlperfRun, numbers: Parameters) -> str:
     """The tier of an answer."""
     if run.benchmark.network:
         return media_tier(
@@ -353,7 +355,7 @@ def _near(run: Run, numbers: Parameters) -> str:
     return tier_of(run.chip, "", numbers, level="tuned")
 
 
-def _beside(runs: Sequence[Run], found: Residuals, key: str) -> Iterator[Residuals]:
+def _beside(runs: Sequence[MlperfRun], found: Residuals, key: str) -> Iterator[Residuals]:
     """Lines of runs of one kind, and those that another row of their cell anchors as that moves them."""
     if len(runs):
         yield found.labelled(key=[repr(KEYS[key](run)) for run in runs])
@@ -365,7 +367,7 @@ def _beside(runs: Sequence[Run], found: Residuals, key: str) -> Iterator[Residua
 
 
 def _line(
-    runs: Sequence[Run],
+    runs: Sequence[MlperfRun],
     place: Sequence[int] | Index,
     predicted: Sequence[float] | Array,
     measured: Sequence[float] | Array,
@@ -391,11 +393,11 @@ def _line(
     )
 
 
-def _reader(run: Run) -> str:
+def _reader(run: MlperfRun) -> str:
     return readers(run.chip, load(run.benchmark.model).graph, "stock" if run.untuned else "tuned")
 
 
-def _own_residuals(runs: Sequence[Run], residuals: Array) -> Iterator[tuple[int, float]]:
+def _own_residuals(runs: Sequence[MlperfRun], residuals: Array) -> Iterator[tuple[int, float]]:
     """(index, log(measured / predicted)) of runs with the other rows of their cell as anchors, one at a time:
     the next row that can anchor them."""
     by_cell: dict[tuple[str, str], list[int]] = {}
@@ -411,7 +413,7 @@ def _own_residuals(runs: Sequence[Run], residuals: Array) -> Iterator[tuple[int,
                     break
 
 
-def _report(m: Measured, found: Residuals, key: str) -> Validation:
+def _report(m: MeasuredMlperf, found: Residuals, key: str) -> Validation:
     llm, fixed = found.where(kind="llm"), found.where(kind="fixed")
     rows = llm.label("tier") == OWN
     llm, anchored = (llm.take(x) for x in (~rows, rows))
@@ -442,7 +444,7 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     ).shown(llm)
 
 
-def _more(m: Measured, fitted: _Fits, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:
+def _more(m: MeasuredMlperf, fitted: _Fits, unseen: Callable[[str], Residuals]) -> Mapping[str, str]:
     """What is left of every published row of a language model."""
     bare = {n: p for n, p in without_level(m.numbers).table.items() if not n.startswith(f"{PREFIX}.")}
     lines = _residuals(replace(m.numbers, table={**bare, **fitted.level}))
@@ -453,7 +455,7 @@ def _residuals(numbers: Parameters) -> Iterable[str]:
     """id, log(measured / predicted) of the published results of language models that are predicted."""
     yield "id,log_residual"
     kept: list[tuple[str, float]] = []
-    runs: list[Run] = []
+    runs: list[MlperfRun] = []
     for result in load_inference_results().values():
         if (
             result.tokens_per_s is None
@@ -467,7 +469,7 @@ def _residuals(numbers: Parameters) -> Iterable[str]:
             continue
         kept.append((result.id, result.tokens_per_s))
     for (name, tokens_per_s), a in zip(kept, answer(runs, numbers), strict=True):
-        if isinstance(a, Answer):
+        if isinstance(a, MlperfAnswer):
             yield f"{name},{math.log(tokens_per_s / a.rate[0]):.3f}"
 
 

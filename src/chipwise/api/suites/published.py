@@ -168,14 +168,14 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredPublished:
     """Published figures that were answered."""
 
     rows: Sequence[Row]
     figures: Sequence[Figure]
 
 
-def _measured(paths: Sequence[str], _: Parameters) -> _Measured:
+def _measured(paths: Sequence[str], _: Parameters) -> _MeasuredPublished:
     kept = []
     for path in paths:
         for row, asked in zip(*ASKING.questions(path, None), strict=True):
@@ -185,15 +185,15 @@ def _measured(paths: Sequence[str], _: Parameters) -> _Measured:
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
     rows, figures = zip(*kept, strict=True)
-    return _Measured(rows, figures)
+    return _MeasuredPublished(rows, figures)
 
 
-def _who(m: _Measured) -> list[str]:
+def _who(m: _MeasuredPublished) -> list[str]:
     """Who measured a row."""
     return [" ".join(row["source"].split()[:2]).split("@")[0] for row in m.rows]
 
 
-def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
+def _compared(m: _MeasuredPublished, out: Index, _: None, __: str) -> Residuals:
     """Every row against the answer that users get; nothing is fitted to it."""
     every = _who(m)
     rows, who = [m.rows[i] for i in out], [every[i] for i in out]
@@ -215,7 +215,7 @@ def _compared(m: _Measured, out: Index, _: None, __: str) -> Residuals:
     )
 
 
-def _report(_: _Measured, found: Residuals, key: str) -> Validation:
+def _report(_: _MeasuredPublished, found: Residuals, key: str) -> Validation:
     """What intervals hold that are made without the benchmarker of a row."""
     judged = found.judged()
     return Validation(

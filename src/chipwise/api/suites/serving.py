@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.estimating import Asked, asked, loads_of, served
+from chipwise.api.estimating import AskedLoad, asked, loads_of, served
 from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
@@ -36,8 +36,8 @@ from chipwise.catalog.harness import Published, get_harness, harness_of, median_
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.anchors import Anchors, Correction, Corrections, Run, corrections
-from chipwise.evidence.discrepancy import Spread
+from chipwise.evidence.anchors import Anchors, Correction, Corrections, OwnRun, corrections
+from chipwise.evidence.discrepancy import Scatter
 from chipwise.evidence.judge import Nearness, basis_of, judge
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
@@ -67,7 +67,7 @@ class ServingRun:
 
     id: str
     question: EstimateRequest
-    asked: Asked
+    asked: AskedLoad
 
     @property
     def cell(self) -> tuple[str, str]:
@@ -86,14 +86,14 @@ class ServingRun:
         return self.asked.deployment.apart
 
     @property
-    def run(self) -> Run:
+    def run(self) -> OwnRun:
         """The same as anchors compare it."""
         a, q = self.asked, self.question
         deployment = (*self.cell, q.precision, a.deployment.runtime.id, q.harness, self.apart)
         w = a.context.workload
         prompts = (float(part.partition("=")[2]) for part in (q.prefill or "").split(",") if part)
         degrees = (float(a.layout.part(name)) for name in ("tp", "pp", "dp", "ep"))
-        return Run(
+        return OwnRun(
             self.id,
             deployment,
             (*degrees, float(a.replicas), *prompts),
@@ -102,7 +102,7 @@ class ServingRun:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedRow:
     """Seconds by figure, and what nothing beats; `by` says what measured rows that corrected them leave of their
     intervals (None: there are none)."""
 
@@ -111,16 +111,16 @@ class Served:
     by: Correction | None = None
 
 
-def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[Served]:
+def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[ServedRow]:
     """Seconds to the first token and per further one of every row, by the code that answers `estimate`."""
-    found: dict[int, Served] = {}
+    found: dict[int, ServedRow] = {}
     for members in by_category(runs):
         asks = [runs[i].asked for i in members]
         group, loads = loads_of(asks)
         times = served(asks, loads)
         bounds = bounds_of(asks[0].context.found.graph, group, loads.engines, times)
         for place, i in enumerate(members):
-            found[i] = Served(
+            found[i] = ServedRow(
                 {figure: float(getattr(times, figure)[place, 0]) for figure in FIGURES},
                 {figure: float(getattr(bounds, figure)[place]) for figure in FIGURES},
             )
@@ -136,10 +136,10 @@ def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:
 
 
 def _corrected(
-    runs: Sequence[ServingRun], answers: Sequence[Attempt[Served]], path: str, numbers: Parameters | None
-) -> list[Served]:
+    runs: Sequence[ServingRun], answers: Sequence[Attempt[ServedRow]], path: str, numbers: Parameters | None
+) -> list[ServedRow]:
     """The answers, moved by measured rows of the same deployments."""
-    plain = [a for a in answers if isinstance(a, Served)]
+    plain = [a for a in answers if isinstance(a, ServedRow)]
     table, found = ASKING.questions(path, numbers)
     both = [(row, run) for row, run in zip(table, found, strict=True) if isinstance(run, ServingRun)]
     both = [(row, run) for row, run in both if _seconds(row, "tpot_ms") > 0]
@@ -150,7 +150,7 @@ def _corrected(
     anchors = Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
     by = corrections([r.run for r in runs], anchors, _spread(runs))
     return [
-        Served(
+        ServedRow(
             {
                 "tpot_s": a.times["tpot_s"] * by.passes[i],
                 "ttft_s": a.times["ttft_s"] * by.passes[i] * by.first[i],
@@ -167,7 +167,7 @@ def _near(run: ServingRun) -> Nearness:
     return tier_of(d.chip, d.runtime.id, run.asked.context.numbers, experts=experts)
 
 
-def _doubt(run: ServingRun) -> Mapping[str, Spread]:
+def _doubt(run: ServingRun) -> Mapping[str, Scatter]:
     """How far both times of a row may be off, as `estimate` says."""
     context = run.asked.context
     known = knows_client(context.numbers, context.tactics.harness, apart=run.apart)
@@ -190,7 +190,7 @@ def _seconds(row: Row, name: str) -> float:
         return float("nan")
 
 
-def _lines(run: ServingRun, found: Served) -> Iterator[Predicted]:
+def _lines(run: ServingRun, found: ServedRow) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` with 80 % intervals."""
     command = "" if found.by else command_line("estimate", run.question)
     by, doubt = found.by or Correction(), _doubt(run)
@@ -219,7 +219,7 @@ def _read(row: Row, folder: Path, numbers: Parameters | None) -> ServingRun:
         return ServingRun(row["row_id"], tight, asked_of(tight, numbers))
 
 
-def asked_of(q: EstimateRequest, numbers: Parameters | None) -> Asked:
+def asked_of(q: EstimateRequest, numbers: Parameters | None) -> AskedLoad:
     """The question of a row, read and checked. Raises the errors of `estimate`."""
     return asked(
         q.model,
@@ -362,7 +362,7 @@ def _format(label: str) -> tuple[str, float]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredServing:
     """Scored rows with measured columns: what ran, the same as a fit reads it, and the ids of unreadable ones."""
 
     runs: Sequence[ServingRun]
@@ -370,7 +370,7 @@ class Measured:
     refused: Sequence[str]
 
 
-def measured_rows(paths: Sequence[str], numbers: Parameters) -> Measured:
+def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
     """Raises `UsageError` for a table without measured columns."""
     both = [pair for path in paths for pair in zip(*ASKING.questions(path, numbers), strict=True)]
     scored = [(row, run) for row, run in both if row.get("score", "1") == "1"]
@@ -400,10 +400,10 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> Measured:
         tpot_s=tpot,
         ttft_s=ttft,
     )
-    return Measured(runs, data, refused)
+    return MeasuredServing(runs, data, refused)
 
 
-def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[Measured], Sequence[Hashable]]:
+def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[MeasuredServing], Sequence[Hashable]]:
     return lambda m: [of(r) for r in m.runs]
 
 
@@ -428,11 +428,11 @@ def _engines(runs: Sequence[ServingRun]) -> tuple[tuple[Engines, ...], tuple[NDA
     return engines, tuple(np.array([i for _, members in parts for i in members]) for parts in found.values())
 
 
-def _fit(m: Measured, kept: Index, _: Parameters) -> ServingFit:
+def _fit(m: MeasuredServing, kept: Index, _: Parameters) -> ServingFit:
     return fit_serving(m.data.take(kept))
 
 
-def _answer(m: Measured, out: Index, fitted: ServingFit, _: str) -> Residuals:
+def _answer(m: MeasuredServing, out: Index, fitted: ServingFit, _: str) -> Residuals:
     """What a fit says of rows, alone and with one other row of their deployment as an anchor."""
     part = m.data.take(out)
     times = part.served(fitted.values(part.labels))
@@ -462,7 +462,7 @@ UNSEEN = "unseen"
 
 
 def _compared(
-    m: Measured, place: Index, predicted: Mapping[str, Array], tier: str, by: Corrections | None = None
+    m: MeasuredServing, place: Index, predicted: Mapping[str, Array], tier: str, by: Corrections | None = None
 ) -> Residuals:
     """Lines of some rows: both times, and tokens per second of the closed loop, C n_o / (TTFT + (n_o - 1) TPOT); `by`
     are the anchors that corrected them."""
@@ -527,7 +527,7 @@ def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp],
     return [(np.array(a, dtype=np.intp), np.array(b, dtype=np.intp)) for a, b in pairs if a and b]
 
 
-def _report(m: Measured, found: Residuals, key: str) -> Validation:
+def _report(m: MeasuredServing, found: Residuals, key: str) -> Validation:
     """Errors on what no fit had seen, by slice; anchored rows apart."""
     times = found.take(found.label("metric") != THROUGHPUT)
     times = times.judged("cell")
@@ -552,7 +552,7 @@ def _report(m: Measured, found: Residuals, key: str) -> Validation:
     ).shown(unseen)
 
 
-def _rankings(m: Measured, found: Residuals) -> list[str]:
+def _rankings(m: MeasuredServing, found: Residuals) -> list[str]:
     """Layouts of one workload: of equal chip counts by TPOT, of unequal ones by tokens per second and chip."""
     equal: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = {}
     unequal: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = {}

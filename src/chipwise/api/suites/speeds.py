@@ -18,7 +18,7 @@ from chipwise.api.loaded import load_generating
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS
-from chipwise.calibrate.fit import Rows, fit
+from chipwise.calibrate.fit import FitRows, fit
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.runtime import runtimes_for
@@ -181,7 +181,7 @@ class _Speeds:
 
     table: Sequence[Row]
     cases: Sequence[Case]
-    rows: Rows
+    rows: FitRows
 
 
 def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
@@ -206,7 +206,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
         )
 
     labels = {"kind": np.array([case.run.chip.kind for case in cases])}
-    rows = Rows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
+    rows = FitRows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
     return _Speeds([row for row, _ in kept], cases, rows)
 
 

@@ -26,7 +26,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.errors import ChipwiseError, UnknownNameError, shorten
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
-from chipwise.evidence.rows import Part, Predicted, Row, read_rows
+from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
 from chipwise.workload.graph import Graph
 
 Q = TypeVar("Q")
@@ -167,7 +167,7 @@ class Suite:
             alone = every_row(self, partial(self._answered, None, None, False), anchors)
             refused = {line.row_id for line in alone if line.refused}
             sound = [row for row in read_rows(anchors, ("row_id",)) if row["row_id"] not in refused]
-            own = Part.of(anchors, sound) if sound and refused else anchors
+            own = RowPart.of(anchors, sound) if sound and refused else anchors
         return every_row(self, partial(self._answered, numbers, own, commands), path)
 
     def _answered(
@@ -221,12 +221,12 @@ def every_row(suite: Suite, answer: Callable[[str], Iterable[Predicted]], rows: 
     except ChipwiseError:
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeWarning) as error:
-        table = rows.rows if isinstance(rows, Part) else tuple(read_rows(rows, ()))
+        table = rows.rows if isinstance(rows, RowPart) else tuple(read_rows(rows, ()))
         if len(table) == 1:
             what = shorten(str(error) or type(error).__name__, 200)
             return list(suite.refused(table[0], f"it cannot be computed: {what} ({_check(table[0])})"))
     half = len(table) // 2
-    parts = (Part.of(rows, table[:half]), Part.of(rows, table[half:]))
+    parts = (RowPart.of(rows, table[:half]), RowPart.of(rows, table[half:]))
     return [line for part in parts for line in every_row(suite, answer, part)]
 
 

@@ -24,9 +24,9 @@ from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
-from chipwise.evidence.training_rows import RULES, Run, number, read_run
-from chipwise.predict.training.operators import Work, work_of
-from chipwise.predict.training.values import Cluster, Recipe, Spread, Transformer
+from chipwise.evidence.training_rows import RULES, TrainingRun, number, read_run
+from chipwise.predict.training.operators import TrainWork, work_of
+from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Transformer
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.report.training import TrainPlanRecord
@@ -43,7 +43,7 @@ COUNTS = (
 )  # fmt: skip
 
 
-def request_of(run: Run) -> TrainRequest:
+def request_of(run: TrainingRun) -> TrainRequest:
     """The question of a row; of a benchmark over the tokens to its target, evaluation counted as tokens too."""
     fields = dict(run.fields)
     target = target_of(run.row)
@@ -54,19 +54,19 @@ def request_of(run: Run) -> TrainRequest:
     return TrainRequest(task="train", **fields)
 
 
-def _said(run: Run, plan: TrainPlanRecord) -> Iterator[Predicted]:
+def _said(run: TrainingRun, plan: TrainPlanRecord) -> Iterator[Predicted]:
     """Every measured column that the answer to a row's question says, with 80 % intervals."""
     command = f"{command_line('plan', request_of(run))} --task train"
     return (replace(line, command=command) for line in lines_of(run, plan, shipped_parameters()))
 
 
-def answered(run: Run, numbers: Parameters | None = None) -> TrainPlanRecord:
+def answered(run: TrainingRun, numbers: Parameters | None = None) -> TrainPlanRecord:
     """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
     Raises the errors of `train`."""
     return train_plan(request_of(run).asked(numbers)).plans[0]
 
 
-def lines_of(run: Run, plan: TrainPlanRecord, numbers: Parameters) -> Iterator[Predicted]:
+def lines_of(run: TrainingRun, plan: TrainPlanRecord, numbers: Parameters) -> Iterator[Predicted]:
     """What a plan made with `numbers` says of the measured columns of a row; what is per chip is per one of those that
     the row counts, which may be the dies of a package."""
     name = run.row["row_id"]
@@ -186,7 +186,7 @@ class Clips:
             yield Predicted(self.row["row_id"], metric, mid, low, high, step.basis, "", command)
 
 
-def _read(row: Row, folder: Path, _: Parameters | None) -> Run | Clips:
+def _read(row: Row, folder: Path, _: Parameters | None) -> TrainingRun | Clips:
     """The question of a row of a file. Raises `UsageError` for one that describes no run."""
     wrong = impossible(row)
     if wrong:
@@ -195,11 +195,11 @@ def _read(row: Row, folder: Path, _: Parameters | None) -> Run | Clips:
     return Clips.of(row, said) if "network" in said else read_run(row, folder)
 
 
-def _answer(asked: Run | Clips, numbers: Parameters | None) -> TrainPlanRecord | MediaPlan:
+def _answer(asked: TrainingRun | Clips, numbers: Parameters | None) -> TrainPlanRecord | MediaPlan:
     return answer_of(asked.question, numbers) if isinstance(asked, Clips) else answered(asked, numbers)
 
 
-def _lines(asked: Run | Clips, plan: Any) -> Iterator[Predicted]:
+def _lines(asked: TrainingRun | Clips, plan: Any) -> Iterator[Predicted]:
     return asked.lines(plan) if isinstance(asked, Clips) else _said(asked, plan)
 
 
@@ -207,17 +207,17 @@ ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTraining:
     """Runs that were read from tables: their questions, and the columns that a fit wants."""
 
-    runs: Sequence[Run]
+    runs: Sequence[TrainingRun]
     columns: Runs
 
 
-def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
+def measured_runs(paths: Sequence[str], numbers: Parameters) -> MeasuredTraining:
     """Rows that can be answered, of tables with measured columns, with the layouts that `numbers` choose where rows
     leave them open. Raises `UsageError` where there are none."""
-    kept: list[Run] = []
+    kept: list[TrainingRun] = []
     placed: list[Any] = []
     for run in (run for path in paths for run in ASKING.questions(path, None)[1]):
         if isinstance(run, Clips):  # the suite `media` fits its software
@@ -228,19 +228,19 @@ def measured_runs(paths: Sequence[str], numbers: Parameters) -> Measured:
             kept.append(run)
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of training runs?")
-    return Measured(kept, _columns(kept, placed))
+    return MeasuredTraining(kept, _columns(kept, placed))
 
 
-def _situated(run: Run, numbers: Parameters) -> Any:
+def _situated(run: TrainingRun, numbers: Parameters) -> Any:
     return situate(request_of(run).asked(), numbers)
 
 
-def _columns(runs: Sequence[Run], placed: Sequence[Any]) -> Runs:
+def _columns(runs: Sequence[TrainingRun], placed: Sequence[Any]) -> Runs:
     parts: dict[str, Any] = {
         "network": _stacked(Transformer, [site.job.network for site, _ in placed]),
-        "spread": _stacked(Spread, [at.spread for _, at in placed]),
+        "spread": _stacked(TrainSpread, [at.spread for _, at in placed]),
         "work": _stacked(
-            Work,
+            TrainWork,
             [work_of(site.job.network, at.spread, site.job.recipe, site.job.kernels) for site, at in placed],
         ),
         "cluster": _stacked(Cluster, [site.job.cluster for site, _ in placed]),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 
 from chipwise.api.suites.suite import Index, Suite, Trial
-from chipwise.api.suites.training import ASKING, Measured, answered, lines_of, measured_runs
+from chipwise.api.suites.training import ASKING, MeasuredTraining, answered, lines_of, measured_runs
 from chipwise.calibrate.fit_training import Runs, fit, fitted_count
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -21,7 +21,7 @@ from chipwise.evidence.training_tiers import seen_of, tier_name
 
 FOLDS = 8  # groups of workloads
 
-KEYS: Mapping[str, Callable[[Measured], Sequence[Hashable]]] = {
+KEYS: Mapping[str, Callable[[MeasuredTraining], Sequence[Hashable]]] = {
     "workload": lambda m: [workload_key(run.row) for run in m.runs],
     "family": lambda m: ["vtrain" if r.row.get("family") == "vtrain" else row_group(r.row) for r in m.runs],
     "stack": lambda m: m.columns.labels["stack"].tolist(),
@@ -46,13 +46,13 @@ _TITLES = {
 """By key: section of the accuracy page, and what was done."""
 
 
-def _fit(m: Measured, kept: Index, numbers: Parameters) -> Parameters | None:
+def _fit(m: MeasuredTraining, kept: Index, numbers: Parameters) -> Parameters | None:
     """The numbers that rows which count teach; none where none is left: a table of one vendor has nothing to leave."""
     used = kept[m.columns.weight[kept] > 0]
     return fit(m.columns.take(used), numbers) if len(used) else None
 
 
-def _answer(m: Measured, out: Index, numbers: Parameters | None, key: str) -> Residuals:
+def _answer(m: MeasuredTraining, out: Index, numbers: Parameters | None, key: str) -> Residuals:
     """Step time and memory of rows as `plan` answers them with numbers that had not seen them, each with its tier.
 
     vTrain's rows are in no fit. Those of one node are composed from about 32 layer times: they have a table of their
@@ -63,7 +63,7 @@ def _answer(m: Measured, out: Index, numbers: Parameters | None, key: str) -> Re
     return Residuals.join(_compared(m, int(i), numbers) for i in out)
 
 
-def _compared(m: Measured, i: int, numbers: Parameters) -> Residuals:
+def _compared(m: MeasuredTraining, i: int, numbers: Parameters) -> Residuals:
     run, columns, labels = m.runs[i], m.columns, _labels(m.columns, i)
     try:
         lines = {p.metric: p for p in lines_of(run, answered(run, numbers), numbers)}
@@ -104,7 +104,7 @@ def _compared(m: Measured, i: int, numbers: Parameters) -> Residuals:
     )
 
 
-def _report(m: Measured, found: Residuals, key: str) -> Validation:
+def _report(m: MeasuredTraining, found: Residuals, key: str) -> Validation:
     """Trainers and chips count where the fit still sees others of their vendor."""
     if key in ("stack", "chip"):
         found = found.take(_with_relatives(m, key)[found.place])
@@ -133,7 +133,7 @@ def _labels(columns: Runs, i: int) -> dict[str, str]:
     return {name: str(column[i]) for name, column in columns.labels.items()}
 
 
-def _with_relatives(m: Measured, key: str) -> np.ndarray:
+def _with_relatives(m: MeasuredTraining, key: str) -> np.ndarray:
     """Which rows are of a vendor that has more than one value of the key."""
     vendors, values = m.columns.labels["vendor"].tolist(), KEYS[key](m)
     seen: dict[str, set[Hashable]] = {}
@@ -142,7 +142,7 @@ def _with_relatives(m: Measured, key: str) -> np.ndarray:
     return np.array([len(seen[vendor]) > 1 for vendor in vendors])
 
 
-def _budget(measured: Measured) -> str:
+def _budget(measured: MeasuredTraining) -> str:
     """Fitted numbers of step time and memory against the workloads that they were fitted on."""
     columns, runs = measured.columns, measured.runs
     used = np.flatnonzero(columns.weight > 0)

@@ -79,7 +79,8 @@ class SimtParameters:
     that neighbours hide. `sustained`: by type of products, the energy of an operation where units multiply for
     minutes on end over that of short timings, which run on charge and on cool chips; `decoding` are the rows of the
     pass that decode: they tell bursts of prompts from that (`_energy`). `latent_layer_s` passes between the kernels of
-    a layer with latent attention that decodes: small kernels that other software fuses, started one by one.
+    a layer with latent attention that decodes: small kernels that other software fuses, started one by one. `layer_s`:
+    the same of other layers.
     """
 
     find: Callable[[str, Labels], Values]
@@ -88,6 +89,7 @@ class SimtParameters:
     sustained: Mapping[str, float] = field(default_factory=dict)
     decoding: Real = 0.0
     latent_layer_s: Real = 0.0
+    layer_s: Real = 0.0
 
     def take(self, index: np.ndarray) -> SimtParameters:
         """Of several chips: those at `index`, any shape."""
@@ -102,10 +104,11 @@ class SimtParameters:
         launch_s = self.launch_s
         if isinstance(launch_s, np.ndarray) and launch_s.ndim:
             launch_s = launch_s[index]
-        layer_s = self.latent_layer_s
-        if isinstance(layer_s, np.ndarray) and layer_s.ndim:
-            layer_s = layer_s[index]
-        return replace(self, find=find, launch_s=launch_s, latent_layer_s=layer_s)
+        latent_s, layer_s = (
+            v[index] if isinstance(v, np.ndarray) and v.ndim else v
+            for v in (self.latent_layer_s, self.layer_s)
+        )
+        return replace(self, find=find, launch_s=launch_s, latent_layer_s=latent_s, layer_s=layer_s)
 
     def beside(self, decoding: Real) -> SimtParameters:
         """The same for the operators of a pass in which so many rows decode."""
@@ -316,7 +319,7 @@ def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         found = p.pick(
             DecodeParameters, group, launches=op.launches, cache=cache, heads=kind, dtype="b16", head_dim=dim
         )
-        between = Cost({"launch": p.latent_layer_s}) if latent else Cost()
+        between = Cost({"launch": p.latent_layer_s if latent else p.layer_s})
         return between + decode_attention(
             d["batch"],
             seen,

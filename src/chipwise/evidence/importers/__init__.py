@@ -26,7 +26,7 @@ from chipwise.evidence.importers import (
 )
 from chipwise.evidence.item import Item, from_json, own_item
 
-__all__ = ["EXPORT", "FORMATS", "MAX_BYTES", "Given", "Imported", "exported", "read_file", "read_paths"]
+__all__ = ["EXPORT", "FORMATS", "MAX_BYTES", "ImportTerms", "Imported", "exported", "read_file", "read_paths"]
 
 MAX_BYTES = 64_000_000
 """A file above this is no summary: a full table of MLCommons has under 2 MB, a report with all requests may
@@ -47,7 +47,7 @@ FORMATS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ImportTerms:
     """What the user knows and the files do not say; fills gaps, never overrides."""
 
     chip: str = ""
@@ -69,7 +69,7 @@ class Imported:
     skipped: tuple[str, ...]
 
 
-def read_paths(paths: Sequence[str], given: Given = Given()) -> Iterator[Imported]:
+def read_paths(paths: Sequence[str], given: ImportTerms = ImportTerms()) -> Iterator[Imported]:
     """Every file of `paths`; of folders all that look like results. Raises `UsageError` for no paths."""
     if not paths:
         raise UsageError("nothing to import", "name files or folders of benchmark results")
@@ -84,7 +84,7 @@ def read_paths(paths: Sequence[str], given: Given = Given()) -> Iterator[Importe
                 yield found
 
 
-def read_file(path: Path, given: Given = Given()) -> Imported:
+def read_file(path: Path, given: ImportTerms = ImportTerms()) -> Imported:
     """One file. Never raises: what cannot be read is said in `skipped`."""
     name = shorten(path.name, 120)
     try:
@@ -142,7 +142,7 @@ def _content(path: Path) -> str:
         raise _SkipError(getattr(error, "strerror", None) or "cannot be read") from None
 
 
-def _read(content: str, name: str, given: Given) -> tuple[str, list[Item | str]]:
+def _read(content: str, name: str, given: ImportTerms) -> tuple[str, list[Item | str]]:
     if loadgen.recognise(content):
         return loadgen.FORMAT, list(loadgen.read(content, name))
     if llama_bench.recognise_text(content):
@@ -240,9 +240,9 @@ def _documents(content: str) -> tuple[list[object], list[Item | str]]:
         return documents, broken
 
 
-def _completed(item: Item, given: Given) -> Item:
+def _completed(item: Item, given: ImportTerms) -> Item:
     """Gaps filled with what the user knows; the id follows the content."""
-    known = {name: getattr(given, name) for name in Given.__dataclass_fields__}
+    known = {name: getattr(given, name) for name in ImportTerms.__dataclass_fields__}
     missing = {name: value for name, value in known.items() if value and not getattr(item, name)}
     if not missing:
         return item

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from chipwise.catalog.submitted_names import chip_of
-from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
+from chipwise.evidence.importers.values import RowRefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
 AIPERF = "aiperf"
@@ -34,7 +34,7 @@ def read(data: object, file: str) -> Iterator[Item | str]:
     """The one result of a run, or the reason why it was left out."""
     try:
         yield _item(data, file, recognise(data))
-    except RefusedError as refusal:
+    except RowRefusedError as refusal:
         yield str(refusal)
 
 
@@ -46,7 +46,7 @@ def _item(data: object, file: str, tool: str) -> Item:
         unit = text(at(data, name, "unit"))
         value = number(at(data, name, figure))
         if value is not None and unit not in SECONDS:
-            raise RefusedError(f"{name} in {unit or 'no unit'}: not a time")
+            raise RowRefusedError(f"{name} in {unit or 'no unit'}: not a time")
         return None if value is None else value * SECONDS[unit]
 
     tokens = positive(at(data, "output_token_throughput", "avg"), "output_token_throughput")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
+from chipwise.evidence.importers.values import RowRefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "guidellm"
@@ -27,14 +27,14 @@ def read(data: object, file: str) -> Iterator[Item | str]:
     for index, run in enumerate(runs if isinstance(runs, list) else []):
         try:
             yield _item(run, data, file)
-        except RefusedError as refusal:
+        except RowRefusedError as refusal:
             yield f"benchmark {index}: {refusal}"
 
 
 def _item(run: object, report: object, file: str) -> Item:
     metrics = at(run, "metrics")
     if not isinstance(metrics, Mapping):
-        raise RefusedError("no metrics")
+        raise RowRefusedError("no metrics")
 
     def mean(name: str, scale: float = 1.0) -> float | None:
         return number(at(metrics, name, "successful", "mean"), scale)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chipwise.evidence.importers.values import RefusedError, at, number, positive
+from chipwise.evidence.importers.values import RowRefusedError, at, number, positive
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "inference-perf"
@@ -21,7 +21,7 @@ def read(data: object, file: str) -> Iterator[Item | str]:
     """The one result of a report, or the reason why it was left out."""
     try:
         yield _item(data, file)
-    except RefusedError as refusal:
+    except RowRefusedError as refusal:
         yield str(refusal)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import PurePath, PureWindowsPath
 
 from chipwise.catalog.submitted_names import chip_of
-from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
+from chipwise.evidence.importers.values import RowRefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "llama-bench"
@@ -120,7 +120,7 @@ def _items(rows: Iterable[object], file: str) -> Iterator[Item | str]:
     for index, row in enumerate(rows, 1):
         try:
             tests.append(_test(row))
-        except RefusedError as refusal:
+        except RowRefusedError as refusal:
             yield f"row {index}: {refusal}"
     prompts = {t.setting: t for t in tests if not t.generated and not t.depth}
     taken: set[tuple[str, ...]] = set()
@@ -170,11 +170,11 @@ def _item(made: _Test | None, prompt: _Test | None, file: str) -> Item:
 
 def _test(row: object) -> _Test:
     if not isinstance(row, Mapping):
-        raise RefusedError("not an object")
+        raise RowRefusedError("not an object")
     speed = positive(row.get("avg_ts"), "avg_ts")
     prompt, made, depth = (whole(row.get(k)) or 0 for k in ("n_prompt", "n_gen", "n_depth"))
     if not (prompt or made):
-        raise RefusedError("neither n_prompt nor n_gen: no test of prompts or of generation")
+        raise RowRefusedError("neither n_prompt nor n_gen: no test of prompts or of generation")
     kind = text(row.get("model_type"))
     name = PureWindowsPath(PurePath(text(row.get("model_filename"))).name).name
     layers = str(row.get("n_gpu_layers", ""))
@@ -182,10 +182,10 @@ def _test(row: object) -> _Test:
     on_host = layers == "0" or not gpus.strip()
     part = text(row.get("cpu_info")) if on_host else gpus
     if not on_host and re.search(r", |/", gpus):
-        raise RefusedError(f"several GPUs ({gpus}): import it with --chip and --count of what ran")
+        raise RowRefusedError(f"several GPUs ({gpus}): import it with --chip and --count of what ran")
     known = number(row.get("n_cpu_moe"))
     if known:
-        raise RefusedError(f"{known:g} layers of experts on the host: not the chip's own speed")
+        raise RowRefusedError(f"{known:g} layers of experts on the host: not the chip's own speed")
     return _Test(
         prompt, made, depth, speed, kind, _model(name), _quant(name) or _quant(kind), chip_of(part), part,
         text(row.get("build_commit"))[:12], text(row.get("test_time"))[:10],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chipwise.evidence.importers.values import RefusedError, number
+from chipwise.evidence.importers.values import RowRefusedError, number
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "MLPerf LoadGen summary"
@@ -31,15 +31,17 @@ def read(content: str, file: str) -> Iterator[Item | str]:
             values.setdefault(found.group(1).lower(), found.group(2))
     try:
         yield _item(values, file)
-    except RefusedError as refusal:
+    except RowRefusedError as refusal:
         yield str(refusal)
 
 
 def _item(values: dict[str, str], file: str) -> Item:
     if values.get("mode", "PerformanceOnly") != "PerformanceOnly":
-        raise RefusedError(f"mode {values['mode'][:40]}: not a performance run")
+        raise RowRefusedError(f"mode {values['mode'][:40]}: not a performance run")
     if values.get("result is") != "VALID":
-        raise RefusedError(f"LoadGen calls the result {values.get('result is', 'nothing')[:20]}, not VALID")
+        raise RowRefusedError(
+            f"LoadGen calls the result {values.get('result is', 'nothing')[:20]}, not VALID"
+        )
 
     def first(*names: str) -> float | None:
         return next((x for name in names if (x := number(values.get(name))) is not None), None)
@@ -57,7 +59,7 @@ def _item(values: dict[str, str], file: str) -> Item:
     else:
         result, unit = samples or 0.0, "Samples/s" if scenario == "Offline" else "Queries/s"
     if not result:
-        raise RefusedError("holds no figure of performance")
+        raise RowRefusedError("holds no figure of performance")
 
     def seconds(*names: str) -> float | None:
         found = first(*names)

@@ -14,7 +14,7 @@ from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.submitted_names import chip_of, load_bins
-from chipwise.evidence.importers.values import RefusedError, number, positive, text, whole
+from chipwise.evidence.importers.values import RowRefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "MLCommons summary"
@@ -52,7 +52,7 @@ def read(data: object, file: str) -> Iterator[Item | str]:
     for index, row in enumerate(_rows(data)):
         try:
             yield _item(row, file)
-        except RefusedError as refusal:
+        except RowRefusedError as refusal:
             yield f"row {index}: {refusal}"
 
 
@@ -67,9 +67,9 @@ def _get(row: Mapping[str, Any], name: str) -> Any:
 
 def _item(row: Mapping[str, Any], file: str) -> Item:
     if number(row.get("errors")):
-        raise RefusedError("its checker reports errors")
+        raise RowRefusedError("its checker reports errors")
     if text(_get(row, "division")).lower() not in ("", "closed"):
-        raise RefusedError(f"{text(_get(row, 'division'))} division: not comparable")
+        raise RowRefusedError(f"{text(_get(row, 'division'))} division: not comparable")
     model = text(_get(row, "model"))
     benchmark = SUFFIX.sub("", model)
     if benchmark not in load_benchmarks():

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
+from chipwise.evidence.importers.values import RowRefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
 STATE = "Hugging Face trainer_state.json"
@@ -65,7 +65,7 @@ def read(content: str, file: str, chips: int | None = None) -> Iterator[Item | s
     try:
         tool = recognise(content)
         yield _benchmark(content, file, chips) if tool == MLLOG else _log(content, tool, file, chips)
-    except RefusedError as refusal:
+    except RowRefusedError as refusal:
         yield str(refusal)
 
 
@@ -73,7 +73,7 @@ def read_state(data: object, file: str) -> Iterator[Item | str]:
     """The result of a trainer's state, or why it was left out."""
     try:
         yield _state(data, file)
-    except RefusedError as refusal:
+    except RowRefusedError as refusal:
         yield str(refusal)
 
 
@@ -119,7 +119,7 @@ def _steady(values: list[float], what: str) -> float:
     """The median of what comes after the first steps."""
     kept = values[max(WARM, len(values) // 5) :]
     if len(kept) < LEAST:
-        raise RefusedError(
+        raise RowRefusedError(
             f"{len(values)} {what}: too few, as the first {WARM} are warm-up and {LEAST} more are needed"
         )
     return median(kept)
@@ -134,7 +134,7 @@ def _log(content: str, tool: str, file: str, chips: int | None) -> Item:
     if tool == TORCHTUNE:  # a rate of each device, and no time
         notes.append(f"{middle:,.5g} tokens/s on each GPU")
         if not chips:
-            raise RefusedError("torchtune counts tokens of each GPU: how many were there? --count N")
+            raise RowRefusedError("torchtune counts tokens of each GPU: how many were there? --count N")
         return _training(tool, file, _Speed(len(found), None, middle * chips, None, chips), notes)
     step_s = middle / 1e3 if tool == MEGATRON else middle
     each = [float(value) for value in PER_DEVICE.findall(content)]
@@ -151,7 +151,7 @@ def _state(data: object, file: str) -> Item:
     history = at(data, "log_history")
     ends = [entry for entry in history if at(entry, "train_runtime") is not None]
     if not ends:
-        raise RefusedError("no train_runtime: the training did not end, and single steps are not timed")
+        raise RowRefusedError("no train_runtime: the training did not end, and single steps are not timed")
     end, steps = ends[-1], int(positive(at(data, "global_step"), "global_step"))
     took = positive(at(end, "train_runtime"), "train_runtime")
     tokens = number(at(end, "train_tokens_per_second")) or None
@@ -181,11 +181,11 @@ def _benchmark(content: str, file: str, chips: int | None) -> Item:
             events.setdefault(key, []).append((when, at(event, "value"), at(event, "metadata")))
     start, stop = events.get("run_start"), events.get("run_stop")
     if not start or not stop:
-        raise RefusedError(
+        raise RowRefusedError(
             "no run_start and run_stop: the run was cut off, or is one of inference's detailed logs"
         )
     if (status := text(at(stop[-1][2], "status"))) and status != "success":
-        raise RefusedError(f"run_stop says {status}: the target was not reached")
+        raise RowRefusedError(f"run_stop says {status}: the target was not reached")
     seconds = positive((stop[-1][0] - start[0][0]) / 1e3, "time from run_start to run_stop")
     counts = [number(at(told, "samples_count")) for _, _, told in events.get("eval_accuracy", [])]
     name = text(events["submission_benchmark"][0][1]) if events.get("submission_benchmark") else ""

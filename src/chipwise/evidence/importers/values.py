@@ -9,7 +9,7 @@ from typing import Any
 from chipwise.errors import shorten
 
 
-class RefusedError(ValueError):
+class RowRefusedError(ValueError):
     """An entry of a file that cannot be used; the message says why."""
 
 
@@ -39,10 +39,10 @@ def number(value: object, scale: float = 1.0) -> float | None:
 
 
 def positive(value: object, what: str, scale: float = 1.0) -> float:
-    """A number above zero. Raises `RefusedError`, naming `what`."""
+    """A number above zero. Raises `RowRefusedError`, naming `what`."""
     found = number(value, scale)
     if not found:
-        raise RefusedError(f"{what} is {shorten(repr(value), 30)}, not a number above zero")
+        raise RowRefusedError(f"{what} is {shorten(repr(value), 30)}, not a number above zero")
     return found
 
 

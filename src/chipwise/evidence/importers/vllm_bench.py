@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chipwise.evidence.importers.values import RefusedError, at, number, positive, text
+from chipwise.evidence.importers.values import RowRefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
 
 VLLM = "vllm bench serve"
@@ -31,9 +31,9 @@ def read(data: object, file: str) -> Iterator[Item | str]:
     """The one result of a run, or the reason why it was left out."""
     try:
         if not isinstance(data, Mapping):
-            raise RefusedError("no object")
+            raise RowRefusedError("no object")
         yield _item(data, file, recognise(data))
-    except RefusedError as refusal:
+    except RowRefusedError as refusal:
         yield str(refusal)
 
 

@@ -43,7 +43,8 @@ def least_loaded() -> Route:
 
 
 PREFIX_WORTH = 8.0
-"""Requests in flight that a prompt which is there as a whole outweighs: assumed."""
+"""requests in flight: that a prompt which is there as a whole outweighs. Chosen: no source is known; moves who gets a
+request where routing looks at prefixes."""
 
 
 def by_prefix() -> Route:
@@ -76,7 +77,7 @@ class Outcome:
     """What became of requests, arrays by number: when each `arrived`, its first pass `began`, its `first` and `last`
     token came, in seconds; NaN where it was never served. `output` are its tokens. `found` and `computed` count prompt
     tokens over all, `again` those computed once more after one of `preempted`; `busy_s` is the sum over clocks of the
-    time in passes."""
+    time in passes, of `engines`, and `whole_s` the time from the first arrival to the end of the last pass."""
 
     arrived: Array
     began: Array
@@ -91,6 +92,22 @@ class Outcome:
     passes: int
     events: int
     busy_s: float
+    whole_s: float = 0.0
+    engines: int = 1
+
+    def delayed(self, seconds: float) -> Outcome:
+        """The same as clients see it, whose requests reach the engine so much later than they are sent."""
+        return replace(self, arrived=self.arrived - seconds)
+
+    def counting(self, some: slice) -> Outcome:
+        """The same of some of the requests; counts over all stay."""
+        names = ("arrived", "began", "first", "last", "prompt", "output")
+        return replace(self, **{name: getattr(self, name)[some] for name in names})
+
+    @property
+    def busy(self) -> float:
+        """Share of time in passes, of all clocks, from the first pass to the last."""
+        return min(self.busy_s / (self.engines * self.whole_s), 1.0) if self.whole_s else 0.0
 
     @property
     def served(self) -> NDArray[np.bool_]:
@@ -184,11 +201,10 @@ def _together(ranks: Sequence[Rank]) -> int:
     return passes
 
 
-def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None) -> Outcome:
+def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s: float = 0.0) -> Outcome:
     """Serve requests as they arrive; those without times all at once. With `clients` so many are in flight: the first
-    at once, each further one as one ends. What no rank could ever hold is not served. Equal requests and fleets have
-    equal outcomes.
-    """
+    at once, each further one `pause_s` after one ends. What no rank could ever hold is not served. Equal requests and
+    fleets have equal outcomes."""
     count = len(requests)
     pieces = requests.blocks
     ledger = Ledger(
@@ -240,7 +256,7 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None) -> Outc
             if coming < count:
                 for _ in done:
                     if coming < count:
-                        arrived[coming] = soonest
+                        arrived[coming] = soonest + pause_s
                         waiting.append(coming)
                         coming += 1
         else:
@@ -259,4 +275,6 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None) -> Outc
         ledger.passes,
         ledger.events,
         sum(clock.busy_s for clock in clocks),
+        max((clock.start for clock in clocks), default=0.0) - (times[0] if count else 0.0),
+        len(clocks),
     )

@@ -22,7 +22,7 @@ class Rules:
     `block_tokens`. `whole`: room for the whole output is taken when a request enters, else as it grows, and where none
     is left the last one to enter is recomputed later. `alone`: prompts have passes of their own, before decoding;
     `static`: a batch starts together, and the next when all of it has ended. `jumps`: passes that are alike are one
-    event; without, each is one."""
+    event; without, each is one. `known`: share of every prompt that the cache has, where requests do not say which."""
 
     budget: int
     most: int
@@ -32,6 +32,7 @@ class Rules:
     alone: bool = False
     static: bool = False
     jumps: bool = True
+    known: float = 0.0
 
 
 @dataclass
@@ -363,6 +364,8 @@ class Rank:
             pieces = ids[:here]
         known = len(pieces) * ledger.piece_tokens
         tokens = state[0] - known
+        if rules.known:
+            known = min(int(rules.known * ledger.prompt[request]), state[0] - 1)
         if rules.whole:
             tokens += state[2] - 1
         blocks = -(-tokens // size)
@@ -371,7 +374,7 @@ class Rank:
         if pieces:
             self.blocks.read(pieces)
             self.reading[request] = pieces
-            ledger.found += known
+        ledger.found += known
         self.blocks.take(blocks)
         self.books[request] = blocks
         state[1] = known

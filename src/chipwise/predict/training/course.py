@@ -54,7 +54,7 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class CheckpointStore:
     """Where checkpoints are kept: bytes/s that one host writes and reads and that all of them do at most (Llama 3:
     2 TB/s sustained), how many are kept, dollars per GB (1e9 bytes) and month, bytes of data per token."""
 
@@ -70,7 +70,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CourseSite:
     """What a run is on, as its failures see it: chips and hosts, bytes of a checkpoint and of a device's part of it,
     the link to host memory, seconds of the compiler, share of the time that evaluation takes."""
 
@@ -104,7 +104,7 @@ class Course:
         return self.good * self.steady
 
 
-def course_of(f: Failures, store: Store, at: Site) -> Course:
+def course_of(f: Failures, store: CheckpointStore, at: CourseSite) -> Course:
     """Goodput of a run: checkpoints at Young's and Daly's interval for what stops it, never before the last one is
     written; stops of chips and, where hosts are pre-empted, of hosts.
 
@@ -125,7 +125,7 @@ def course_of(f: Failures, store: Store, at: Site) -> Course:
     return Course(good / (1.0 + at.evaluation), steady, start, save, block, restart, interval, mtbf)
 
 
-def availability(at: Site, chip_mtbf_h: float, repair_h: float, spares: int) -> float:
+def availability(at: CourseSite, chip_mtbf_h: float, repair_h: float, spares: int) -> float:
     """Share of the time in which no more hosts are being repaired than stand by: of a Poisson number whose mean is
     failures per hour x hours of repair."""
     if repair_h <= 0:
@@ -135,7 +135,7 @@ def availability(at: Site, chip_mtbf_h: float, repair_h: float, spares: int) -> 
     return min(sum(math.exp(t) for t in terms), 1.0)
 
 
-def spares_for(at: Site, chip_mtbf_h: float, repair_h: float) -> int:
+def spares_for(at: CourseSite, chip_mtbf_h: float, repair_h: float) -> int:
     """The fewest spare hosts that keep a run going 99 % of the time."""
     found = range(MOST_SPARES)
     return next((k for k in found if availability(at, chip_mtbf_h, repair_h, k) >= STEADY), MOST_SPARES)

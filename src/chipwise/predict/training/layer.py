@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.parallel.collective import dispatch, exchange
-from chipwise.predict.training.operators import Work
+from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
 
 TENSOR_HOST = 1.25
@@ -61,7 +61,9 @@ class LayerTime:
         return _soft4(self.device_s, self.host_s) + self.stash_s
 
 
-def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> LayerTime:
+def layer_time(
+    t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, work: TrainWork
+) -> LayerTime:
     """(2)-(9): forward and backward of the mean layer.
 
     Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights).
@@ -95,7 +97,7 @@ def layer_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, 
     return replace(found, stash_s=_stashed(t, s, c, recipe, found.device_s)) if np.any(s.stash) else found
 
 
-def _stashed(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, device_s: Real) -> Real:
+def _stashed(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, device_s: Real) -> Real:
     """Seconds that a layer waits for its activations in host memory: they go out behind its forward pass and come back
     behind its backward pass, which has 2 of 3 parts of the work (adapters: 1 of 2) and what is run again, but for
     `STASH_EXPOSED`."""
@@ -108,7 +110,7 @@ def _stashed(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, device_s: Re
     return waits + 2.0 * STASH_EXPOSED * moved
 
 
-def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
+def _unpacked(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates) -> Real:
     """Frozen weights of less than a byte (QLoRA) are written out in 16 bit before each use: forward, backward, and
     when recomputed.
 
@@ -125,7 +127,7 @@ def _unpacked(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     return (2.0 + s.full) * (np.where(packed, once, 0.0) + norms)
 
 
-def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
+def _tensor(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates) -> Real:
     """(7) Four all-reduces of 2 x h bytes per layer (or the same bytes as reduce-scatter and all-gather), two
     more if recomputed; exposed share where software can hide them."""
     one = exchange("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, c.network, r.of("all_reduce")).total_s
@@ -133,7 +135,7 @@ def _tensor(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> 
     return (4.0 + 2.0 * s.full) * one * exposed
 
 
-def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -> Real:
+def _dispatch(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates) -> Real:
     """(8) Dispatch and combine, forward and backward: four all-to-alls of x / t tokens of 2 h bytes; hidden behind
     another micro-batch where software runs two at a time."""
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
@@ -148,7 +150,7 @@ def _dispatch(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates) -
     return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one * exposed, 0.0)
 
 
-def _context(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, core: Real) -> Real:
+def _context(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, core: Real) -> Real:
     """K and V of all ranks meet once forward and twice backward: 3 (c - 1) / c of 2 kv_width c x / t bytes.
 
     Ring: what the core does not hide, and a tenth of the rest. All-gather: before the core starts, exposed as
@@ -162,6 +164,6 @@ def _context(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, co
     return np.where(np.asarray(s.gather) > 0, exposed * moved, ring)
 
 
-def head_time(r: Rates, work: Work) -> Real:
+def head_time(r: TrainRates, work: TrainWork) -> Real:
     """(10) Logits in 16 bit, forward and both gradients, and the loss."""
     return work.head_s / r.linear + r.passes * work.loss_s

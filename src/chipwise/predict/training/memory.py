@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from chipwise.parallel.pipeline import held_micro_batches, stage_layers
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
-from chipwise.predict.training.values import Recipe, Spread, Transformer
+from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Real
 
 LONE_BYTES = 1.5e9
@@ -64,7 +64,7 @@ class _Share:
     layer: Real
 
 
-def _share(t: Transformer, s: Spread) -> _Share:
+def _share(t: Transformer, s: TrainSpread) -> _Share:
     """A stage with a table (one stage alone: both). Experts are cut by ep over the ranks of a stage, else by tp; ZeRO
     cuts over z ranks, experts over as many as hold copies of them."""
     layers = stage_layers(t.layers, s.pp, s.vp)
@@ -85,7 +85,7 @@ def adapter_type(recipe: Recipe) -> Real:
     return np.where(np.asarray(recipe.master) > 0, 4.0, 2.0)
 
 
-def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
+def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
     """(M1) Weights, gradients, optimiser state and what FSDP gathers, bytes per device of a stage with a table.
 
     Per trained parameter: weights 2; `gradient`; `master` + `moments`. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients
@@ -125,7 +125,7 @@ def state_bytes(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real, 
     )
 
 
-def host_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+def host_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     """Bytes of host memory that one device needs: offloaded optimiser state with its gradients in fp32, under FSDP the
     weights too, and activations that wait there."""
     p = _share(t, s)
@@ -137,7 +137,7 @@ def host_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     return s.offload * np.where(adapter, light, state) + s.stash * saved * np.maximum(layers - 2.0, 0.0)
 
 
-def activation_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+def activation_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     """(M2) Saved activations of the first stage: micro-batches held x layers x bytes per layer, less what is stashed in
     host memory.
 
@@ -150,7 +150,7 @@ def activation_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     return here * per_layer + np.where(np.asarray(s.full) > 0, saved_bytes(t, s, recipe), 0.0)
 
 
-def _kept_layers(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real]:
+def _kept_layers(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, Real]:
     """Bytes that a layer keeps until its backward pass, and how many layers of micro-batches the first stage keeps."""
     kept = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
@@ -159,7 +159,7 @@ def _kept_layers(t: Transformer, s: Spread, recipe: Recipe) -> tuple[Real, Real]
     return per_layer, held * stage_layers(t.layers, s.pp, s.vp)
 
 
-def memory_use(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
+def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
     """(M1)-(M4). Logits, `loss` bytes per token and vocabulary entry, stand on the last stage, which holds one
     micro-batch of activations where the first holds many: the fuller of the two counts."""
     state = state_bytes(t, s, recipe)
@@ -174,7 +174,7 @@ def memory_use(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> Mem
 
 
 def _use(
-    s: Spread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
+    s: TrainSpread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
 ) -> MemoryUse:
     """(M4) Each with what tensors take beyond their sum (frozen weights are loaded once), and what is no tensor."""
     weights, gradients, optimiser, gathered = state
@@ -190,7 +190,7 @@ def _use(
     )
 
 
-def held_on(stage: Real, s: Spread) -> Real:
+def held_on(stage: Real, s: TrainSpread) -> Real:
     """Micro-batches whose activations a stage (from 0) holds at most.
 
     1F1B p - i; interleaved (2 (p - i - 1) + (v - 1) p + 1) / v, in chunks of a v-th; V-shaped the same on all, counted
@@ -205,7 +205,7 @@ def held_on(stage: Real, s: Spread) -> Real:
     return np.where(alike, first, np.minimum(chunks, m))
 
 
-def _vee(s: Spread) -> NDArray[np.bool_]:
+def _vee(s: TrainSpread) -> NDArray[np.bool_]:
     """Where a schedule is V-shaped."""
     balanced = np.asarray((s.in_flight > 0.0) & (s.in_flight < 1.0))
     alike = np.asarray(s.vp == 2.0) & np.asarray(s.pp > 1.0)
@@ -213,7 +213,7 @@ def _vee(s: Spread) -> NDArray[np.bool_]:
     return found
 
 
-def fullest(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
+def fullest(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
     """The fuller of the first and the last stage: `memory_use`, and where the last stage holds more than one
     micro-batch (interleaved, GPipe) or the first also has the head (V-shaped), that."""
     usual = memory_use(t, s, recipe, r)
@@ -225,7 +225,7 @@ def fullest(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> Memory
     return MemoryUse(**parts)
 
 
-def stage_memory(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> tuple[MemoryUse, ...]:
+def stage_memory(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> tuple[MemoryUse, ...]:
     """Every stage of one layout, first to last; inner ones have no table, only the last (V-shaped: the first) has
     logits. Each counts the layers of the largest."""
     stages = round(float(np.asarray(s.pp)))
@@ -234,7 +234,7 @@ def stage_memory(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates) -> t
     return tuple(_stage(t, s, recipe, r, float(i)) for i in range(stages))
 
 
-def _stage(t: Transformer, s: Spread, recipe: Recipe, r: MemoryRates, stage: Real) -> MemoryUse:
+def _stage(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage: Real) -> MemoryUse:
     """One stage: a table at either end, both on the first of a V; logits where the head is."""
     vee, i = _vee(s), np.asarray(stage)
     first, last = i <= 0.0, np.asarray(i >= s.pp - 1.0)

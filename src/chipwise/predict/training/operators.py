@@ -16,7 +16,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.predict.training.saved import touched_bytes
-from chipwise.predict.training.values import Recipe, Spread, Transformer
+from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise
@@ -35,7 +35,7 @@ proportion."""
 
 
 @dataclass(frozen=True)
-class Kernels:
+class TrainKernels:
     """Where the operators of a layout's device run: on `parts` devices of a package (a rank that is a package of two
     has the rows of each halved; of two ranks on a device: 0.5), by these numbers. `narrow` is the format of products
     with weights, `wide` that of the head; the attention core runs in 16 bit."""
@@ -46,7 +46,7 @@ class Kernels:
     wide: str = "bf16"
     parts: float = 1.0
 
-    def faster(self, compute: float = 1.0, memory: float = 1.0) -> Kernels:
+    def faster(self, compute: float = 1.0, memory: float = 1.0) -> TrainKernels:
         """The same on devices with faster matrix units (and the power that they draw) and memory, by these factors."""
         d = self.device
         matrix = {name: compute * rate for name, rate in d.matrix.items()}
@@ -69,7 +69,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TrainWork:
     """Seconds that operators of one mean layer and of the head take alone, per rank and micro-batch; numbers or
     arrays.
 
@@ -94,7 +94,7 @@ class Work:
     loss_s: Real
 
 
-def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
+def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> TrainWork:
     """The operators of layouts `s` of one network, priced; degrees broadcast, everything else is one number. Frozen
     weights (adapters) need no gradient."""
     x, h, tp = s.tokens / k.parts, t.hidden, s.tp
@@ -110,16 +110,16 @@ def work_of(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Work:
     head = sum(_products(x, [(1.0, t.vocab / tp, h)], k.wide, k))
     passed = _pass(touched_bytes(t, s, recipe), k) + (BLOCK_KERNELS - 1.0) * _pass(0.0, k)
     loss = _pass((8.0 * t.vocab / tp + 6.0 * h) * s.tokens, k)
-    return Work(forward, input_, back * weight, routed, routed_back, core, core_back, passed, head, loss)
+    return TrainWork(forward, input_, back * weight, routed, routed_back, core, core_back, passed, head, loss)
 
 
-def _pass(moved_bytes: Real, k: Kernels) -> Real:
+def _pass(moved_bytes: Real, k: TrainKernels) -> Real:
     """Seconds of an element-wise kernel that reads or writes so many bytes of a rank."""
     return price(pointwise(moved_bytes / 2.0 / k.parts, 1.0), k.device, k.numbers).total_s
 
 
 def _products(
-    x: Real, shapes: Sequence[tuple[Real, Real, Real]], name: str, k: Kernels
+    x: Real, shapes: Sequence[tuple[Real, Real, Real]], name: str, k: TrainKernels
 ) -> tuple[Real, Real, Real]:
     """Seconds of (share of layers, columns, depth) products of x rows: forward, gradients of inputs, of weights.
 
@@ -142,7 +142,7 @@ def _products(
     return total[0], total[1], total[2]
 
 
-def _core(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> tuple[Real, Real]:
+def _core(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> tuple[Real, Real]:
     """Seconds of the attention core, forward and backward, of a mean layer.
 
     Fused: prompts of `micro_batch` sequences; backward five products of that size, where forward has two. Unfused:
@@ -179,7 +179,7 @@ def _core(t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> tuple[Real, 
 
 
 def _on_arrays(
-    t: Transformer, s: Spread, k: Kernels, batch: Real, q: Real, heads: Real, width: float
+    t: Transformer, s: TrainSpread, k: TrainKernels, batch: Real, q: Real, heads: Real, width: float
 ) -> tuple[Real, Real]:
     """Seconds of a fused core on matrix arrays, forward and backward: its two products, which read queries, keys and
     values and write outputs alone. Measured attention of such chips is that of serving, over pages of a cache."""
@@ -195,7 +195,7 @@ def _on_arrays(
     return found, 2.5 * found
 
 
-def _routed(t: Transformer, s: Spread, k: Kernels, back: float) -> tuple[Real, Real]:
+def _routed(t: Transformer, s: TrainSpread, k: TrainKernels, back: float) -> tuple[Real, Real]:
     """Seconds of the routed experts of a mean layer: forward; gradients of inputs and weights, grouped products of the
     same size.
 
@@ -238,16 +238,16 @@ def _routed(t: Transformer, s: Spread, k: Kernels, back: float) -> tuple[Real, R
 
 
 @dataclass(frozen=True)
-class Table:
+class OperatorTable:
     """Work of every (tp, cp, micro-batch, ep) that some layouts have: each is priced once, however many layouts share
     it. `places` leads from a degree to its place on its axis."""
 
-    work: Work
+    work: TrainWork
     places: tuple[NDArray[np.intp], ...]
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, t: Transformer, s: Spread, recipe: Recipe, k: Kernels) -> Table:
+    def of(cls, t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> OperatorTable:
         """The table of all layouts of `s`, columns or single numbers."""
         values, places = [], []
         for name in DEGREES:
@@ -260,11 +260,11 @@ class Table:
         shape = tuple(len(v) for v in values)
         work = work_of(t, replace(s, **grid), recipe, k)
         flat = {f.name: np.broadcast_to(getattr(work, f.name), shape).ravel() for f in fields(work)}
-        return cls(Work(**flat), tuple(places), shape)
+        return cls(TrainWork(**flat), tuple(places), shape)
 
-    def at(self, s: Spread) -> Work:
+    def at(self, s: TrainSpread) -> TrainWork:
         """The work of layouts of the table."""
         index: Array = np.zeros((), dtype=np.intp)
         for name, places, size in zip(DEGREES, self.places, self.shape, strict=True):
             index = index * size + places[np.asarray(getattr(s, name)).astype(np.intp)]
-        return Work(**{f.name: getattr(self.work, f.name)[index] for f in fields(self.work)})
+        return TrainWork(**{f.name: getattr(self.work, f.name)[index] for f in fields(self.work)})

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from chipwise.predict.training.values import Cluster, Spread, Transformer
+from chipwise.predict.training.values import Cluster, TrainSpread, Transformer
 from chipwise.units import Real
 
 Convention = Literal["model", "causal", "hardware"]
@@ -16,7 +16,7 @@ s a d); PaLM's MFU, NeMo, llm-foundry. `causal`: half of the pairs (MaxText sinc
 runs, with recomputation (HFU; Narayanan et al. 2021: 96 b s L h^2 (1 + s / 6h + V / 16 L h))."""
 
 
-def step_flops(t: Transformer, s: Spread, convention: Convention = "model") -> Real:
+def step_flops(t: Transformer, s: TrainSpread, convention: Convention = "model") -> Real:
     """FLOPs of a step over all devices, a multiply-add as two.
 
     3 passes over layers, head and cores; with recomputation one more forward pass over the recomputed share
@@ -34,7 +34,7 @@ def step_flops(t: Transformer, s: Spread, convention: Convention = "model") -> R
 
 
 def peak_share(
-    t: Transformer, s: Spread, c: Cluster, device_s: Real, convention: Convention = "model"
+    t: Transformer, s: TrainSpread, c: Cluster, device_s: Real, convention: Convention = "model"
 ) -> Real:
     """The share of `device_s` seconds of all devices that the FLOPs of a step take at dense peaks: products at that of
     their type, the attention core at that of 16 bit where the products' is slower."""
@@ -43,7 +43,7 @@ def peak_share(
     return (products / c.narrow + (every - products) / np.fmax(c.wide, c.narrow)) / device_s
 
 
-def days_for_tokens(tokens: Real, s: Spread, step_s: Real, good: Real = 1.0) -> Real:
+def days_for_tokens(tokens: Real, s: TrainSpread, step_s: Real, good: Real = 1.0) -> Real:
     """Days for a budget of tokens at a step time and a goodput."""
     return tokens / (s.global_batch * s.seq) * step_s / good / 86400.0
 

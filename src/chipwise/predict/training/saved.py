@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.predict.training.values import Recipe, Spread, Transformer
+from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Real
 
 
-def saved_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+def saved_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     """(5) Bytes that a layer saves for its backward pass, per rank and micro-batch.
 
     x {(4 + 2 o + 2 masks) h / t_sp + [2 mixer_in + o mixer_out + (2 gates + o) f] / t + 5 a s / t if scores are
@@ -18,7 +18,7 @@ def saved_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     return _saved(t, s, recipe, recipe.operand, recipe.masks)
 
 
-def _saved(t: Transformer, s: Spread, recipe: Recipe, o: Real, masks: Real) -> Real:
+def _saved(t: Transformer, s: TrainSpread, recipe: Recipe, o: Real, masks: Real) -> Real:
     x, h = s.tokens, t.hidden
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     dense = t.dense_share * (2.0 * t.gates + o) * t.ffn
@@ -29,7 +29,7 @@ def _saved(t: Transformer, s: Spread, recipe: Recipe, o: Real, masks: Real) -> R
     return x * (residual + (2.0 * t.mixer_in + o * t.mixer_out + dense + routed + scores) / s.tp)
 
 
-def cheap_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+def cheap_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     """Saved bytes per layer that selective recomputation drops: scores where they are written, else outputs of norms
     and activation functions, or the share that software chooses by operator."""
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
@@ -39,12 +39,12 @@ def cheap_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
     return np.where(np.asarray(recipe.flash) > 0, more, score_bytes(t, s))
 
 
-def score_bytes(t: Transformer, s: Spread) -> Real:
+def score_bytes(t: Transformer, s: TrainSpread) -> Real:
     """Saved bytes of scores that are written: softmax 2, its dropout 2 and mask 1 for each."""
     return 5.0 * t.core_share * t.heads * s.seq * s.tokens / s.tp
 
 
-def touched_bytes(t: Transformer, s: Spread, recipe: Recipe) -> Real:
+def touched_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     """Bytes of one pass of a layer's element-wise kernels: what it saves in 16 bit; scores that are written as often as
     softmax and dropout touch them; not the copies of tokens for their experts, which the grouped products make, nor
     what lies between those products where their kernels apply activations. Of adapters that are not fused, inputs and

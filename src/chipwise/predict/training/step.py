@@ -9,8 +9,8 @@ import numpy as np
 from chipwise.parallel.collective import exchange
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
 from chipwise.predict.training.layer import head_time, layer_time
-from chipwise.predict.training.operators import Work
-from chipwise.predict.training.values import Cluster, Rates, Recipe, Spread, Transformer
+from chipwise.predict.training.operators import TrainWork
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
 
 HOST_BYTES_PER_S = 6e9
@@ -70,7 +70,7 @@ class StepTime:
         return self.tp_s + self.cp_s + self.ep_s + self.pp_s + self.dp_s
 
 
-def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
+def rank_params(t: Transformer, s: TrainSpread) -> tuple[Real, Real]:
     """Parameters that one rank works on, and those of its experts among them.
 
     A stage holds its layers, cut by tp; experts are cut by ep over all ranks of a stage, else by tp. The
@@ -82,7 +82,9 @@ def rank_params(t: Transformer, s: Spread) -> tuple[Real, Real]:
     return layers * t.layer_params / s.tp + experts + tables * t.table_params / s.tp, experts
 
 
-def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, work: Work) -> StepTime:
+def step_time(
+    t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, work: TrainWork
+) -> StepTime:
     """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes).
 
     Optimiser: `_update`.
@@ -118,7 +120,7 @@ def step_time(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, w
     )
 
 
-def _update(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, m: Real) -> Real:
+def _update(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, m: Real) -> Real:
     """(14) The optimiser reads and writes 20 bytes per parameter that the rank keeps, beside its moments.
 
     In host memory: gradients in fp32 go out and weights in 16 bit come back over the host link, 6 bytes, and Adam runs
@@ -139,7 +141,7 @@ def _update(t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, m: 
     return here + s.offload * (local * (once + m * each) + m * frozen)
 
 
-def _kept(t: Transformer, s: Spread) -> Real:
+def _kept(t: Transformer, s: TrainSpread) -> Real:
     """Parameters whose optimiser state a rank keeps: ZeRO cuts over z ranks, of experts over as many as hold copies."""
     held, experts = rank_params(t, s)
     z = np.where(np.asarray(s.zero) >= 1, np.maximum(s.shard, 1.0), 1.0)
@@ -147,7 +149,7 @@ def _kept(t: Transformer, s: Spread) -> Real:
     return (held - experts) / z + experts / np.minimum(z, copies)
 
 
-def _hand_over(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
+def _hand_over(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates) -> Real:
     """(11) P2P of a micro-batch between stages, exposed share: two messages of 2 x h / t bytes (cut over tp),
     v times. Inside a scale-up domain where all stages fit into it."""
     sent = s.vp * 4.0 * s.tokens * t.hidden / s.tp
@@ -160,7 +162,7 @@ def _hand_over(t: Transformer, s: Spread, c: Cluster, r: Rates) -> Real:
 
 
 def _gradients(
-    t: Transformer, s: Spread, c: Cluster, recipe: Recipe, r: Rates, computed: Real, m: Real
+    t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, computed: Real, m: Real
 ) -> Real:
     """(13) Exposed seconds of gradients and, where weights are cut, of weights.
 
@@ -202,7 +204,7 @@ def _gradients(
     return np.where(fsdp, joined, r.dp_exposed * total + sent)
 
 
-def _summed(c: Cluster, moved: Real, ranks: Real, stride: Real, r: Rates, calls: Real) -> Real:
+def _summed(c: Cluster, moved: Real, ranks: Real, stride: Real, r: TrainRates, calls: Real) -> Real:
     """Seconds of reduce-scatters and all-gathers that together put `moved` (r - 1) / r bytes through a port."""
     return exchange(
         "all_gather", moved, ranks, c.network, r.of("all_gather"), stride=stride, calls=calls

@@ -113,7 +113,7 @@ class Adapters:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class TrainSpread:
     """How the work is spread over devices: degrees, and the batch. Devices: tp x pp x cp x dp.
 
     | field | symbol | meaning |
@@ -265,7 +265,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class TrainRates:
     """What is fitted: shares of peaks, seconds, exposed shares. Numbers or one per row.
 
     | field | symbol | unit | meaning |

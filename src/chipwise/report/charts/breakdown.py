@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chipwise.report.charts.spec import ACCENT, RESOURCES, SERIES, Spec, axis, chart, color, said, ticks, tip
 from chipwise.report.operators import OperatorsReport
-from chipwise.report.plans import RESOURCE, PlanRecord, gain
+from chipwise.report.plan import RESOURCE, gain
+from chipwise.report.plans import PlanRecord
 from chipwise.report.sensitivity import SensitivityReport
 
 SHOWN = 12

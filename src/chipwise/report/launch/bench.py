@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 from chipwise.catalog.tools import get_tool
 from chipwise.report.launch.command import Command, script
+from chipwise.report.launch.facts import facts_of, told
 from chipwise.report.launch.spec import LaunchFile, ServeSpec
 
 PORT = 8000
@@ -35,47 +37,36 @@ def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False) ->
 
 def _vllm(spec: ServeSpec, *, whole: bool) -> Command:
     """`vllm bench serve` against one replica, or against the `whole` deployment behind one address."""
-    rate, flying = _load(spec, whole=whole)
     prompt, output = (_width(cv) for cv in spec.spread)
-    widths = f"{prompt:.3g}" if prompt == output else json.dumps({"input": prompt, "output": output})
-    return (
-        Command.of("vllm", "vllm bench serve")
-        .option("--backend", "openai")
-        .option("--base-url", f"http://127.0.0.1:{PORT}")
-        .option("--model", spec.model)
-        .option("--dataset-name", "random")
-        .option("--random-prefix-len", spec.cached_tokens, when=spec.cached_tokens > 0)
-        .option("--random-input-len", max(1, spec.prompt_tokens - spec.cached_tokens))
-        .option("--random-output-len", spec.output_tokens)
-        .option("--random-range-ratio", widths, when=prompt > 0 or output > 0)
-        .option("--ignore-eos")
-        .option("--request-rate", f"{rate:.4g}" if rate else "", when=rate is not None)
-        .option("--max-concurrency", flying, when=rate is None)
-        .option("--num-prompts", max(REQUESTS * flying, 100))
-        .option("--percentile-metrics", "ttft,tpot")
-        .option("--metric-percentiles", "50,95,99")
-        .option("--save-result")
-    )
+    own = {
+        "fresh_tokens": max(1, spec.prompt_tokens - spec.cached_tokens),
+        "uneven": prompt > 0 or output > 0,
+        "widths": f"{prompt:.3g}" if prompt == output else json.dumps({"input": prompt, "output": output}),
+    }
+    return told(Command.of("vllm", "vllm bench serve"), _facts(spec, whole=whole) | own, part="bench")
 
 
 def _sglang(spec: ServeSpec) -> Command:
     """SGLang's own, against one replica. Its lengths are uniform between a share of the longest and the longest."""
-    rate, flying = _load(spec)
     width = sum(_width(cv) for cv in spec.spread) / 2.0
-    return (
-        Command.of("sglang", "python -m sglang.benchmark.serving")
-        .option("--backend", "sglang")
-        .option("--base-url", f"http://127.0.0.1:{PORT}")
-        .option("--model", spec.model)
-        .option("--dataset-name", "random")
-        .option("--random-input-len", round(spec.prompt_tokens * (1.0 + width)))
-        .option("--random-output-len", round(spec.output_tokens * (1.0 + width)))
-        .option("--random-range-ratio", f"{(1.0 - width) / (1.0 + width):.3g}")
-        .option("--request-rate", f"{rate:.4g}" if rate else "", when=rate is not None)
-        .option("--max-concurrency", flying, when=rate is None)
-        .option("--num-prompts", max(REQUESTS * flying, 100))
-        .option("--output-file", "result.jsonl")
-    )
+    own = {
+        "longest_prompt": round(spec.prompt_tokens * (1.0 + width)),
+        "longest_output": round(spec.output_tokens * (1.0 + width)),
+        "shortest": (1.0 - width) / (1.0 + width),
+    }
+    return told(Command.of("sglang", "python -m sglang.benchmark.serving"), _facts(spec) | own, part="bench")
+
+
+def _facts(spec: ServeSpec, *, whole: bool = False) -> dict[str, Any]:
+    """What clients are told of the load of one replica, or of the `whole` deployment."""
+    rate, flying = _load(spec, whole=whole)
+    load = {
+        "rate": rate or 0.0,
+        "open": rate is not None,
+        "flying": flying,
+        "requests": max(REQUESTS * flying, 100),
+    }
+    return facts_of(spec) | load | {"url": f"http://127.0.0.1:{PORT}"}
 
 
 def _load(spec: ServeSpec, *, whole: bool = False) -> tuple[float | None, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import Command, Env
+from chipwise.report.launch.facts import facts_of, told
 from chipwise.report.launch.spec import ServeSpec
 
 # Formats of the cache as each tool names them.
@@ -66,29 +68,15 @@ def vllm_options(command: Command, spec: ServeSpec) -> Command:
             f"{spec.dp} replicas of attention cannot be shared out evenly to {spec.machine.hosts} hosts",
             "plan with another --dp, or fewer chips",
         )
-    command = (
-        command.option("--tensor-parallel-size", spec.tp, when=spec.tp > 1)
-        .option("--pipeline-parallel-size", spec.pp, when=spec.pp > 1)
-        .option("--data-parallel-size", spec.dp, when=spec.dp > 1)
-        .option("--enable-expert-parallel", when=spec.experts > 0 and spec.ep > 1)
-        .option("--all2all-backend", "deepep_low_latency", when=spec.wide)
-        .option("--enable-dbo", when=spec.wide)
-        .option("--enable-eplb", when=spec.copies > 0)
-        .option("--eplb-config", json.dumps({"num_redundant_experts": spec.copies}), when=spec.copies > 0)
-        .option("--max-model-len", spec.length)
-        .option("--gpu-memory-utilization", f"{spec.memory_share:g}")
-        .option("--max-num-seqs", spec.sequences)
-        .option("--max-num-batched-tokens", spec.budget_tokens)
-        .option("--kv-cache-dtype", _cache(spec, "vllm"), when=bool(spec.kv))
-        .option("--quantization", spec.convert, when=bool(spec.convert))
-        .option("--speculative-config", _guessed(spec), when=spec.guess is not None)
-        .option("--data-parallel-size-local", local, when=several and spec.dp > 1)
-        .option("--data-parallel-start-rank", Env("NODE_RANK", times=local), when=several and spec.dp > 1)
-        .option("--data-parallel-address", Env("HEAD_ADDRESS"), when=several and spec.dp > 1)
-        .option("--nnodes", spec.machine.hosts, when=several and spec.dp == 1)
-        .option("--node-rank", Env("NODE_RANK"), when=several and spec.dp == 1)
-        .option("--master-addr", Env("HEAD_ADDRESS"), when=several and spec.dp == 1)
-    )
+    own: dict[str, Any] = {
+        "experts": spec.experts > 0,
+        "copied": json.dumps({"num_redundant_experts": spec.copies}),
+        "cache": _cache(spec, "vllm"),
+        "guessed": _guessed(spec),
+        "local": local,
+        "first_rank": Env("NODE_RANK", times=local),
+    }
+    command = told(command, _facts(spec, **own), "vllm")
     if several and spec.dp > 1 and command.tool.id == "dynamo":
         return command.option("--data-parallel-hybrid-lb")  # the frontend stands before the hosts
     return command.on_others("--headless") if several else command
@@ -125,61 +113,40 @@ def llama_command(spec: ServeSpec) -> Command:
     slots = max(1, min(spec.concurrency, spec.sequences))
     devices, mixed = spec.machine.devices, any(spec.spread)
     each = -(-(spec.prompt_tokens + spec.output_tokens) // 64) * 64 if mixed else spec.length
-    kv = _cache(spec, "llama.cpp") or "f16"
     at = spec.placed
     dealt = at.cards if at is not None and devices > 1 else (1,) * devices
     layers = 999 if at is None or not at.host_layers else sum(at.cards)
     apart = at.host_experts if at is not None and at.host_experts > at.host_layers else 0
-    return (
-        Command.of("llama.cpp", "llama-server")
-        .option("--model", f"{spec.model.rpartition('/')[2]}-{spec.precision.upper()}.gguf")
-        .option("--ctx-size", max(each * slots, spec.length))
-        .option("--kv-unified", when=mixed)
-        .option("--parallel", slots)
-        .option("--n-gpu-layers", 0 if spec.machine.cpu else layers)
-        .option("--n-cpu-moe", apart, when=apart > 0)
-        .option("--no-op-offload", when=at is not None and at.prompts_on_host)
-        .option("--split-mode", "layer", when=devices > 1 and not spec.machine.cpu)
-        .option("--tensor-split", ",".join(map(str, dealt)), when=devices > 1 and not spec.machine.cpu)
-        .option("--cache-type-k", kv)
-        .option("--cache-type-v", kv)
-        .option("--flash-attn", "on")
-        .option("--port", PORT)
-    )
+    own: dict[str, Any] = {
+        "file": f"{spec.model.rpartition('/')[2]}-{spec.precision.upper()}.gguf",
+        "context": max(each * slots, spec.length),
+        "mixed": mixed,
+        "slots": slots,
+        "on_cards": layers,
+        "apart": apart,
+        "prompts_on_host": at is not None and at.prompts_on_host,
+        "dealt": ",".join(map(str, dealt)),
+        "cache": _cache(spec, "llama.cpp") or "f16",
+    }
+    return told(Command.of("llama.cpp", "llama-server"), _facts(spec, **own))
+
+
+def _facts(spec: ServeSpec, port: int = PORT, **own: object) -> dict[str, Any]:
+    """What engines are told of a plan, and what one of them is."""
+    more = {"wide": spec.wide, "copies": spec.copies, "devices_of_layer": spec.tp * spec.dp, "port": port}
+    return facts_of(spec) | more | own
 
 
 def _sglang(spec: ServeSpec, port: int) -> Command:
-    guess, several = spec.guess, spec.machine.hosts > 1
-    tokens = guess.tokens if guess else 0
-    return (
-        Command.of("sglang", "python -m sglang.launch_server")
-        .option("--model-path", spec.model)
-        .option("--tp-size", spec.tp * spec.dp)
-        .option("--attn-dp-size", spec.dp, when=spec.dp > 1)
-        .option("--ep-size", spec.ep, when=spec.ep > 1)
-        .option("--moe-a2a-backend", "deepep", when=spec.wide)
-        .option("--enable-two-batch-overlap", when=spec.wide)
-        .option("--enable-eplb", when=spec.copies > 0)
-        .option("--ep-num-redundant-experts", spec.copies, when=spec.copies > 0)
-        .option("--pp-size", spec.pp, when=spec.pp > 1)
-        .option("--context-length", spec.length)
-        .option("--mem-fraction-static", f"{spec.memory_share:g}")
-        .option("--max-running-requests", spec.sequences * spec.dp)
-        .option("--chunked-prefill-size", spec.budget_tokens)
-        .option("--kv-cache-dtype", _cache(spec, "sglang"), when=bool(spec.kv))
-        .option("--quantization", spec.convert, when=bool(spec.convert))
-        .option(
-            "--speculative-algorithm", "NEXTN" if guess and guess.module else "NGRAM", when=guess is not None
-        )
-        .option("--speculative-num-steps", tokens, when=guess is not None and guess.module)
-        .option("--speculative-eagle-topk", 1, when=guess is not None and guess.module)
-        # the token before the guesses is verified with them
-        .option("--speculative-num-draft-tokens", tokens + 1, when=guess is not None)
-        .option("--nnodes", spec.machine.hosts, when=several)
-        .option("--node-rank", Env("NODE_RANK"), when=several)
-        .option("--dist-init-addr", Env("HEAD_ADDRESS", then=":20000"), when=several)
-        .option("--port", port)
-    )
+    tokens = spec.guess.tokens if spec.guess else 0
+    own: dict[str, Any] = {
+        "running": spec.sequences * spec.dp,
+        "cache": _cache(spec, "sglang"),
+        "module": spec.guess is not None and spec.guess.module,
+        "guesses": tokens,
+        "verified": tokens + 1,
+    }
+    return told(Command.of("sglang", "python -m sglang.launch_server"), _facts(spec, port, **own))
 
 
 def _trtllm(spec: ServeSpec, port: int) -> Command:
@@ -194,33 +161,15 @@ def _trtllm(spec: ServeSpec, port: int) -> Command:
         "trtllm-serve",
     )
     program, *ranks = mpi if several else ("trtllm-serve",)
-    return (
-        Command.of("trtllm", str(program), *ranks, spec.model)
-        .option("--tp_size", spec.tp * spec.dp)
-        .option("--pp_size", spec.pp, when=spec.pp > 1)
-        .option("--ep_size", spec.ep, when=spec.ep > 1)
-        .option("--gpus_per_node", spec.machine.devices_of_host, when=several)
-        .option("--max_batch_size", spec.sequences)
-        .option("--max_num_tokens", spec.budget_tokens)
-        .option("--max_seq_len", spec.length)
-        .option("--kv_cache_free_gpu_memory_fraction", f"{spec.memory_share:g}")
-        .option("--config", "trtllm.yaml")
-        .option("--port", port)
-    )
+    return told(Command.of("trtllm", str(program), *ranks, spec.model), _facts(spec, port))
 
 
 def _neuronx(spec: ServeSpec, port: int) -> Command:
     _alone(spec, "neuronx", "tensor parallelism alone", pp=spec.pp, dp=spec.dp, hosts=spec.machine.hosts)
     _no_guess(spec, "neuronx")
     _cache(spec, "neuronx")
-    return (
-        Command.of("neuronx", "vllm serve", spec.model)
-        .option("--tensor-parallel-size", spec.tp * CORES.get(spec.machine.chip, 1))
-        .option("--max-model-len", spec.length)
-        .option("--max-num-seqs", spec.sequences)
-        .option("--block-size", spec.block_tokens)
-        .option("--port", port)
-    )
+    cores = spec.tp * CORES.get(spec.machine.chip, 1)
+    return told(Command.of("neuronx", "vllm serve", spec.model), _facts(spec, port, cores=cores))
 
 
 def _cache(spec: ServeSpec, tool: str) -> str:

@@ -12,7 +12,7 @@ from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import comment
-from chipwise.report.launch.spec import LaunchFile, Network, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import LaunchFile, LaunchNetwork, ServeSpec, Spec, TrainSpec
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 ROPE_BASE = 10000.0  # of Su et al., 2021, where a configuration names none
@@ -89,7 +89,7 @@ def _file(spec: Spec, target: str) -> tuple[LaunchFile, ...]:
 
 
 def _network(spec: Spec) -> dict[str, Any]:
-    n: Network | None = spec.network
+    n: LaunchNetwork | None = spec.network
     if n is None or not n.plain or n.experts or n.latent is not None:
         raise UsageError(
             f"{spec.model} is no plain decoder", "one with softmax attention and gated layers, no experts"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.software import all_software
@@ -13,8 +12,9 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.catalog.trainer import Trainer
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
-from chipwise.report.launch.markup import Yaml, documented, yaml
-from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
+from chipwise.report.launch.facts import MEASURED, PORT, Facts, document, run_facts, told
+from chipwise.report.launch.markup import documented, yaml
+from chipwise.report.launch.ranks import known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
 STAGES = {"none": 0, "zero-1": 1, "zero-2": 2, "fsdp": 3}  # of ZeRO
@@ -22,7 +22,6 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 LINEAR = (*ATTENTION, "gate_proj", "up_proj", "down_proj")
 DATA, OUTPUT = Env("DATA_PATH", "the examples"), Env("OUTPUT", "where checkpoints go")
 HEAD = Env("HEAD_ADDRESS")
-PORT = 29500
 
 
 NARROW = {"primus": ("bf16", "fp8")}  # types of products that a tool is told here; else bf16 alone
@@ -162,156 +161,41 @@ def zero_file(spec: TrainSpec, tool: Tool) -> str:
     """DeepSpeed's configuration as the shell writes it to ds.json; what waits in host memory is updated by its own
     Adam there, at stage 1 at least."""
     stage = max(STAGES[spec.sharding], int(spec.offload > 0))
-    host = {"device": "cpu", "pin_memory": True}
-    zero: dict[str, Any] = {"stage": stage, "overlap_comm": True, "contiguous_gradients": True}
-    zero |= {"offload_optimizer": host} if spec.offload else {}
-    zero |= {"offload_param": host} if spec.offload and stage == 3 else {}
-    file = {
-        "train_batch_size": spec.global_batch,
-        "train_micro_batch_size_per_gpu": spec.micro_batch,
-        "gradient_accumulation_steps": _passes(spec),
-        "bf16": {"enabled": True},
-        "gradient_clipping": 1.0,
-        "steps_per_print": 10,
-        "zero_optimization": zero,
-    }
-    file |= {"optimizer": {"type": "AdamW"}} if spec.offload and "optimizer" in tool.options else {}
+    file = document(
+        "deepspeed", run_facts(spec, 0) | {"stage": stage, "own_adam": "optimizer" in tool.options}
+    )
     documented(file, tool)
     return here_document("ds.json", json.dumps(file, indent=2) + "\n")
 
 
-def _weights(command: Command, spec: TrainSpec) -> Command:
-    """The model of Hugging Face's examples: published weights, or random ones of its configuration."""
-    return (
-        command.option("--model_name_or_path", spec.model, when=bool(spec.tuned))
-        .option("--config_name", spec.model, when=not spec.tuned)
-        .option("--tokenizer_name", spec.model, when=not spec.tuned)
-    )
-
-
-def _trainer(command: Command, spec: TrainSpec, steps: int) -> Command:
-    """The options of Hugging Face's Trainer that say how large a step is, how many there are and what is kept."""
-    return (
-        command.option("--per_device_train_batch_size", spec.micro_batch)
-        .option("--gradient_accumulation_steps", _passes(spec))
-        .option("--gradient_checkpointing", when=_again(spec))
-        .option("--max_steps", steps)
-        .option("--save_steps", spec.save_steps)
-        .option("--logging_steps", 1)
-        .option("--output_dir", OUTPUT)
-    )
-
-
-def _run_clm(command: Command, spec: TrainSpec, steps: int) -> Command:
-    """The options that Hugging Face's example of causal language models has with every backend."""
-    command = _weights(command, spec).option("--dataset_name", DATA).option("--block_size", spec.seq)
-    return _trainer(command.option("--do_train").option("--bf16"), spec, steps)
+def _run_clm(command: Command, facts: Facts) -> Command:
+    """The options that Hugging Face's example of causal language models has with every backend: published weights, or
+    random ones of a configuration, then its Trainer's."""
+    for part in ("weights", "options", "trainer"):
+        command = told(command, facts, "run_clm", part)
+    return command
 
 
 def _deepspeed(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "deepspeed")
-    command = _run_clm(Command(tool, "run_clm.py").option("--deepspeed", "ds.json"), spec, steps)
-    return f"{zero_file(spec, tool)}\n{ranks(spec)} \\\n  {command}"
+    command = Command(tool, "run_clm.py").option("--deepspeed", "ds.json")
+    return f"{zero_file(spec, tool)}\n{ranks(spec)} \\\n  {_run_clm(command, run_facts(spec, steps))}"
 
 
 def _megatron_deepspeed(spec: TrainSpec, steps: int) -> str:
-    tool, n = _checked(spec, "megatron-deepspeed"), spec.network
+    tool = _checked(spec, "megatron-deepspeed")
     _decoder(spec, tool)
     if spec.pp > 1 and STAGES[spec.sharding] > 1:
         raise UsageError(f"{tool.name} has no stages with {spec.sharding}", "plan with --layout zero=1")
-    command = (
-        Command(tool, "pretrain_gpt.py")
-        .option("--deepspeed")
-        .option("--deepspeed_config", "ds.json")
-        .option("--zero-stage", STAGES[spec.sharding])
-        .option("--no-pipeline-parallel", when=spec.pp == 1)
-        .option("--tensor-model-parallel-size", spec.tp)
-        .option("--sequence-parallel", when=spec.tp > 1)
-        .option("--pipeline-model-parallel-size", spec.pp)
-        .option("--num-layers", n.layers)
-        .option("--hidden-size", n.hidden)
-        .option("--ffn-hidden-size", n.ffn)
-        .option("--num-attention-heads", n.heads)
-        .option("--num-key-value-heads", n.kv_heads)
-        .option("--micro-batch-size", spec.micro_batch)
-        .option("--global-batch-size", spec.global_batch)
-        .option("--seq-length", spec.seq)
-        .option("--max-position-embeddings", spec.seq)
-        .option("--train-iters", steps)
-        .option("--swiglu")
-        .option("--normalization", "rmsnorm")
-        .option("--use-rotary-position-embeddings")
-        .option("--use-flash-attn-v2", when=spec.machine.vendor != "intel")
-        .option("--disable-bias-linear")
-        .option("--attention-dropout", 0)
-        .option("--hidden-dropout", 0)
-        .option("--untie-embeddings-and-output-weights", when=not n.tied)
-        .option("--deepspeed-activation-checkpointing", when=spec.recomputed > 0)
-        .option("--recompute-granularity", "full" if spec.recomputed else "selective", when=_again(spec))
-        .option("--recompute-method", "uniform", when=spec.recomputed > 0)
-        .option("--bf16")
-        .option("--lr", "3e-4")
-        .option("--tokenizer-type", "HFTokenizer")
-        .option("--tokenizer-model", spec.model)
-        .option("--data-path", DATA)
-        .option("--save", OUTPUT)
-        .option("--save-interval", spec.save_steps)
-        .option("--log-interval", 1 if steps <= MEASURED else 10)
-    )
+    facts = run_facts(spec, steps) | {"zero_stage": STAGES[spec.sharding]}
+    command = told(Command(tool, "pretrain_gpt.py"), facts)
     return f"{zero_file(spec, tool)}\n{ranks(spec)} \\\n  {command}"
 
 
 def _llm_foundry(spec: TrainSpec, steps: int) -> str:
-    tool, measuring = _checked(spec, "llm-foundry"), steps <= MEASURED
-    cut = {"none": "NO_SHARD", "zero-2": "SHARD_GRAD_OP", "fsdp": "FULL_SHARD"}[spec.sharding]
-    file: dict[str, Yaml] = {
-        "max_seq_len": spec.seq,
-        "model": {
-            "name": "hf_causal_lm",
-            "init_device": "mixed" if spec.tuned else "meta",
-            "pretrained_model_name_or_path": spec.model,
-            "pretrained": bool(spec.tuned),
-            "use_flash_attention_2": True,
-        },
-        "tokenizer": {"name": spec.model, "kwargs": {"model_max_length": spec.seq}},
-        "train_loader": {
-            "name": "text",
-            "dataset": {"local": "data", "split": "train", "shuffle": True, "max_seq_len": spec.seq},
-            "drop_last": True,
-            "num_workers": 8,
-        },
-        "optimizer": {"name": "decoupled_adamw", "lr": 3e-4},
-        "scheduler": {"name": "cosine_with_warmup", "t_warmup": "100ba"},
-        "max_duration": f"{steps}ba",
-        "eval_interval": 0,
-        "global_train_batch_size": spec.global_batch,
-        "device_train_microbatch_size": spec.micro_batch,
-        "precision": "amp_bf16",
-        "fsdp_config": {
-            "sharding_strategy": cut,
-            "mixed_precision": "PURE",
-            "activation_checkpointing": _again(spec),
-            "activation_checkpointing_reentrant": False,
-            "limit_all_gathers": True,
-        },
-        "log_to_console": True,
-        "console_log_interval": f"{1 if measuring else 10}ba",
-        "callbacks": {"speed_monitor": {"window_size": 10}},
-    }
-    if not measuring:
-        file |= {"save_folder": "checkpoints", "save_interval": f"{spec.save_steps}ba"}
-    machine = spec.machine
-    several = machine.hosts > 1
-    command = (
-        Command(tool, "composer")
-        .option("--nproc", machine.devices_of_host)
-        .option("--world_size", machine.devices, when=several)
-        .option("--node_rank", Env("NODE_RANK"), when=several)
-        .option("--master_addr", HEAD, when=several)
-        .option("--master_port", PORT, when=several)
-        .positional("train/train.py", "llm-foundry.yml")
-    )
-    return f"{here_document('llm-foundry.yml', yaml(file, tool))}\n{command}"
+    tool, facts = _checked(spec, "llm-foundry"), run_facts(spec, steps)
+    command = told(Command(tool, "composer"), facts).positional("train/train.py", "llm-foundry.yml")
+    return f"{here_document('llm-foundry.yml', yaml(document(tool.id, facts), tool))}\n{command}"
 
 
 def _program(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
@@ -368,19 +252,8 @@ def _axlearn(spec: TrainSpec, steps: int) -> str:
         steps=steps,
     )
     backend = {"google": "tpu", "aws": "neuron"}.get(spec.machine.vendor, "gpu")
-    several = spec.machine.hosts > 1 and backend != "tpu"
-    command = (
-        Command(tool, "python axlearn_plan.py")
-        .option("--module", "text.gpt.c4_trainer")
-        .option("--config", config)
-        .option("--trainer_dir", OUTPUT)
-        .option("--data_dir", DATA)
-        .option("--jax_backend", backend)
-        .option("--distributed_coordinator", Env("HEAD_ADDRESS", then=f":{PORT}"), when=several)
-        .option("--num_processes", spec.machine.hosts, when=several)
-        .option("--process_id", Env("NODE_RANK"), when=several)
-    )
-    return f"{written}\n{command}"
+    facts = run_facts(spec, steps) | {"config": config, "backend": backend}
+    return f"{written}\n{told(Command(tool, 'python axlearn_plan.py'), facts)}"
 
 
 def _whole_rank(spec: TrainSpec, tool: Tool) -> None:
@@ -392,49 +265,21 @@ def _whole_rank(spec: TrainSpec, tool: Tool) -> None:
 
 
 def _levanter(spec: TrainSpec, steps: int) -> str:
-    tool, n = _checked(spec, "levanter"), spec.network
+    tool = _checked(spec, "levanter")
     _decoder(spec, tool)
-    file: dict[str, Yaml] = {
-        "data": {"id": "dlwh/wikitext_103_detokenized", "cache_dir": "cache", "tokenizer": spec.model},
-        "model": {
-            "type": "llama",
-            "hidden_dim": n.hidden,
-            "intermediate_dim": n.ffn,
-            "num_heads": n.heads,
-            "num_kv_heads": n.kv_heads,
-            "num_layers": n.layers,
-            "seq_len": spec.seq,
-            "gradient_checkpointing": _again(spec),
-            "tie_word_embeddings": n.tied,
-        },
-        "trainer": {
-            "mp": "p=f32,c=bfloat16",
-            "model_axis_size": spec.tp,
-            "per_device_parallelism": spec.micro_batch,
-            "train_batch_size": spec.global_batch,
-            "num_train_steps": steps,
-            "tracker": {"type": "tensorboard"},
-        },
-        "optimizer": {"learning_rate": 3e-4, "weight_decay": 0.1, "warmup": 0.01},
-    }
+    file = yaml(document(tool.id, run_facts(spec, steps)), tool)
     command = Command(tool, "python -m levanter.main.train_lm").option("--config_path", "levanter.yml")
-    return f"{here_document('levanter.yml', yaml(file, tool))}\n{command}"
+    return f"{here_document('levanter.yml', file)}\n{command}"
 
 
 def _optimum_neuron(spec: TrainSpec, steps: int) -> str:
-    tool = _checked(spec, "optimum-neuron")
+    tool, facts = _checked(spec, "optimum-neuron"), run_facts(spec, steps)
     if spec.pp > 1 and spec.micro_batch > 1:
         raise UsageError(
             f"{tool.name} runs single sequences through its stages, the plan {spec.micro_batch} at once",
             "plan with --layout micro_batch=1",
         )
-    command = (
-        _run_clm(Command(tool, "run_clm.py"), spec, steps)
-        .option("--tensor_parallel_size", spec.tp)
-        .option("--pipeline_parallel_size", spec.pp)
-        .option("--pipeline_parallel_num_microbatches", _passes(spec), when=spec.pp > 1)
-        .option("--zero_1", when=spec.sharding == "zero-1")
-    )
+    command = told(_run_clm(Command(tool, "run_clm.py"), facts), facts)
     return f"{ranks(spec)} \\\n  {command}"
 
 
@@ -445,40 +290,27 @@ def _optimum_habana(spec: TrainSpec, steps: int) -> str:
         raise UsageError(f"{tool.name} puts plain adapters on layers", "plan with --adapter targets=linear")
     if machine.hosts > 1 and not cut:
         raise UsageError(f"{tool.name} starts several hosts by DeepSpeed", "plan with --layout zero=1")
-    spawn = (
-        Command(tool, "python ../gaudi_spawn.py")
-        .option("--world_size", machine.devices, when=machine.hosts == 1)
-        .option("--hostfile", Env("HOSTS", "the hostfile"), when=machine.hosts > 1)
-        .option("--use_deepspeed", when=cut)
-        .option("--use_mpi", when=not cut and machine.devices > 1)
-    )
-    script = "run_lora_clm.py" if adapters else "run_clm.py"
-    command = Command(tool, script).option("--deepspeed", "ds.json", when=cut)
+    facts = run_facts(spec, steps) | {
+        "cut": cut,
+        "hostfile": Env("HOSTS", "the hostfile"),
+        "modules": LINEAR if spec.targets == "linear" else ATTENTION,
+    }
+    spawn = told(Command(tool, "python ../gaudi_spawn.py"), facts, part="spawn")
+    command = Command(tool, "run_lora_clm.py" if adapters else "run_clm.py")
+    command = command.option("--deepspeed", "ds.json", when=cut)
     if adapters:
-        modules = LINEAR if spec.targets == "linear" else ATTENTION
-        command = _weights(command, spec).option("--dataset_name", DATA).option("--dataset_concatenation")
-        command = command.option("--max_seq_length", spec.seq).option("--do_train").option("--bf16", "True")
-        command = (
-            _trainer(command, spec, steps)
-            .option("--lora_rank", spec.rank)
-            .option("--lora_alpha", 2 * spec.rank)
-            .option("--lora_target_modules", *modules)
-        )
+        command = told(told(command, facts, "run_clm", "weights"), facts, part="adapted")
+        command = told(told(command, facts, "run_clm", "trainer"), facts, part="adapters")
     else:
-        command = _run_clm(command, spec, steps)
-    command = (
-        command.option("--gaudi_config_name", "Habana/llama")
-        .option("--use_habana")
-        .option("--use_lazy_mode")
-        .option("--throughput_warmup_steps", 3)
-    )
+        command = _run_clm(command, facts)
+    command = told(command, facts)
     written = f"{zero_file(spec, tool)}\n" if cut else ""
     alone = machine.devices == 1
     return f"{written}python {command}" if alone else f"{written}{spawn} \\\n  {command}"
 
 
 def _primus(spec: TrainSpec, steps: int) -> str:
-    tool, measuring = _checked(spec, "primus"), steps <= MEASURED
+    tool = _checked(spec, "primus")
     (model,) = _known(spec, tool)
     parts = spec.pp * spec.vp
     if spec.network.layers % parts:
@@ -490,49 +322,14 @@ def _primus(spec: TrainSpec, steps: int) -> str:
         raise UsageError(f"{tool.name} has no stages with FSDP", "plan with --layout pp=1, or zero=1")
     layers = spec.network.layers // parts
     again = max(round(layers * spec.recomputed), int(spec.recomputed > 0))
-    wanted: dict[str, Yaml] = {
-        "train_iters": steps,
-        "micro_batch_size": spec.micro_batch,
-        "global_batch_size": spec.global_batch,
-        "seq_length": spec.seq,
-        "max_position_embeddings": spec.seq,
-        "tensor_model_parallel_size": spec.tp,
-        "pipeline_model_parallel_size": spec.pp,
-        "expert_model_parallel_size": spec.ep,
-        "context_parallel_size": spec.cp,
-        "use_distributed_optimizer": spec.sharding == "zero-1",
-        "use_torch_fsdp2": spec.sharding == "fsdp",
-        "overlap_grad_reduce": True,
-        "overlap_param_gather": spec.sharding == "zero-1",
-        "mock_data": measuring,
-        "cross_entropy_loss_fusion": True,
-        "cross_entropy_fusion_impl": "te",
-        "lr": 3e-4,
+    facts = run_facts(spec, steps) | {
+        "name": model,
+        "zero_1": spec.sharding == "zero-1",
+        "fsdp": spec.sharding == "fsdp",
+        "layers_of_part": layers,
+        "again_layers": again,
     }
-    wanted |= {"num_layers_per_virtual_pipeline_stage": layers} if spec.vp > 1 else {}
-    wanted |= {"sequence_parallel": True} if spec.tp > 1 else {}
-    wanted |= {"fp8": "hybrid"} if spec.precision == "fp8" else {}
-    wanted |= {"recompute_granularity": "full" if again else "selective"} if _again(spec) else {}
-    wanted |= {"recompute_method": "block", "recompute_num_layers": again} if again else {}
-    wanted |= (
-        {}
-        if measuring
-        else {"train_data_path": "data", "save": "checkpoints", "save_interval": spec.save_steps}
-    )
-    file: dict[str, Yaml] = {
-        "work_group": "chipwise",
-        "user_name": "root",
-        "exp_name": "plan",
-        "workspace": "./output",
-        "modules": {
-            "pre_trainer": {
-                "framework": "megatron",
-                "config": "pre_trainer.yaml",
-                "model": model,
-                "overrides": wanted,
-            }
-        },
-    }
+    file = document(tool.id, facts | {"overrides": document(tool.id, facts, "overrides")})
     machine = spec.machine
     several = machine.hosts > 1
     hosts = f"export NODE_RANK={Env('NODE_RANK')} MASTER_ADDR={HEAD} MASTER_PORT={PORT}\n" if several else ""
@@ -542,7 +339,7 @@ def _primus(spec: TrainSpec, steps: int) -> str:
 
 
 def _fms_fsdp(spec: TrainSpec, steps: int) -> str:
-    tool, measuring = _checked(spec, "fms-fsdp"), steps <= MEASURED
+    tool = _checked(spec, "fms-fsdp")
     (variant,) = _known(spec, tool)
     each = spec.machine.devices_of_host
     hybrid = spec.sharding == "fsdp" and spec.shard_ranks < spec.dp
@@ -551,26 +348,8 @@ def _fms_fsdp(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} cuts weights over all {spec.dp} ranks or over the {each} of a host",
             f"plan with --layout shard={each}",
         )
-    share = spec.recomputed or float(spec.selective)
-    command = (
-        Command(tool, "main_training_llama.py")
-        .setting("--model_variant", variant)
-        .setting("--vocab_size", spec.network.vocabulary)
-        .setting("--seq_length", spec.seq)
-        .setting("--batch_size", spec.micro_batch)
-        .setting("--num_steps", steps)
-        .setting("--sharding_strategy", "ddp" if spec.sharding == "none" else "hsdp" if hybrid else "fsdp")
-        .setting("--fsdp_activation_checkpointing", str(_again(spec)))
-        .setting("--selective_checkpointing", f"{share:g}", when=_again(spec))
-        .setting("--mixed_precision", "True")
-        .setting("--use_torch_compile", "True")
-        .setting("--use_dummy_dataset", str(measuring))
-        .setting("--data_path", DATA, when=not measuring)
-        .setting("--ckpt_save_path", OUTPUT)
-        .setting("--ckpt_load_path", OUTPUT)
-        .setting("--checkpoint_interval", spec.save_steps)
-        .setting("--report_interval", 1 if measuring else 10)
-    )
+    own = {"name": variant, "hybrid": hybrid, "share": spec.recomputed or float(spec.selective)}
+    command = told(Command(tool, "main_training_llama.py"), run_facts(spec, steps) | own)
     return f"{ranks(spec)} \\\n  {command}"
 
 

@@ -8,8 +8,8 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT, verification
 from chipwise.report.launch.command import asked_for, comment
+from chipwise.report.launch.facts import MEASURED
 from chipwise.report.launch.markup import Yaml, yaml
-from chipwise.report.launch.ranks import MEASURED
 from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.starting import engine_of, start, trained_with
 from chipwise.report.launch.training import train_command

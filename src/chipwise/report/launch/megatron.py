@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import groupby
+from typing import Any
 
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
-from chipwise.report.launch.ranks import MEASURED, known_optimizer, known_precision, ranks
-from chipwise.report.launch.spec import Network, TrainSpec
+from chipwise.report.launch.facts import run_facts, told
+from chipwise.report.launch.ranks import known_optimizer, known_precision, ranks
+from chipwise.report.launch.spec import Rope, TrainSpec
 
 # what Megatron-FSDP calls the sharding, and what is cut beside the optimiser
 CUT = {"zero-2": ("optim_grads", "gradients"), "fsdp": ("optim_grads_params", "weights")}
-FACTOR = 8.0  # of --rope-scaling-factor where it is not given
 
 
 def megatron_command(spec: TrainSpec, steps: int) -> str:
     """The command of one host; random tokens where only the step is measured. Raises `UsageError` for what the
     options do not say."""
     _told(spec)
-    measuring, cut = steps <= MEASURED, spec.sharding in CUT
-    command = _network(
-        _recompute(_layout(Command.of("megatron", "pretrain_gpt.py"), spec, steps), spec), spec.network
-    )
-    command = (
-        command.option("--bf16")
-        .option("--cross-entropy-loss-fusion", when=spec.loss == "fused")
-        .option("--cross-entropy-fusion-impl", "te", when=spec.loss == "fused")
-        .option("--fp8-format", "hybrid", when=spec.precision in ("fp8", "mxfp8"))
-        .option(
-            "--fp8-recipe", "mxfp8" if spec.precision == "mxfp8" else "delayed", when="fp8" in spec.precision
-        )
-        .option("--tokenizer-type", "NullTokenizer" if measuring else "HuggingFaceTokenizer")
-        .option("--vocab-size", spec.network.vocabulary, when=measuring)
-        .option("--tokenizer-model", spec.model, when=not measuring)
-        .option("--mock-data", when=measuring)
-        .option("--data-path", Env("DATA_PATH"), when=not measuring)
-        .option("--save", Env("CHECKPOINTS"), when=not measuring)
-        .option("--load", Env("CHECKPOINTS"), when=not measuring)
-        .option(
-            "--pretrained-checkpoint",
-            Env("WEIGHTS", "the converted weights"),
-            when=bool(spec.tuned) and not measuring,
-        )
-        .option("--save-interval", spec.save_steps, when=not measuring)
-        .option("--ckpt-format", "fsdp_dtensor", when=cut)
-        .option("--lr", "3e-4")
-        .option("--log-interval", 1 if measuring else 10)
-        .option("--log-throughput")
-    )
+    cut = spec.sharding in CUT
+    command = told(Command.of("megatron", "pretrain_gpt.py"), _facts(spec, steps))
     # Megatron-FSDP wants streams of its own
     ordered = spec.one_queue and (spec.tp > 1 or spec.cp > 1) and not cut
     export = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" if ordered else ""
@@ -135,134 +109,43 @@ def _told(spec: TrainSpec) -> None:
     known_optimizer(spec, "megatron")
 
 
-def _layout(command: Command, spec: TrainSpec, steps: int) -> Command:
-    parts, cut = spec.pp * spec.vp, spec.sharding in CUT
-    even = spec.network.layers % parts == 0
-    zero = spec.sharding != "none" or spec.offload > 0
-    return (
-        command.option("--tensor-model-parallel-size", spec.tp)
-        .option("--sequence-parallel", when=spec.tp > 1)
-        .option("--pipeline-model-parallel-size", spec.pp)
-        .option(
-            "--num-layers-per-virtual-pipeline-stage",
-            spec.network.layers // parts,
-            when=spec.vp > 1 and even,
-        )
-        .option(
-            "--pipeline-model-parallel-layout",
-            stages(spec.network.layers, spec.pp, spec.vp) if spec.pp > 1 else "",
-            when=not even and spec.pp > 1,
-        )
-        .option("--context-parallel-size", spec.cp, when=spec.cp > 1)
-        .option("--expert-model-parallel-size", spec.ep, when=spec.ep > 1)
-        # experts are spread over the tensor-parallel devices too, and cut only where there are more of these
-        .option("--expert-tensor-parallel-size", max(spec.tp // spec.ep, 1), when=spec.ep > 1 and spec.tp > 1)
-        .option("--use-distributed-optimizer", when=zero)
-        .option("--use-megatron-fsdp", when=cut)
-        .option("--data-parallel-sharding-strategy", CUT[spec.sharding][0] if cut else "", when=cut)
-        .option("--init-model-with-meta-device", when=cut)
-        .option("--overlap-grad-reduce")
-        .option("--grad-reduce-in-bf16", when=spec.gradients == "bf16")
-        .option("--overlap-param-gather", when=spec.sharding != "none")
-        .option("--micro-batch-size", spec.micro_batch)
-        .option("--global-batch-size", spec.global_batch)
-        .option("--seq-length", spec.seq)
-        .option("--max-position-embeddings", spec.seq)
-        .option("--train-iters", steps)
-        .option("--use-precision-aware-optimizer", when=spec.offload > 0)
-        .option("--optimizer-cpu-offload", when=spec.offload > 0)
-        # one layer's are in use, the next one's on their way
-        .option("--cpu-offloading-num-layers", max(spec.network.layers - 2, 1), when=spec.stash > 0)
-        .option("--optimizer-offload-fraction", f"{spec.offload:g}", when=spec.offload > 0)
-    )
+def _facts(spec: TrainSpec, steps: int) -> dict[str, Any]:
+    """What the options are told besides what every trainer is."""
+    n, parts = spec.network, spec.pp * spec.vp
+    (again, part), even = _again(spec), n.layers % parts == 0
+    inner = {f.name: getattr(kept, f.name) for kept in (n.latent, n.router) if kept for f in fields(kept)}
+    turned = n.rope or Rope(0.0)
+    layout = {
+        "layers_of_part": n.layers // parts,
+        "even": even,
+        "parts": "" if even or spec.pp == 1 else stages(n.layers, spec.pp, spec.vp),
+        "cut_experts": max(spec.tp // spec.ep, 1),
+        "zero": spec.sharding != "none" or spec.offload > 0,
+        "cut": spec.sharding in CUT,
+        "strategy": CUT.get(spec.sharding, ("",))[0],
+        "stashed_layers": max(n.layers - 2, 1),
+        "again_layers": again,
+        "all_again": again == part,
+        "eight_bit": "fp8" in spec.precision,
+        "data_path": Env("DATA_PATH"),
+        "checkpoints": Env("CHECKPOINTS"),
+        "converted": Env("WEIGHTS", "the converted weights"),
+    }
+    network = {
+        "grouped": n.kv_heads < n.heads,
+        "norm_known": n.norm_epsilon is not None,
+        "expert_layers": n.layers - n.dense_layers,
+        "base": round(turned.base),
+        "llama3": turned.stretch == "llama3",
+        "yarn": turned.stretch == "yarn" and n.latent is not None,
+        "factor": turned.factor,
+        "mscale": turned.mscale,
+        "mscale_all": turned.mscale_all,
+    }
+    return run_facts(spec, steps) | inner | layout | network
 
 
 def _again(spec: TrainSpec) -> tuple[int, int]:
     """How many layers of each part of a stage run again, at least one where any do, and of how many."""
     part = -(-spec.network.layers // (spec.pp * spec.vp))
     return max(round(part * spec.recomputed), int(spec.recomputed > 0)), part
-
-
-def _recompute(command: Command, spec: TrainSpec) -> Command:
-    again, part = _again(spec)
-    return (
-        command.option(
-            "--recompute-granularity", "full" if again else "selective", when=again > 0 or spec.selective
-        )
-        .option("--recompute-method", "uniform" if again == part else "block", when=again > 0)
-        .option("--recompute-num-layers", 1 if again == part else again, when=again > 0)
-    )
-
-
-def _network(command: Command, n: Network) -> Command:
-    dense = (
-        command.option("--num-layers", n.layers)
-        .option("--hidden-size", n.hidden)
-        .option("--ffn-hidden-size", n.ffn)
-        .option("--num-attention-heads", n.heads)
-        .option("--group-query-attention", when=n.kv_heads < n.heads and n.latent is None)
-        .option("--num-query-groups", n.kv_heads, when=n.kv_heads < n.heads and n.latent is None)
-        .option("--kv-channels", n.head_dim, when=n.latent is None)
-        .option("--qk-layernorm", when=n.qk_norm)
-        .option("--add-qkv-bias", when=n.qkv_bias)
-        .option("--swiglu")
-        .option("--normalization", "RMSNorm")
-        .option("--norm-epsilon", f"{n.norm_epsilon or 0.0:g}", when=n.norm_epsilon is not None)
-        .option("--position-embedding-type", "rope")
-        # its own are 0.1
-        .option("--attention-dropout", 0)
-        .option("--hidden-dropout", 0)
-        .option("--disable-bias-linear")
-        .option("--untie-embeddings-and-output-weights", when=not n.tied)
-    )
-    return _experts(_latent(_positions(dense, n), n), n)
-
-
-def _positions(command: Command, n: Network) -> Command:
-    if n.rope is None:
-        return command
-    llama, yarn = n.rope.stretch == "llama3", n.rope.stretch == "yarn" and n.latent is not None
-    return (
-        command.option("--rotary-base", round(n.rope.base))
-        .option("--use-rope-scaling", when=llama)
-        .option("--rope-scaling-factor", f"{n.rope.factor:g}", when=llama and n.rope.factor != FACTOR)
-        # of latent attention, whose positions Megatron-LM stretches by YaRN
-        .option("--rotary-scaling-factor", f"{n.rope.factor if yarn else 1.0:g}", when=n.latent is not None)
-        .option("--mscale", f"{n.rope.mscale:g}", when=yarn)
-        .option("--mscale-all-dim", f"{n.rope.mscale_all:g}", when=yarn)
-    )
-
-
-def _latent(command: Command, n: Network) -> Command:
-    a = n.latent
-    if a is None:
-        return command
-    return (
-        command.option("--multi-latent-attention")
-        .option("--q-lora-rank", a.q_rank, when=a.q_rank > 0)
-        .option("--kv-lora-rank", a.kv_rank)
-        .option("--qk-head-dim", a.nope_dim)
-        .option("--qk-pos-emb-head-dim", a.rope_dim)
-        .option("--v-head-dim", a.value_dim)
-    )
-
-
-def _experts(command: Command, n: Network) -> Command:
-    if not n.experts:
-        return command
-    r = n.router
-    freq = f"[0]*{n.dense_layers}+[1]*{n.layers - n.dense_layers}"
-    return (
-        command.option("--num-experts", n.experts)
-        .option("--moe-layer-freq", freq, when=n.dense_layers > 0)
-        .option("--moe-router-topk", n.top_k)
-        .option("--moe-ffn-hidden-size", n.expert_ffn)
-        .option("--moe-shared-expert-intermediate-size", n.shared, when=n.shared > 0)
-        .option("--moe-router-score-function", r.score, when=r.score != "softmax")
-        .option("--moe-router-topk-scaling-factor", f"{r.scale:g}", when=r.scale != 1.0)
-        .option("--moe-router-num-groups", r.groups, when=r.groups > 1)
-        .option("--moe-router-group-topk", r.groups_chosen, when=r.groups > 1)
-        .option("--moe-router-enable-expert-bias", when=r.bias)
-        .option("--moe-grouped-gemm")
-        .option("--moe-token-dispatcher-type", "alltoall")
-    )

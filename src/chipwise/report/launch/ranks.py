@@ -5,24 +5,13 @@ from __future__ import annotations
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
+from chipwise.report.launch.facts import facts_of, told
 from chipwise.report.launch.spec import TrainSpec
-
-MEASURED = 30  # steps of the run that verifies a prediction
 
 
 def ranks(spec: TrainSpec, program: str = "torchrun") -> Command:
     """`torchrun`, or a program that takes its options, on every host of the plan."""
-    machine = spec.machine
-    several = machine.hosts > 1
-    return (
-        Command.of("torchrun", program)
-        .option("--nnodes", machine.hosts)
-        .option("--nproc-per-node", machine.devices_of_host)
-        .option("--node-rank", Env("NODE_RANK"), when=several)
-        .option("--rdzv-backend", "c10d", when=several)
-        .option("--rdzv-endpoint", Env("HEAD_ADDRESS", then=":29500"), when=several)
-        .option("--rdzv-id", "chipwise", when=several)
-    )
+    return told(Command.of("torchrun", program), facts_of(spec))
 
 
 def own_program(spec: TrainSpec, steps: int) -> str:

@@ -47,7 +47,7 @@ class LaunchReport(Answer):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class LaunchMachine:
     """Where one replica, or a whole training run, stands: hosts with so many devices of a chip each.
 
     `instances` are rented machines by provider: (provider, type, region, devices). `cpu`: the host's own processors."""
@@ -90,7 +90,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Passes:
+class LaunchPasses:
     """Predicted seconds of a prompt's pass, of a decoding pass of `batch` sequences, and of a training step; `interval`
     are the ends of 80 % over the middle."""
 
@@ -116,7 +116,7 @@ class ServeSpec:
 
     title: str
     model: str
-    machine: Machine
+    machine: LaunchMachine
     replicas: int
     runtime: str
     tp: int
@@ -144,8 +144,8 @@ class ServeSpec:
     spread: tuple[float, float] = (0.0, 0.0)
     measured: tuple[tuple[str, str], ...] = ()
     placed: Placed | None = None
-    network: Network | None = None
-    passes: Passes = Passes()
+    network: LaunchNetwork | None = None
+    passes: LaunchPasses = LaunchPasses()
 
     @property
     def wide(self) -> bool:
@@ -194,7 +194,7 @@ class Router:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class LaunchNetwork:
     """The dimensions of a trained model; no experts: 0. `plain`: its layers are alike, of softmax or latent attention
     and a gated feed-forward layer, or after `dense_layers` of these routed experts. `shared` is the width of what every
     token takes beside its experts. `rope` and `norm_epsilon` are those of the configuration; None: it has none."""
@@ -234,8 +234,8 @@ class TrainSpec:
 
     title: str
     model: str
-    machine: Machine
-    network: Network
+    machine: LaunchMachine
+    network: LaunchNetwork
     tp: int
     pp: int
     vp: int
@@ -263,7 +263,7 @@ class TrainSpec:
     optimizer: str = ""
     gradients: str = "fp32"
     loss: str = "whole"
-    passes: Passes = Passes()
+    passes: LaunchPasses = LaunchPasses()
     stash: float = 0.0
 
 
@@ -278,7 +278,7 @@ class PipelineSpec:
 
     title: str
     model: str
-    machine: Machine
+    machine: LaunchMachine
     runtime: str
     precision: str
     replicas: int

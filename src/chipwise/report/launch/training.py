@@ -9,10 +9,10 @@ from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, script, terminator
+from chipwise.report.launch.facts import MEASURED, run_facts, told
 from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
-    MEASURED,
     in_memory,
     known_optimizer,
     known_precision,
@@ -126,38 +126,21 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
     chunk = -(-spec.network.layers // parts)
     if spec.vp > 1 and -(-spec.network.layers // chunk) != parts:
         raise uneven(spec, parts)
-    again = "full" if spec.recomputed else "selective" if spec.selective else "none"
     # without its optimiser cut up zero-1 would not fit: weights are cut as well, and kept whole once gathered
     cut = 1 if spec.sharding == "none" else min(spec.shard_ranks, spec.dp)
     if spec.dp % cut:
         raise _off_mesh(spec, cut, tool)
-    command = (
-        Command(tool, "-m torchtitan.train")
-        .option("--module", module)
-        .option("--config", config)
-        # stages cut it into passes, otherwise gradients of as many passes as it takes are summed
-        .option(
-            "--training.local_batch_size", spec.global_batch // spec.dp if spec.pp > 1 else spec.micro_batch
-        )
-        .option("--training.global_batch_size", spec.global_batch)
-        .option("--training.seq_len", spec.seq)
-        .option("--training.steps", steps)
-        .option("--parallelism.data_parallel_replicate_degree", spec.dp // cut)
-        .option("--parallelism.data_parallel_shard_degree", cut)
-        .option("--parallelism.fsdp_reshard_after_forward", "never", when=spec.sharding in ZERO)
-        .option("--parallelism.tensor_parallel_degree", spec.tp)
-        .option("--parallelism.context_parallel_degree", spec.cp, when=spec.cp > 1)
-        .option("--parallelism.expert_parallel_degree", spec.ep, when=spec.ep > 1)
-        .option("--parallelism.pipeline_parallel_degree", spec.pp, when=spec.pp > 1)
-        .option("--parallelism.pipeline_parallel_schedule", SCHEDULES.get(spec.schedule), when=spec.pp > 1)
-        .option("--parallelism.pipeline_parallel_microbatch_size", spec.micro_batch, when=spec.pp > 1)
-        .option("--parallelism.pipeline_parallel_layers_per_stage", chunk, when=spec.vp > 1)
-        # tables count for no layer, or the number of parts would be another
-        .option("--parallelism.pipeline_parallel_first_stage_less_layers", 0, when=spec.vp > 1)
-        .option("--parallelism.pipeline_parallel_last_stage_less_layers", 0, when=spec.vp > 1)
-        .option(f"activation-checkpoint:{again}")  # a subcommand: last
-    )
-    return f"{ranks(spec)} \\\n  {command}"
+    facts = run_facts(spec, steps) | {
+        "module": module,
+        "config": config,
+        "rank_batch": spec.global_batch // spec.dp,
+        "copies": spec.dp // cut,
+        "cut": cut,
+        "whole": spec.sharding in ZERO,
+        "named_schedule": SCHEDULES.get(spec.schedule),
+        "chunk": chunk,
+    }
+    return f"{ranks(spec)} \\\n  {told(Command(tool, '-m torchtitan.train'), facts)}"
 
 
 def _maxtext(spec: TrainSpec, steps: int) -> str:
@@ -185,33 +168,18 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
     # stages work off all micro-batches of a step, without them one runs
     at_once = passes if spec.pp > 1 else 1
     fsdp, replicas = _data_axes(spec)
-    command = (
-        Command(tool, "python -m MaxText.train MaxText/configs/base.yml")
-        .setting("model_name", name)
-        .setting("run_name", "chipwise")
-        .setting("base_output_directory", Env("OUTPUT", "where logs go"))
-        .setting("hardware", "tpu" if spec.machine.vendor == "google" else "gpu")
-        .setting("per_device_batch_size", f"{micro * at_once / devices:g}")
-        .setting("gradient_accumulation_steps", passes // at_once)
-        .setting("max_target_length", spec.seq)
-        .setting("ici_fsdp_parallelism", fsdp)
-        .setting("ici_data_parallelism", replicas)
-        .setting("ici_tensor_parallelism", spec.tp)
-        .setting("ici_context_parallelism", spec.cp, when=spec.cp > 1)
-        .setting("ici_expert_parallelism", spec.ep, when=spec.ep > 1)
-        .setting("ici_pipeline_parallelism", spec.pp, when=spec.pp > 1)
-        .setting("num_layers_per_pipeline_stage", spec.network.layers // chunks, when=spec.pp > 1)
-        .setting("num_pipeline_microbatches", passes, when=spec.pp > 1)
-        .setting("shard_optimizer_over_data", "true", when=spec.sharding in ZERO and spec.dp > 1)
-        .setting("remat_policy", _remat(spec))
-        .setting("decoder_layer_input", "offload", when=spec.stash > 0 and spec.recomputed > 0)
-        .setting("dtype", "bfloat16")
-        .setting("quantization", spec.precision, when=spec.precision == "fp8")
-        .setting("dataset_type", "synthetic", when=steps <= MEASURED)
-        .setting("enable_checkpointing", "false", when=steps <= MEASURED)
-        .setting("steps", steps)
-    )
-    return str(command)
+    facts = run_facts(spec, steps) | {
+        "name": name,
+        "logs": Env("OUTPUT", "where logs go"),
+        "device_batch": micro * at_once / devices,
+        "summed": passes // at_once,
+        "fsdp": fsdp,
+        "replicas": replicas,
+        "layers_of_part": spec.network.layers // chunks,
+        "whole": spec.sharding in ZERO,
+        "remat": _remat(spec),
+    }
+    return str(told(Command(tool, "python -m MaxText.train MaxText/configs/base.yml"), facts))
 
 
 def _remat(spec: TrainSpec) -> str:

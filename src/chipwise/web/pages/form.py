@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from chipwise.api.requests.kernel import OPERATORS, KernelRequest
-from chipwise.api.requests.parts import TOKENS, Samples
+from chipwise.api.requests.parts import TOKENS, SampleOptions
 
 # Names that say less than they could; all others are read as they are written.
 LABELS = {
@@ -78,7 +78,7 @@ ANY = "*"
 """Stands for any value that a field may have but none."""
 When = Mapping[str, Sequence[str]]
 SERVED: When = {"task": ("serve",)}
-_OWN_KIND = {f.name: {"kind": ("media",)} for f in fields(Samples) if f.name != "offload"}
+_OWN_KIND = {f.name: {"kind": ("media",)} for f in fields(SampleOptions) if f.name != "offload"}
 WHEN: Mapping[str, When] = {
     **_OWN_KIND,
     **{name.rstrip("_"): {"kind": ("tokens",)} for name in TOKENS},
@@ -123,7 +123,7 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FieldGroup:
     """Fields that belong together, under what their part of the question says of itself."""
 
     title: str
@@ -162,14 +162,14 @@ def _operators(name: str) -> When:
     return {"op": having} if having and len(having) < len(OPERATORS) else {}
 
 
-def groups(request: type, found: Mapping[str, Control], front: Sequence[str]) -> tuple[Group, ...]:
+def groups(request: type, found: Mapping[str, Control], front: Sequence[str]) -> tuple[FieldGroup, ...]:
     """The fields that are not in front, by the part of the question that brings them."""
     table: dict[str, list[Control]] = {}
     homes = _homes(request)
     for name, control in found.items():
         if name not in front:
             table.setdefault(homes[name], []).append(control)
-    return tuple(Group(title, tuple(members)) for title, members in table.items())
+    return tuple(FieldGroup(title, tuple(members)) for title, members in table.items())
 
 
 def _homes(request: type) -> dict[str, str]:

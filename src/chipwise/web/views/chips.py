@@ -11,7 +11,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.report.catalogue import ChipRecord, ChipsReport, chips_view, compare_view
 from chipwise.report.charts.chips import landscape
 from chipwise.report.table import Table
-from chipwise.web.views.view import Chart, View, link
+from chipwise.web.views.view import PageChart, View, link
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memory": ("memory", "usable", "tier2", "cache", "sram", "registers"),
@@ -52,7 +52,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ChipSheet:
     """Chips side by side: rows of figures in groups, a cell for each chip or None, and the sources by number."""
 
     chips: tuple[ChipRecord, ...]
@@ -60,7 +60,7 @@ class Sheet:
     sources: tuple[str, ...]
 
 
-def sheet_of(chips: Sequence[ChipRecord]) -> Sheet:
+def sheet_of(chips: Sequence[ChipRecord]) -> ChipSheet:
     """The sheets of chips that were asked for by name."""
     sources: dict[str, int] = {}
     known = [{f.name: f for f in c.figures} for c in chips]
@@ -79,7 +79,7 @@ def sheet_of(chips: Sequence[ChipRecord]) -> Sheet:
             )
         title = next(t for t, starts in GROUPS.items() if name.startswith(starts))
         groups[title].append((label, cells))
-    return Sheet(tuple(chips), {t: rows for t, rows in groups.items() if rows}, tuple(sources))
+    return ChipSheet(tuple(chips), {t: rows for t, rows in groups.items() if rows}, tuple(sources))
 
 
 def _short(value: str) -> str:
@@ -106,7 +106,7 @@ def _show(question: ChipsRequest, report: ChipsReport) -> dict[str, Any]:
     charts = []
     if len(names) > 1:
         note = "Each point is a chip; dashed lines are ridges: FLOPs that a byte from memory has to feed."
-        charts.append(Chart("chips", "Bandwidth against arithmetic", landscape(report), note))
+        charts.append(PageChart("chips", "Bandwidth against arithmetic", landscape(report), note))
     links = {c: link("chips", {"chips": c}) for c in names} if question.chips is None else {}
     sheet = sheet_of(report.chips) if report.chips and report.chips[0].figures else None
     # what can be rented, the newest first

@@ -7,7 +7,7 @@ from typing import Any
 from chipwise.api.requests.planning import FitRequest
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.fit import FitReport, fit_verdict, fit_view
-from chipwise.web.views.view import MODEL, Chart, View
+from chipwise.web.views.view import MODEL, PageChart, View
 
 SHOWN = 16
 COUNTED = ("memory counted, not measured", "")
@@ -22,7 +22,9 @@ def _show(question: FitRequest, report: FitReport) -> dict[str, Any]:
         else ""
     )
     return {
-        "charts": [Chart("memory", "Memory of a device against its capacity", memory_bars(devices), note)],
+        "charts": [
+            PageChart("memory", "Memory of a device against its capacity", memory_bars(devices), note)
+        ],
         "tables": fit_view(report),
         "verdict": fit_verdict(report),
         "badges": [COUNTED, *CAVEAT[: any(f.caveat for f in report.fits)]],

@@ -20,7 +20,7 @@ from chipwise.report.table import Table
 from chipwise.web.views.launch import launch_link
 from chipwise.web.views.plan import TIMELINE, badges
 from chipwise.web.views.query import named
-from chipwise.web.views.view import MODEL, Chart, View, link
+from chipwise.web.views.view import MODEL, PageChart, View, link
 
 EXAMPLE = {
     "model": MODEL,
@@ -44,9 +44,11 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "verdict": " ".join(verdict(report)),
         "badges": badges(report),
         "charts": [
-            Chart("timeline", "A request from left to right", request_timeline(report), TIMELINE, wide=True),
-            Chart("memory", "Memory of a device", memory_bars([(name, plan.memory)]), wide=True),
-            Chart(
+            PageChart(
+                "timeline", "A request from left to right", request_timeline(report), TIMELINE, wide=True
+            ),
+            PageChart("memory", "Memory of a device", memory_bars([(name, plan.memory)]), wide=True),
+            PageChart(
                 "elasticities",
                 "What would make it faster",
                 elasticities(plan),
@@ -73,7 +75,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
 def _show_operators(question: OperatorsRequest, report: OperatorsReport) -> dict[str, Any]:
     return {
         "charts": [
-            Chart(
+            PageChart(
                 "roofline",
                 "Roofline with this workload's operators",
                 roofline(report),
@@ -81,8 +83,8 @@ def _show_operators(question: OperatorsRequest, report: OperatorsReport) -> dict
                 "phase it takes.",
                 wide=True,
             ),
-            Chart("operators-decode", "Decode, by operator", operator_bars(report, "decode")),
-            Chart("operators-prefill", "Prefill, by operator", operator_bars(report, "prefill")),
+            PageChart("operators-decode", "Decode, by operator", operator_bars(report, "decode")),
+            PageChart("operators-prefill", "Prefill, by operator", operator_bars(report, "prefill")),
         ],
         "tables": (operators_view(report),),
     }
@@ -92,7 +94,7 @@ def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
     note = "Line: mean; band: 80 % interval of the prediction; dots: 95 % of requests are faster."
     return {
         "charts": [
-            Chart(f"load-{n}", title, load_curve(report, n), note) for n, (title, *_) in CURVES.items()
+            PageChart(f"load-{n}", title, load_curve(report, n), note) for n, (title, *_) in CURVES.items()
         ],
         "tables": (load_view(report),),
         "small": True,
@@ -102,7 +104,9 @@ def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
 def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -> dict[str, Any]:
     note = "Each input is changed alone, on the same chips; the line is the plan as it was asked about."
     return {
-        "charts": [Chart("tornado", "What each input does to the cost", tornado(report), note, wide=True)],
+        "charts": [
+            PageChart("tornado", "What each input does to the cost", tornado(report), note, wide=True)
+        ],
         "tables": (sensitivity_view(report),),
     }
 
@@ -124,7 +128,7 @@ def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[st
     )
     return {
         "charts": [
-            Chart(
+            PageChart(
                 "frontier",
                 "Tokens/s per chip against tokens/s per user",
                 frontier_curves(report),

@@ -9,7 +9,7 @@ from chipwise.api.requests.kernel import KernelRequest
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.roofline import kernel_roofline
 from chipwise.report.kernel import KernelRecord, KernelReport, kernel_view
-from chipwise.web.views.view import Chart, View
+from chipwise.web.views.view import PageChart, View
 
 UNITS = {"simt": "units", "systolic": "arrays"}
 
@@ -34,12 +34,12 @@ def flow(kernel: KernelRecord, dims: Mapping[str, float]) -> dict[str, Any] | No
 
 
 def _show(question: KernelRequest, report: KernelReport) -> dict[str, Any]:
-    charts = [Chart("kernel-time", "Time by what it waits for", time_bars(report))]
+    charts = [PageChart("kernel-time", "Time by what it waits for", time_bars(report))]
     if any(v.bytes_per_mac > 0 for k in report.kernels for v in k.levels):
         note = "An operand of a systolic array passes from cell to cell; a GPU reads it again for every small tile."
-        charts.append(Chart("kernel-levels", "Bytes per multiply-accumulate", level_bars(report), note))
+        charts.append(PageChart("kernel-levels", "Bytes per multiply-accumulate", level_bars(report), note))
     if any(k.flops > 0 for k in report.kernels):
-        charts.append(Chart("kernel-roofline", "Roofline", kernel_roofline(report), wide=True))
+        charts.append(PageChart("kernel-roofline", "Roofline", kernel_roofline(report), wide=True))
     flows = [(k, f) for k in report.kernels if (f := flow(k, report.dims)) is not None]
     best = min(report.kernels, key=lambda k: k.time_s.mid)
     badges = [(best.time_s.basis, best.time_s.basis)]

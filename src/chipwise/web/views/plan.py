@@ -13,19 +13,11 @@ from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.timeline import request_timeline
-from chipwise.report.plans import (
-    PLANS,
-    PlanRecord,
-    PlanReport,
-    chance_percent,
-    cheaper,
-    first_plan,
-    ranking,
-    verdict,
-)
-from chipwise.web.views.chips import Sheet, sheet_of
+from chipwise.report.plan import chance_percent
+from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking, verdict
+from chipwise.web.views.chips import ChipSheet, sheet_of
 from chipwise.web.views.query import named
-from chipwise.web.views.view import MODEL, Chart, View, link, price_badge
+from chipwise.web.views.view import MODEL, PageChart, View, link, price_badge
 
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
@@ -43,7 +35,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     plans, asked = report.plans, named(question)
     priced = [p for p in plans if p.price]
     charts = [
-        Chart(
+        PageChart(
             "cost-against-speed",
             "Cost against speed",
             pareto(report),
@@ -55,8 +47,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         charts = []
     if plans[0].day is not None:
         note = "Bars: arrivals. Steps: what replicas that follow them sustain; dashed: all replicas together."
-        charts.append(Chart("day", "A day", day_curve(plans[0]), note))
-    charts.append(Chart("timeline", "A request from left to right", request_timeline(report), TIMELINE))
+        charts.append(PageChart("day", "A day", day_curve(plans[0]), note))
+    charts.append(PageChart("timeline", "A request from left to right", request_timeline(report), TIMELINE))
     return {
         "charts": charts,
         "curves": link(
@@ -102,13 +94,13 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
 def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     plans = report.plans[:SHOWN]
     wanted = [n for n in METRICS if any(METRICS[n][2](p) for p in plans)]
-    charts = [Chart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
+    charts = [PageChart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
     memory = [(f"{p.chips}x {p.chip}", p.memory) for p in plans]
-    charts.append(Chart("compare-memory", "Memory of a device", memory_bars(memory)))
+    charts.append(PageChart("compare-memory", "Memory of a device", memory_bars(memory)))
     return {**_show(question, report), "side": charts, "sheet": _sheet(question, plans)}
 
 
-def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> Sheet:
+def _sheet(question: PlanRequest, plans: Sequence[PlanRecord]) -> ChipSheet:
     """The figures of the chips, side by side: those of the catalogue, or the user's own."""
     own = question.values["own_chips"] or {}
     chips = [find_chip(name, own=own) for name in dict.fromkeys(p.chip for p in plans)]

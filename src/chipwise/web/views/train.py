@@ -11,7 +11,7 @@ from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.reinforce import RlReport, rl_verdict
 from chipwise.report.training import TrainReport, train_verdict
-from chipwise.web.views.view import MODEL, NETWORK, Chart, View, price_badge
+from chipwise.web.views.view import MODEL, NETWORK, PageChart, View, price_badge
 
 
 def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
@@ -19,15 +19,15 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     staged = next((p for p in report.plans if p.layout.pp > 1), None)
     if sum(p.usd is not None for p in report.plans) > 1:
         note = "Diamonds: nothing is both cheaper and sooner done. Bars are 80 % intervals."
-        charts.append(Chart("turnaround", "Cost against turnaround", turnaround(report), note))
+        charts.append(PageChart("turnaround", "Cost against turnaround", turnaround(report), note))
     if report.plans:
-        charts.append(Chart("step", "What a step is made of", step_bars(report)))
+        charts.append(PageChart("step", "What a step is made of", step_bars(report)))
     if staged is not None:
         name = f"A step of the pipeline: {staged.chips:,}× {staged.chip}, {staged.layout.label}"
         note = "Passes of the first micro-batches through the stages in the order of 1F1B; gaps are waiting."
-        charts.append(Chart("pipeline", name, pipeline_step(staged), note, wide=True))
+        charts.append(PageChart("pipeline", name, pipeline_step(staged), note, wide=True))
     kinds = dict.fromkeys(s.kind for s in report.scaling)
-    charts += [Chart(f"scaling-{k}", f"{k.capitalize()} scaling", scaling(report, k)) for k in kinds]
+    charts += [PageChart(f"scaling-{k}", f"{k.capitalize()} scaling", scaling(report, k)) for k in kinds]
     first, *further = report.tables(everything=True)
     return {
         "charts": charts,

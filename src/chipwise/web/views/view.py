@@ -27,7 +27,7 @@ MODEL = "meta-llama/Llama-3.1-70B"
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class PageChart:
     """A figure of a page: `name` is its file when it is saved, `note` how to read it; `wide` takes the whole row."""
 
     name: str
@@ -98,7 +98,9 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     timed = [p for p in report.plans if p.stages]
     note = "Each part of the model in the order in which it runs, on the first plan."
     charts = (
-        [Chart("timeline", "A request from left to right", stage_timeline(timed[0]), note)] if timed else []
+        [PageChart("timeline", "A request from left to right", stage_timeline(timed[0]), note)]
+        if timed
+        else []
     )
     said = verdict(report)
     first = report.plans[0] if report.plans else None

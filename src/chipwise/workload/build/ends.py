@@ -6,7 +6,7 @@ from chipwise.workload.axes import ONE
 from chipwise.workload.build.blocks import collapse, layer_block, mix_depth, norm_weights
 from chipwise.workload.build.part import M, V
 from chipwise.workload.graph import Block, Extra
-from chipwise.workload.model import MTP, Model, Table, Tower, runs_of
+from chipwise.workload.model import MTP, EmbeddingTable, Model, Tower, runs_of
 from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision, uniform
 from chipwise.workload.tensor import Tensor
@@ -53,7 +53,7 @@ def tower_part(tower: Tower, p: Precision, own: Precision | None = None) -> Extr
     return Extra(tower.name, 1, ((1, held), *layers))
 
 
-def _tower_table(t: Table, p: Precision) -> Tensor:
+def _tower_table(t: EmbeddingTable, p: Precision) -> Tensor:
     return Tensor(
         t.name, "ffn", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
     )
@@ -95,7 +95,7 @@ def _table(p: Precision) -> Tensor:
     return Tensor("embedding", "embedding", V, M, p.weight("embedding"))
 
 
-def _beside(t: Table, p: Precision) -> Tensor:
+def _beside(t: EmbeddingTable, p: Precision) -> Tensor:
     return Tensor(
         t.name, "embedding", ONE * t.rows, ONE * t.cols, p.base, ONE * t.copies, bias=t.bias, buffer=t.buffer
     )

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 
 from chipwise.workload.families import encoder_decoder, hybrid, latent, layered
 from chipwise.workload.families.decoder import Family, families
-from chipwise.workload.model import Layer, Network
+from chipwise.workload.model import Layer, NetworkModel
 from chipwise.workload.reader import Reader
 
 __all__ = ["NOT_READ_YET", "READERS", "RENAMED", "find_family", "known_types"]
 
-Layers = tuple[list[Layer], bool] | Network
+Layers = tuple[list[Layer], bool] | NetworkModel
 """The layers in order and whether the head is tied to the embedding; or a network with parts beside them."""
 
 READERS: Mapping[str, Callable[[Reader], Layers]] = {

@@ -24,7 +24,17 @@ from chipwise.workload.families.shared import (
     tied,
     windows,
 )
-from chipwise.workload.model import FFN, MTP, Dense, Ends, Layer, MoE, Network, SelfAttention, Table
+from chipwise.workload.model import (
+    FFN,
+    MTP,
+    Dense,
+    EmbeddingTable,
+    Ends,
+    Layer,
+    MoE,
+    NetworkModel,
+    SelfAttention,
+)
 from chipwise.workload.reader import Reader
 
 TABLE = "workload/data/families.toml"
@@ -34,7 +44,7 @@ Switch = bool | str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
+class ExpertKeys:
     """Where a family's configurations name their experts.
 
     `experts`, `top_k`, `width`: keys, of which the first that is present counts. Shared experts: `shared` is the key
@@ -136,7 +146,7 @@ class Family:
     halved: bool = False
     four_times: bool = False
     any_activation: bool = False
-    moe: Experts | None = None
+    moe: ExpertKeys | None = None
     norm: Literal["rms", "layer", "plain"] = "rms"
     norms: Literal["before", "around", "third"] = "before"
     shared_norm_if: Switch = False
@@ -161,7 +171,7 @@ class Family:
     require: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
 
-    def read(self, r: Reader) -> Network:
+    def read(self, r: Reader) -> NetworkModel:
         """The layers of a configuration, and what surrounds them. Raises `UsageError`."""
         self._check(r)
         attention = self._attention(r)
@@ -174,7 +184,7 @@ class Family:
             layers = [
                 replace(x, mixer=self._with_heads(x.mixer, h)) for x, h in zip(layers, heads, strict=True)
             ]
-        network = Network(layers, self._tied(r), ends=self._ends(r))
+        network = NetworkModel(layers, self._tied(r), ends=self._ends(r))
         return replace(network, mtp=self._mtp(r, layers[-1], attention)) if self.mtp else network
 
     def _check(self, r: Reader) -> None:
@@ -274,11 +284,15 @@ class Family:
 
     def _ends(self, r: Reader) -> Ends:
         hidden = r.count("hidden_size", high=1_000_000)
-        tables: tuple[Table, ...] = ()
+        tables: tuple[EmbeddingTable, ...] = ()
         if self.positions:
-            tables += (Table("positions", r.count("max_position_embeddings") + self.spare_positions, hidden),)
+            tables += (
+                EmbeddingTable(
+                    "positions", r.count("max_position_embeddings") + self.spare_positions, hidden
+                ),
+            )
         if self.token_types:
-            tables += (Table("token_types", r.count("type_vocab_size", low=0), hidden),)
+            tables += (EmbeddingTable("token_types", r.count("type_vocab_size", low=0), hidden),)
         if not self.encoder:
             return Ends(tables, embedding_norm=self.embedding_norm, head_bias=_on(r, self.head_bias))
         return Ends(tables, embedding_norm=True, final_norm=self.last_norm, head=False, pooler=self.pooler)

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 from chipwise.errors import UsageError
 from chipwise.workload.families.shared import tied
-from chipwise.workload.model import CrossAttention, Dense, Ends, Layer, Network, SelfAttention, Table, Tower
+from chipwise.workload.model import (
+    CrossAttention,
+    Dense,
+    EmbeddingTable,
+    Ends,
+    Layer,
+    NetworkModel,
+    SelfAttention,
+    Tower,
+)
 from chipwise.workload.reader import Reader
 
 
-def read_t5(r: Reader) -> Network:
+def read_t5(r: Reader) -> NetworkModel:
     """T5 and Flan-T5: norms without offset, no biases, a table of relative positions per stack.
 
     The decoder's source is the prompt, so that cross attention is sized by the context.
@@ -28,19 +37,19 @@ def read_t5(r: Reader) -> Network:
     feed = Dense(r.count("d_ff"), gated=kind.startswith("gated"))
     layers = r.count("num_layers", high=10_000)
     inside = r.count("num_decoder_layers", high=10_000, default=layers)
-    relative = Table("relative", r.count("relative_attention_num_buckets", default=32), heads)
+    relative = EmbeddingTable("relative", r.count("relative_attention_num_buckets", default=32), heads)
     encoder = Tower(
         "encoder",
         hidden,
         ((layers, Layer(SelfAttention(heads, heads, size, causal=False), feed)),),
-        (relative, Table("last_norm", hidden, 1)),
+        (relative, EmbeddingTable("last_norm", hidden, 1)),
     )
     cross = CrossAttention(heads, heads, size, 0, hidden)
     layer = Layer(SelfAttention(heads, heads, size), feed, cross=cross)
-    return Network([layer] * inside, tied(r, True), ends=Ends(tables=(relative,)), encoder=encoder)
+    return NetworkModel([layer] * inside, tied(r, True), ends=Ends(tables=(relative,)), encoder=encoder)
 
 
-def read_whisper(r: Reader) -> Network:
+def read_whisper(r: Reader) -> NetworkModel:
     """Whisper: two convolutions over the spectrum, learned positions, biases except on keys, a tied head."""
     r.skip(
         "is_encoder_decoder", "decoder_start_token_id", "activation_function", "activation_dropout", "dropout"
@@ -60,15 +69,15 @@ def read_whisper(r: Reader) -> Network:
     hidden = r.count("hidden_size", high=1_000_000)
     source, mels = r.count("max_source_positions"), r.count("num_mel_bins", high=10_000)
     tables = (
-        Table("conv1", hidden, 3 * mels, bias=True),
-        Table("conv2", hidden, 3 * hidden, bias=True),
-        Table("positions", source, hidden),
-        Table("last_norm", hidden, 1, bias=True),
+        EmbeddingTable("conv1", hidden, 3 * mels, bias=True),
+        EmbeddingTable("conv2", hidden, 3 * hidden, bias=True),
+        EmbeddingTable("positions", source, hidden),
+        EmbeddingTable("last_norm", hidden, 1, bias=True),
     )
     run = (r.count("encoder_layers", high=10_000), _whisper_layer(r, "encoder", hidden, 0))
     layer = _whisper_layer(r, "decoder", hidden, source)
-    positions = Table("positions", r.count("max_position_embeddings"), hidden)
-    return Network(
+    positions = EmbeddingTable("positions", r.count("max_position_embeddings"), hidden)
+    return NetworkModel(
         [layer] * r.count("decoder_layers", high=10_000),
         tied=True,
         ends=Ends(tables=(positions,)),

@@ -33,17 +33,17 @@ from chipwise.workload.model import (
     FFN,
     MTP,
     Dense,
+    EmbeddingTable,
     Ends,
     IndexKeys,
     Layer,
     LinearAttention,
     MoE,
-    Network,
+    NetworkModel,
     SelectiveScan,
     SelfAttention,
     ShortConvolution,
     StateSpace,
-    Table,
 )
 from chipwise.workload.reader import Reader
 
@@ -52,7 +52,7 @@ LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 SAME = {"linear_attention": "mamba", "full_attention": "attention"}
 
 
-def read_nemotron_h(r: Reader) -> Network:
+def read_nemotron_h(r: Reader) -> NetworkModel:
     """Layers by pattern, and prediction modules by theirs."""
     r.require("mlp_hidden_act", ("relu2", "relu", "gelu", "silu"), "feed-forwards without a gate are read")
     r.require("sliding_window", (None,), "full attention is read for this family")
@@ -91,7 +91,7 @@ def read_nemotron_h(r: Reader) -> Network:
         r.skip("intermediate_size")  # a width that no layer uses
     made = {kind: _layer(r, kind) for kind in dict.fromkeys((*kinds, *ahead))}
     mtp = MTP(modules, tuple(made[kind] for kind in ahead)) if ahead else None
-    return Network([made[kind] for kind in kinds], tied(r, False), mtp)
+    return NetworkModel([made[kind] for kind in kinds], tied(r, False), mtp)
 
 
 def _pattern(r: Reader, names: str, letters: str) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def _nemotron_space(r: Reader) -> StateSpace:
 FULL_EVERY = 4
 
 
-def read_dense(r: Reader) -> Network:
+def read_dense(r: Reader) -> NetworkModel:
     """Qwen3.5 with a gated feed-forward in every layer."""
     r.skip("mlp_only_layers")
     layers = layer_count(r)
@@ -170,13 +170,13 @@ def read_dense(r: Reader) -> Network:
     )
 
 
-def read_moe(r: Reader) -> Network:
+def read_moe(r: Reader) -> NetworkModel:
     """Qwen3.5 with experts and a gated shared expert."""
     ffns = _experts(r)
     return _network(r, ffns, modules=r.count("mtp_num_hidden_layers", low=0, high=100, default=0))
 
 
-def read_olmo_hybrid(r: Reader) -> Network:
+def read_olmo_hybrid(r: Reader) -> NetworkModel:
     """OLMo Hybrid: no gate on attention, a norm over all its query and key heads, a dense feed-forward."""
     r.skip(
         *(key for key in r.data if key.startswith(("linear_a_log", "linear_dt"))), "linear_allow_neg_eigval"
@@ -184,12 +184,12 @@ def read_olmo_hybrid(r: Reader) -> Network:
     bias = r.flag("attention_bias", default=False)
     full = replace(attention_dims(r), qkv_bias=bias, out_bias=bias, qk_norm="all")
     linear, feed = _delta_net(r), dense_ffn(r)
-    return Network(
+    return NetworkModel(
         [Layer(full if flag else linear, feed) for flag in _full_layers(r, layer_count(r))], tied(r, False)
     )
 
 
-def read_next_exp(r: Reader) -> Network:
+def read_next_exp(r: Reader) -> NetworkModel:
     """Qwen4-Exp (Qwen3.8-Flash-Next): attention on tokens that an index chooses, gated residual streams, and tables
     of n-grams that are looked up."""
     r.skip(
@@ -214,8 +214,12 @@ def read_next_exp(r: Reader) -> Network:
     )
     size = r.count("ple_embed_dim", default=hidden)
     heads = r.count("heads_per_ngram", default=1) * (r.count("ngram_size", low=2, default=2) - 1)
-    table = Table("ngrams", r.count("ngram_vocab_size_base", high=10**9), max(size // heads, 1), copies=heads)
-    mixing = Table("stream_gates", streams * hidden, 2 * rank + streams, copies=2 * len(network.layers))
+    table = EmbeddingTable(
+        "ngrams", r.count("ngram_vocab_size_base", high=10**9), max(size // heads, 1), copies=heads
+    )
+    mixing = EmbeddingTable(
+        "stream_gates", streams * hidden, 2 * rank + streams, copies=2 * len(network.layers)
+    )
     r.assume(
         "n-gram tables and gates of residual streams are held in memory, not timed; no checkpoint was compared"
     )
@@ -235,13 +239,13 @@ def read_next_exp(r: Reader) -> Network:
     return replace(network, layers=layers, ends=Ends(tables=(table, mixing)))
 
 
-def read_next(r: Reader) -> Network:
+def read_next(r: Reader) -> NetworkModel:
     """Qwen3-Next, whose configuration does not name the module that its checkpoints hold."""
     ffns = _experts(r)
     return _network(r, ffns, modules=r.count("num_nextn_predict_layers", low=0, high=100, default=0))
 
 
-def _network(r: Reader, ffns: list[FFN], *, modules: int) -> Network:
+def _network(r: Reader, ffns: list[FFN], *, modules: int) -> NetworkModel:
     check_activation(r)
     bias = r.flag("attention_bias", default=False)
     full = replace(
@@ -257,7 +261,7 @@ def _network(r: Reader, ffns: list[FFN], *, modules: int) -> Network:
     stack = [Layer(mixer, ffn) for mixer, ffn in zip(mixers, ffns, strict=True)]
     if r.flag("mtp_use_dedicated_embeddings", default=False):
         r.assume("mtp_use_dedicated_embeddings: the module's own embedding is left out of its count")
-    return Network(stack, tied(r, False), MTP(modules, (Layer(full, ffns[-1]),)))
+    return NetworkModel(stack, tied(r, False), MTP(modules, (Layer(full, ffns[-1]),)))
 
 
 def _experts(r: Reader) -> list[FFN]:

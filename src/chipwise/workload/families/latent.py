@@ -38,30 +38,30 @@ from chipwise.workload.model import (
     Layer,
     LinearAttention,
     MoE,
-    Network,
+    NetworkModel,
 )
 from chipwise.workload.reader import Reader
 
 
-def read_v2(r: Reader) -> Network:
+def read_v2(r: Reader) -> NetworkModel:
     """DeepSeek V2: softmax routing without a correction, queries low-rank or not."""
     if r.data.get("use_mla") is False:
         return families()["deepseek"].read(r)
     return _network(r, None, correction=r.data.get("topk_method") == "noaux_tc")
 
 
-def read_v3(r: Reader) -> Network:
+def read_v3(r: Reader) -> NetworkModel:
     """DeepSeek V3 and its kin: sigmoid routing with a correction that balances the load."""
     return _network(r, None, correction=True)
 
 
-def read_axk1(r: Reader) -> Network:
+def read_axk1(r: Reader) -> NetworkModel:
     """A.X-K1: DeepSeek V3 with one more norm, after the feed-forward."""
     found = read_v3(r)
     return replace(found, layers=[replace(layer, norms="third") for layer in found.layers])
 
 
-def read_longcat(r: Reader) -> Network:
+def read_longcat(r: Reader) -> NetworkModel:
     """LongCat-Flash: double layers of two latent attentions and two dense feed-forwards, with experts on a shortcut
     beside both. Of the experts that a token chooses, those that do nothing cost nothing."""
     check_activation(r)
@@ -81,10 +81,10 @@ def read_longcat(r: Reader) -> Network:
     )
     attention = latent_dims(r)
     pairs = r.count("num_layers", "num_hidden_layers", high=10_000)
-    return Network([Layer(attention, moe), Layer(attention, dense)] * pairs, tied(r, False))
+    return NetworkModel([Layer(attention, moe), Layer(attention, dense)] * pairs, tied(r, False))
 
 
-def read_indexed(r: Reader) -> Network:
+def read_indexed(r: Reader) -> NetworkModel:
     """DeepSeek V3.2 and GLM-5: index keys choose which tokens are attended to. In GLM-5.2 most layers take
     over the choice of an earlier one and have no index of their own."""
     r.skip("indexer_rope_interleave", "index_share_for_mtp_iteration", "layer_types")
@@ -142,12 +142,12 @@ def prediction(r: Reader, layer: Layer) -> MTP:
     return MTP(r.count("num_nextn_predict_layers", low=0, high=100, default=0), (layer,), tables=2)
 
 
-def _network(r: Reader, index: IndexKeys | None, *, correction: bool) -> Network:
+def _network(r: Reader, index: IndexKeys | None, *, correction: bool) -> NetworkModel:
     check_activation(r)
     layers = layer_count(r)
     attention = latent_dims(r, index)
     if not (r.has("n_routed_experts") or r.has("moe_intermediate_size")):
-        return Network([Layer(attention, dense_ffn(r))] * layers, tied(r, False))
+        return NetworkModel([Layer(attention, dense_ffn(r))] * layers, tied(r, False))
     moe = routed(r, correction=correction)
     follower = replace(attention, index=None, top_k=index.top_k) if index else attention
     follows = _followers(r, layers) if index else [False] * layers
@@ -160,7 +160,7 @@ def _network(r: Reader, index: IndexKeys | None, *, correction: bool) -> Network
     stack = [
         Layer(follower if follows[i] else attention, dense if is_dense[i] else moe) for i in range(layers)
     ]
-    return Network(stack, tied(r, False), prediction(r, Layer(attention, moe)))
+    return NetworkModel(stack, tied(r, False), prediction(r, Layer(attention, moe)))
 
 
 def _followers(r: Reader, layers: int) -> list[bool]:
@@ -202,7 +202,7 @@ V4_KINDS = {
 }
 
 
-def read_v4(r: Reader) -> Network:
+def read_v4(r: Reader) -> NetworkModel:
     """Layers, and the prediction module, which sees the window alone."""
     check_activation(r)
     layers = layer_count(r)
@@ -240,7 +240,7 @@ def read_v4(r: Reader) -> Network:
     r.skip(*spark)
     targets = [r.data[key] for key in spark if "layer" in key and isinstance(r.data[key], list)]
     mtp = MTP(max([modules, *map(len, targets)]), (module,), tables=0 if targets else 2)
-    return Network(stack, tied(r, False), mtp)
+    return NetworkModel(stack, tied(r, False), mtp)
 
 
 def _v4_experts(r: Reader, *, by_hash: bool) -> MoE:
@@ -266,7 +266,7 @@ def _ratios(r: Reader, layers: int) -> tuple[int, ...]:
     return ratios[:layers]
 
 
-def read_kimi(r: Reader) -> Network:
+def read_kimi(r: Reader) -> NetworkModel:
     """Layers of delta and of latent attention."""
     check_activation(r)
     r.skip(
@@ -304,7 +304,7 @@ def read_kimi(r: Reader) -> Network:
         Layer(latent if i + 1 in full else delta, dense if is_dense[i] else moe, depth_mix=depth_mix)
         for i in range(layers)
     ]
-    return Network(stack, tied(r, False), prediction(r, Layer(latent, moe)))
+    return NetworkModel(stack, tied(r, False), prediction(r, Layer(latent, moe)))
 
 
 def _kimi_experts(r: Reader) -> MoE:
@@ -321,7 +321,7 @@ def _kimi_experts(r: Reader) -> MoE:
     )
 
 
-def _flat(r: Reader, layers: int) -> Network:
+def _flat(r: Reader, layers: int) -> NetworkModel:
     """The form that transformers 5 writes, of Kimi Linear and its kin: keys `linear_*`, layers by name.
 
     Ling 3.0 has full-rank decays and gates, and a gate per head on latent attention; GLM-5.3 has four residual
@@ -370,4 +370,4 @@ def _flat(r: Reader, layers: int) -> Network:
         for i, kind in enumerate(kinds)
     ]
     module = prediction(r, Layer(latent, moe, streams=streams))
-    return Network(stack, tied(r, False), replace(module, tables=0))
+    return NetworkModel(stack, tied(r, False), replace(module, tables=0))

@@ -68,19 +68,19 @@ from chipwise.workload.model import (
     MTP,
     CrossAttention,
     Dense,
+    EmbeddingTable,
     Ends,
     IndexKeys,
     Layer,
     LightningAttention,
     MoE,
-    Network,
+    NetworkModel,
     SelfAttention,
-    Table,
 )
 from chipwise.workload.reader import Reader
 
 
-def read_dimensions(r: Reader) -> Network:
+def read_dimensions(r: Reader) -> NetworkModel:
     """All layers alike. Raises `UsageError` for heads that do not divide."""
     hidden, heads = r.count("hidden_size", high=1_000_000), r.count("num_attention_heads", high=100_000)
     kv_heads = r.count("num_key_value_heads", high=100_000, default=heads)
@@ -97,10 +97,10 @@ def read_dimensions(r: Reader) -> Network:
         shared = r.count("shared_expert_intermediate_size", default=0, low=0)
         top_k = r.count("num_experts_per_tok", high=experts)
         ffn = MoE(experts, top_k, width, gated=gated, shared_width=shared)
-    return Network([Layer(attention, ffn)] * layer_count(r), r.flag("tied"), ends=Ends())
+    return NetworkModel([Layer(attention, ffn)] * layer_count(r), r.flag("tied"), ends=Ends())
 
 
-def read_falcon(r: Reader) -> Network:
+def read_falcon(r: Reader) -> NetworkModel:
     """The new decoder has grouped heads and, by default, a norm for each half."""
     r.skip("alibi", "apply_residual_connection_post_layernorm", "activation", "hidden_act")
     bias = r.flag("bias", default=False)
@@ -123,7 +123,7 @@ def read_falcon(r: Reader) -> Network:
     layer = Layer(
         attention, Dense(width, gated=False, bias=bias), norm="layer", parallel=parallel, norms=norms
     )
-    return Network([layer] * layer_count(r), tied(r, True))
+    return NetworkModel([layer] * layer_count(r), tied(r, True))
 
 
 # Every fourth layer has no rotary embedding and sees everything (Llama4TextConfig.no_rope_layer_interval).
@@ -175,7 +175,7 @@ def read_mllama(r: Reader) -> tuple[list[Layer], bool]:
     return [Layer(cross if i in crossing else attention, feed) for i in range(layer_count(r))], tied(r, False)
 
 
-def read_gemma4(r: Reader) -> Network:
+def read_gemma4(r: Reader) -> NetworkModel:
     """The dense model, the mixture, and the E models with an input per layer and borrowed keys and values."""
     r.skip("use_bidirectional_attention", "vision_soft_tokens_per_image")
     count = layer_count(r)
@@ -197,10 +197,10 @@ def read_gemma4(r: Reader) -> Network:
         return Layer(attention, mine, norms="around", buffers=1, side=side)
 
     layers = [layer(index, kind) for index, kind in enumerate(kinds)]
-    return Network(layers, tied(r, True), ends=Ends(tables=_side_tables(r, side, count)))
+    return NetworkModel(layers, tied(r, True), ends=Ends(tables=_side_tables(r, side, count)))
 
 
-def _side_tables(r: Reader, side: int, layers: int) -> tuple[Table, ...]:
+def _side_tables(r: Reader, side: int, layers: int) -> tuple[EmbeddingTable, ...]:
     """Of the inputs per layer: a table of tokens, a projection of the embedding (0.7 % of the FLOPs, not
     priced), a norm."""
     vocab = r.count("vocab_size_per_layer_input", low=0, high=100_000_000, default=0)
@@ -208,9 +208,9 @@ def _side_tables(r: Reader, side: int, layers: int) -> tuple[Table, ...]:
         return ()
     hidden = r.count("hidden_size", high=1_000_000)
     return (
-        Table("side_embedding", vocab or r.count("vocab_size"), layers * side),
-        Table("side_projection", layers * side, hidden),
-        Table("side_norm", side, 1),
+        EmbeddingTable("side_embedding", vocab or r.count("vocab_size"), layers * side),
+        EmbeddingTable("side_projection", layers * side, hidden),
+        EmbeddingTable("side_norm", side, 1),
     )
 
 
@@ -257,17 +257,17 @@ def _gemma4_feed(r: Reader) -> FFN:
 V2_MODULES = 3
 
 
-def read(r: Reader) -> Network:
+def read(r: Reader) -> NetworkModel:
     """MiMo 7B: biases on query, key and value."""
     attention = replace(attention_dims(r), qkv_bias=r.flag("attention_bias", default=True))
     r.skip("use_mrope")
     ffn = dense_ffn(r)
     stack = [Layer(replace(attention, window=w), ffn) for w in windows(r, layer_count(r))]
     modules = r.count("num_nextn_predict_layers", low=0, high=100, default=0)
-    return Network(stack, tied(r, False), MTP(modules, (Layer(attention, ffn),)))
+    return NetworkModel(stack, tied(r, False), MTP(modules, (Layer(attention, ffn),)))
 
 
-def read_mimo_v2(r: Reader) -> Network:
+def read_mimo_v2(r: Reader) -> NetworkModel:
     """MiMo-V2: full and sliding attention by `hybrid_layer_pattern`, experts by `moe_layer_freq`."""
     check_activation(r)
     layers = layer_count(r)
@@ -293,7 +293,7 @@ def read_mimo_v2(r: Reader) -> Network:
     moe, dense = routed(r, correction=True), Dense(r.count("intermediate_size"))
     stack = [Layer(slide if slides[i] else full, moe if sparse[i] else dense) for i in range(layers)]
     modules = r.count("num_nextn_predict_layers", low=0, high=100, default=V2_MODULES)
-    return Network(stack, tied(r, False), MTP(modules, (Layer(slide, dense),)))
+    return NetworkModel(stack, tied(r, False), MTP(modules, (Layer(slide, dense),)))
 
 
 def _mimo_attention(r: Reader, prefix: str, *, bias: bool, sinks: bool) -> SelfAttention:
@@ -434,7 +434,7 @@ def _m3_flags(r: Reader, where: Reader, numbers: str, names: str, yes: str, laye
     return [flag != 0 for flag in where.numbers(numbers, length=layers)]
 
 
-def read_step(r: Reader) -> Network:
+def read_step(r: Reader) -> NetworkModel:
     """Layers; prediction modules of a sliding layer with a dense feed-forward."""
     check_activation(r)
     layers = layer_count(r)
@@ -458,7 +458,7 @@ def read_step(r: Reader) -> Network:
     ]
     modules = r.count("num_nextn_predict_layers", low=0, high=100, default=0)
     module = Layer(replace(slide, window=max(spans)), dense)
-    return Network(stack, tied(r, False), MTP(modules, (module,)))
+    return NetworkModel(stack, tied(r, False), MTP(modules, (module,)))
 
 
 def _step_windows(r: Reader, layers: int) -> list[int]:

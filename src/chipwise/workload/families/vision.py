@@ -13,7 +13,7 @@ from typing import Any
 
 from chipwise.errors import UsageError
 from chipwise.workload.families.shared import heads_of
-from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
+from chipwise.workload.model import Dense, EmbeddingTable, Layer, SelfAttention, Tower
 from chipwise.workload.reader import MISSING, Reader
 
 
@@ -29,11 +29,11 @@ def gemma3(r: Reader, hidden: int) -> Tower:
     patch = r.count("patch_size", high=1024)
     side = r.count("image_size", high=100_000) // patch
     tables = (
-        Table("patch", width, r.count("num_channels", default=3) * patch * patch, bias=True),
-        Table("positions", side * side, width),
-        Table("last_norm", width, 1, bias=True),
-        Table("projector_norm", width, 1),
-        Table("projector", hidden, width),
+        EmbeddingTable("patch", width, r.count("num_channels", default=3) * patch * patch, bias=True),
+        EmbeddingTable("positions", side * side, width),
+        EmbeddingTable("last_norm", width, 1, bias=True),
+        EmbeddingTable("projector_norm", width, 1),
+        EmbeddingTable("projector", hidden, width),
     )
     pooled = r.count("mm_tokens_per_image", high=100_000, default=256)
     return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables, side * side, pooled)
@@ -51,13 +51,13 @@ def gemma4(r: Reader, hidden: int) -> Tower:
     attention = SelfAttention(heads, kv_heads, size, qk_norm="head", causal=False)
     layer = Layer(attention, Dense(r.count("intermediate_size")), norms="around")
     patch = r.count("patch_size", high=1024)
-    tables: tuple[Table, ...] = (
-        Table("patch", width, 3 * patch * patch),
-        Table("positions", r.count("position_embedding_size"), width, copies=2),
-        Table("projector", hidden, width),
+    tables: tuple[EmbeddingTable, ...] = (
+        EmbeddingTable("patch", width, 3 * patch * patch),
+        EmbeddingTable("positions", r.count("position_embedding_size"), width, copies=2),
+        EmbeddingTable("projector", hidden, width),
     )
     if r.flag("standardize", default=False):
-        tables += (Table("standardize", width, 1, copies=2, buffer=True),)
+        tables += (EmbeddingTable("standardize", width, 1, copies=2, buffer=True),)
     tokens = r.count("default_output_length", high=100_000, default=280)
     patches = tokens * r.count("pooling_kernel_size", high=64, default=3) ** 2
     return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables, patches, tokens)
@@ -73,12 +73,12 @@ def mistral3(r: Reader, hidden: int) -> Tower:
     side = r.count("spatial_merge_size", high=64, default=2)
     bias = r.flag("multimodal_projector_bias", default=False)
     tables = (
-        Table("patch", width, r.count("num_channels", default=3) * patch * patch),
-        Table("first_norm", width, 1),
-        Table("projector_norm", width, 1),
-        Table("merger", width, side * side * width),
-        Table("projector_in", hidden, width, bias=bias),
-        Table("projector_out", hidden, hidden, bias=bias),
+        EmbeddingTable("patch", width, r.count("num_channels", default=3) * patch * patch),
+        EmbeddingTable("first_norm", width, 1),
+        EmbeddingTable("projector_norm", width, 1),
+        EmbeddingTable("merger", width, side * side * width),
+        EmbeddingTable("projector_in", hidden, width, bias=bias),
+        EmbeddingTable("projector_out", hidden, hidden, bias=bias),
     )
     layer = Layer(attention, Dense(r.count("intermediate_size")))
     return Tower("vision", width, ((r.count("num_hidden_layers", high=10_000), layer),), tables)
@@ -91,7 +91,7 @@ def _qwen2_vl(r: Reader, hidden: int) -> Tower:
     ratio = r.count("mlp_ratio", high=64)
     heads = _heads(r, "num_heads", width)
     layer = Layer(heads, Dense(ratio * width, gated=False, bias=True), norm="layer")
-    patch = Table("patch", width, _patch_values(r))
+    patch = EmbeddingTable("patch", width, _patch_values(r))
     tables = (patch, *_merger("merger", width, width * _square(r), out, bias=True))
     return Tower("vision", width, ((_depth(r, "depth"), layer),), tables)
 
@@ -107,7 +107,7 @@ def _qwen2_5_vl(r: Reader, hidden: int) -> Tower:
     seen = r.count("window_size", high=100_000, default=112) // r.count("patch_size", high=1024, default=14)
     full, local = Layer(heads, feed), Layer(replace(heads, window=seen * seen), feed)
     tables = (
-        Table("patch", width, _patch_values(r)),
+        EmbeddingTable("patch", width, _patch_values(r)),
         *_merger("merger", width, width * _square(r), out, bias=False),
     )
     depth, whole = _depth(r, "depth"), len(r.numbers("fullatt_block_indexes", default=(7, 15, 23, 31)))
@@ -122,8 +122,8 @@ def _qwen3_vl(r: Reader, hidden: int) -> Tower:
     layer = Layer(_heads(r, "num_heads", width), feed, norm="layer")
     square = width * _square(r)
     tables = (
-        Table("patch", width, _patch_values(r), bias=True),
-        Table("positions", r.count("num_position_embeddings"), width),
+        EmbeddingTable("patch", width, _patch_values(r), bias=True),
+        EmbeddingTable("positions", r.count("num_position_embeddings"), width),
         *_merger("merger", width, square, out, bias=True),
     )
     taps = r.numbers("deepstack_visual_indexes", default=())
@@ -154,14 +154,14 @@ def _kimi(r: Reader, hidden: int) -> Tower:
     out = r.count("text_hidden_size", high=1_000_000, default=hidden)
     last = r.text("mm_projector_type", default="patchmerger") == "patchmergerv2"
     projector = (
-        Table("projector_norm", out if last else width, 1, bias=not last),
-        Table("projector_in", joined, joined, bias=not last),
-        Table("projector_out", out, joined, bias=not last),
+        EmbeddingTable("projector_norm", out if last else width, 1, bias=not last),
+        EmbeddingTable("projector_in", joined, joined, bias=not last),
+        EmbeddingTable("projector_out", out, joined, bias=not last),
     )
     tables = (
-        Table("patch", width, 3 * patch * patch, bias=r.flag("patch_embed_proj_bias", default=True)),
-        Table("positions", grid, width),
-        Table("last_norm", width, 1, bias=not plain),
+        EmbeddingTable("patch", width, 3 * patch * patch, bias=r.flag("patch_embed_proj_bias", default=True)),
+        EmbeddingTable("positions", grid, width),
+        EmbeddingTable("last_norm", width, 1, bias=not plain),
         *projector,
     )
     return Tower("vision", width, ((_depth(r, "vt_num_hidden_layers"), layer),), tables)
@@ -176,12 +176,12 @@ def _minimax_m3(r: Reader, hidden: int) -> Tower:
     layer = Layer(_heads(r, "num_attention_heads", width), feed, norm="layer")
     side, frames = r.count("patch_size", high=1024), r.count("temporal_patch_size", high=64, default=2)
     tables = (
-        Table("patch", width, r.count("num_channels", high=1024, default=3) * frames * side * side),
-        Table("first_norm", width, 1, bias=True),
-        Table("projector_in", hidden, width, bias=True),
-        Table("projector_out", hidden, hidden, bias=True),
-        Table("merger_in", hidden, hidden * _square(r), bias=True),
-        Table("merger_out", hidden, hidden, bias=True),
+        EmbeddingTable("patch", width, r.count("num_channels", high=1024, default=3) * frames * side * side),
+        EmbeddingTable("first_norm", width, 1, bias=True),
+        EmbeddingTable("projector_in", hidden, width, bias=True),
+        EmbeddingTable("projector_out", hidden, hidden, bias=True),
+        EmbeddingTable("merger_in", hidden, hidden * _square(r), bias=True),
+        EmbeddingTable("merger_out", hidden, hidden, bias=True),
     )
     return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables)
 
@@ -195,13 +195,13 @@ def _llama4(r: Reader, hidden: int) -> Tower:
     patch, grid = _grid(r)
     middle, out = r.count("projector_input_dim"), r.count("projector_output_dim")
     tables = (
-        Table("patch", width, r.count("num_channels", default=3) * patch * patch),
-        Table("class", width, 1),
-        Table("positions", grid + 1, width),
-        Table("outer_norms", width, 1, bias=True, copies=2),
-        Table("adapter_in", middle, inner),
-        Table("adapter_out", out, middle),
-        Table("projector", hidden, r.count("vision_output_dim")),
+        EmbeddingTable("patch", width, r.count("num_channels", default=3) * patch * patch),
+        EmbeddingTable("class", width, 1),
+        EmbeddingTable("positions", grid + 1, width),
+        EmbeddingTable("outer_norms", width, 1, bias=True, copies=2),
+        EmbeddingTable("adapter_in", middle, inner),
+        EmbeddingTable("adapter_out", out, middle),
+        EmbeddingTable("projector", hidden, r.count("vision_output_dim")),
     )
     depth, side = _depth(r, "num_hidden_layers"), round(grid**0.5) * patch
     return Tower("vision", width, ((depth, layer),), tables, grid + 1, grid // 4, tiles=16, side=side)
@@ -224,14 +224,14 @@ def _mllama(r: Reader, hidden: int) -> Tower:
     r.skip("supported_aspect_ratios")
     whole = r.count("num_global_layers", high=1024, default=8)
     tables = (
-        Table("patch", width, r.count("num_channels", default=3) * patch * patch),
-        Table("class", width, 1),
-        Table("positions", grid + 1, width),
-        Table("tile_positions", shapes, tiles * (grid + 1) * width),
-        Table("tiles", shapes, tiles * width, copies=2),
-        Table("gates", 2 * whole + 3, 1),
-        Table("outer_norms", width, 1, bias=True, copies=2),
-        Table("projector", hidden, r.count("vision_output_dim", default=7680), bias=True),
+        EmbeddingTable("patch", width, r.count("num_channels", default=3) * patch * patch),
+        EmbeddingTable("class", width, 1),
+        EmbeddingTable("positions", grid + 1, width),
+        EmbeddingTable("tile_positions", shapes, tiles * (grid + 1) * width),
+        EmbeddingTable("tiles", shapes, tiles * width, copies=2),
+        EmbeddingTable("gates", 2 * whole + 3, 1),
+        EmbeddingTable("outer_norms", width, 1, bias=True, copies=2),
+        EmbeddingTable("projector", hidden, r.count("vision_output_dim", default=7680), bias=True),
     )
     return Tower("vision", width, ((_depth(r, "num_hidden_layers") + whole, layer),), tables)
 
@@ -246,14 +246,14 @@ def _glm4v(r: Reader, hidden: int) -> Tower:
     _, grid = _grid(r)
     context = r.count("intermediate_size")
     tables = (
-        Table("patch", width, _patch_values(r), bias=True),
-        Table("positions", grid, width),
-        Table("outer_norms", width, 1, copies=2),
-        Table("downsample", out, width * _square(r), bias=True),
-        Table("merger", out, out),
-        Table("merger_norm", out, 1, bias=True),
-        Table("merger_in", context, out, copies=2),
-        Table("merger_out", out, context),
+        EmbeddingTable("patch", width, _patch_values(r), bias=True),
+        EmbeddingTable("positions", grid, width),
+        EmbeddingTable("outer_norms", width, 1, copies=2),
+        EmbeddingTable("downsample", out, width * _square(r), bias=True),
+        EmbeddingTable("merger", out, out),
+        EmbeddingTable("merger_norm", out, 1, bias=True),
+        EmbeddingTable("merger_in", context, out, copies=2),
+        EmbeddingTable("merger_out", out, context),
     )
     return Tower("vision", width, ((_depth(r, "depth"), Layer(heads, Dense(out))),), tables)
 
@@ -265,15 +265,15 @@ def _lfm2(r: Reader, hidden: int) -> Tower:
     layer = _encoder(r, "num_attention_heads", width, r.count("intermediate_size"))
     patch, grid = r.count("patch_size", high=1024), r.count("num_patches", high=1_000_000)
     inner, bias = r.count("projector_hidden_size", default=hidden), r.flag("projector_bias", default=True)
-    tables: tuple[Table, ...] = (
-        Table("patch", width, r.count("num_channels", default=3) * patch * patch, bias=True),
-        Table("positions", grid, width),
-        Table("last_norm", width, 1, bias=True),
-        Table("projector_in", inner, 4 * width, bias=bias),
-        Table("projector_out", hidden, inner, bias=bias),
+    tables: tuple[EmbeddingTable, ...] = (
+        EmbeddingTable("patch", width, r.count("num_channels", default=3) * patch * patch, bias=True),
+        EmbeddingTable("positions", grid, width),
+        EmbeddingTable("last_norm", width, 1, bias=True),
+        EmbeddingTable("projector_in", inner, 4 * width, bias=bias),
+        EmbeddingTable("projector_out", hidden, inner, bias=bias),
     )
     if r.data.get("projector_use_layernorm"):
-        tables += (Table("projector_norm", 4 * width, 1, bias=True),)
+        tables += (EmbeddingTable("projector_norm", 4 * width, 1, bias=True),)
     return Tower("vision", width, ((_depth(r, "num_hidden_layers"), layer),), tables)
 
 
@@ -289,17 +289,17 @@ def _deepseek_vl2(r: Reader, hidden: int) -> Tower:
     layer = Layer(attention, Dense(inner, gated=False, bias=True), norm="layer")
     grid = (384 // side) ** 2
     tables = (
-        Table("patch", width, 3 * side * side, bias=True),
-        Table("positions", grid, width),
-        Table("last_norm", width, 1, bias=True),
-        Table("pool", width, 1),
-        Table("pool_attention", width, width, bias=True, copies=4),
-        Table("pool_norm", width, 1, bias=True),
-        Table("pool_in", inner, width, bias=True),
-        Table("pool_out", width, inner, bias=True),
-        Table("projector_in", hidden, 4 * width, bias=True),
-        Table("projector_out", hidden, hidden, bias=True),
-        Table("separators", hidden, 1, copies=2),
+        EmbeddingTable("patch", width, 3 * side * side, bias=True),
+        EmbeddingTable("positions", grid, width),
+        EmbeddingTable("last_norm", width, 1, bias=True),
+        EmbeddingTable("pool", width, 1),
+        EmbeddingTable("pool_attention", width, width, bias=True, copies=4),
+        EmbeddingTable("pool_norm", width, 1, bias=True),
+        EmbeddingTable("pool_in", inner, width, bias=True),
+        EmbeddingTable("pool_out", width, inner, bias=True),
+        EmbeddingTable("projector_in", hidden, 4 * width, bias=True),
+        EmbeddingTable("projector_out", hidden, hidden, bias=True),
+        EmbeddingTable("separators", hidden, 1, copies=2),
     )
     return Tower("vision", width, ((_depth(r, "layers"), layer),), tables, grid)
 
@@ -363,10 +363,10 @@ def _patch_values(r: Reader) -> int:
     return channels * r.count("temporal_patch_size", high=64, default=2) * side * side
 
 
-def _merger(name: str, norm: int, inner: int, out: int, *, bias: bool) -> tuple[Table, ...]:
+def _merger(name: str, norm: int, inner: int, out: int, *, bias: bool) -> tuple[EmbeddingTable, ...]:
     """A norm and two matrices with offsets; the norm has one where `bias`."""
     return (
-        Table(f"{name}_norm", norm, 1, bias=bias),
-        Table(f"{name}_in", inner, inner, bias=True),
-        Table(f"{name}_out", out, inner, bias=True),
+        EmbeddingTable(f"{name}_norm", norm, 1, bias=bias),
+        EmbeddingTable(f"{name}_in", inner, inner, bias=True),
+        EmbeddingTable(f"{name}_out", out, inner, bias=True),
     )

@@ -14,7 +14,7 @@ from chipwise.catalog.snapshot import Snapshot, current
 from chipwise.errors import UsageError, nearest
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.media import facts
-from chipwise.workload.media.layers import PRECISIONS, Block, Grid, Layers, get_precision, join, trained
+from chipwise.workload.media.layers import PRECISIONS, Grid, LayerBlock, Layers, get_precision, join, trained
 from chipwise.workload.media.recommender import DLRM
 from chipwise.workload.media.sized import Sized
 from chipwise.workload.media.speech import Conformer, Transducer, Whisper
@@ -33,7 +33,7 @@ TRAINING: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedNetwork:
     """What a request says: settings by name, those that were left out absent."""
 
     name: str
@@ -120,17 +120,17 @@ Network = Any
 """A network, or the name of its part."""
 
 
-class Task(Protocol):
+class NetworkTask(Protocol):
     """A kind of request: fields come from the table, `settings` are what can be asked."""
 
     settings: ClassVar[Mapping[str, str]]
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages of one request."""
 
 
 def _finish(
-    asked: Asked,
+    asked: AskedNetwork,
     stages: Iterable[Stage],
     unit: str,
     settings: Mapping[str, float],
@@ -149,7 +149,7 @@ def _longest(batch: int, scatter: float) -> float:
     return math.exp(deviation * score - deviation**2 / 2.0) if batch > 1 else 1.0
 
 
-def _step(asked: Asked, block: Block, name: str) -> tuple[Stage, dict[str, float]]:
+def _step(asked: AskedNetwork, block: LayerBlock, name: str) -> tuple[Stage, dict[str, float]]:
     """One call of a network, or a training step of it with the bytes of gradients and optimiser states."""
     if not asked.trained:
         return block.stage(name), {}
@@ -211,7 +211,7 @@ schedule's `shift` |
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages of one request, or the training step of the denoiser."""
         net, vae = facts.part(self.denoiser), facts.part(self.vae)
         width, height = asked.sides((self.width, self.height), vae.spatial * net.multiple)
@@ -260,7 +260,7 @@ schedule's `shift` |
         order = ["text", *(["vae_encode"] if self.image else []), "denoiser", "vae_decode"]
         return _finish(asked, [s for name in order for s in stages[name]], "clip" if video else "image", used)
 
-    def _frames(self, asked: Asked, temporal: int) -> int:
+    def _frames(self, asked: AskedNetwork, temporal: int) -> int:
         frames = asked.count("frames", self.frames)
         if (frames - 1) % temporal:
             near = max(1, round((frames - 1) / temporal) * temporal + 1)
@@ -272,7 +272,7 @@ schedule's `shift` |
             )
         return frames
 
-    def _text(self, asked: Asked, passes: int, seen: int) -> list[Stage]:
+    def _text(self, asked: AskedNetwork, passes: int, seen: int) -> list[Stage]:
         """Encoders; one that reads all that the denoiser sees follows what was asked."""
         layers, found = asked.layers(quantised=False).times(passes), []
         for i, (text, tokens) in enumerate(zip(self.text, self.text_tokens, strict=True), 1):
@@ -286,7 +286,7 @@ schedule's `shift` |
             )
         return found
 
-    def _call(self, layers: Layers, net: Any, latent: Grid, seen: int) -> Block:
+    def _call(self, layers: Layers, net: Any, latent: Grid, seen: int) -> LayerBlock:
         """One pass of the denoiser and of what steers it."""
         grid = latent[1:] if isinstance(net, UNet) else latent
         return join(
@@ -294,7 +294,7 @@ schedule's `shift` |
         )
 
     def _denoise(
-        self, asked: Asked, net: Any, latent: Grid, seen: int, steps: int, passes: int
+        self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, steps: int, passes: int
     ) -> list[Stage]:
         together, calls = (1, passes) if self.apart else (passes, 1)
         block = self._call(asked.layers().times(together), net, latent, seen)
@@ -306,7 +306,9 @@ schedule's `shift` |
         shares = (("denoiser:high_noise", first), ("denoiser:low_noise", steps - first))
         return [block.stage(name, calls * share) for name, share in shares]
 
-    def _trained(self, asked: Asked, net: Any, latent: Grid, seen: int, used: dict[str, float]) -> Pipeline:
+    def _trained(
+        self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, used: dict[str, float]
+    ) -> Pipeline:
         layers = asked.layers()
         stage, state = _step(asked, self._call(layers, net, latent, seen), "denoiser")
         kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
@@ -337,7 +339,7 @@ class Shape:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages up to the sampled volume, or the training step of the denoiser."""
         net, vae = facts.part(self.denoiser), facts.part(self.vae)
         steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
@@ -379,7 +381,7 @@ class Reconstruction:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages up to the sampled volume, or a training step of the planes."""
         net, encoder = facts.part(self.network), facts.part(self.image_encoder)
         side, layers, sides = asked.count("grid", self.grid), asked.layers(), (self.image_side,) * 2
@@ -428,7 +430,7 @@ class Voxels:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages up to the forms, or the training step of the denoiser of latents."""
         steps, guidance = asked.count("steps", self.steps), asked.number("guidance", self.guidance, 0.0)
         voxels, encoder = asked.count("voxels", self.voxels), facts.part(self.image_encoder)
@@ -486,7 +488,7 @@ class Structure:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages of a prediction, or a training step with one pass of the trunk."""
         net, layers = facts.part(self.network), asked.layers()
         tokens, rows = asked.count("tokens", self.tokens), asked.count("rows", self.rows)
@@ -533,7 +535,7 @@ class Voice:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages of one reading, or a training step of the network."""
         net, seconds = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
         if not self.steps and "steps" in asked.settings:
@@ -563,7 +565,7 @@ class Voice:
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)
 
-    def _spoken(self, asked: Asked, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
+    def _spoken(self, asked: AskedNetwork, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
         """A voice that says one code of sound after the other."""
         before, codes = (
             asked.number("reference_s", self.reference_s, 0.01),
@@ -608,7 +610,7 @@ class Text:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The one stage."""
         net, layers = facts.part(self.network), asked.layers()
         tokens = asked.count("tokens", self.tokens)
@@ -653,7 +655,7 @@ class Vision:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The one stage, or one for each tower."""
         net, layers = facts.part(self.network), asked.layers()
         if "prompts" in asked.settings:
@@ -704,7 +706,7 @@ class Speech:
         **TRAINING,
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """Encoder, and decoder where there is one; or a training step of both."""
         net, mean = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
         seconds = mean * _longest(asked.batch, asked.number("scatter", 0.0, 0.0))
@@ -721,7 +723,7 @@ class Speech:
             body = net.block(layers, seconds)
             ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
             if asked.trained:
-                step = net.step(layers.times(net.frames(seconds))) if ends else Block()
+                step = net.step(layers.times(net.frames(seconds))) if ends else LayerBlock()
                 stage, state = _step(asked, join(body, step), "model")
                 stages = [stage]
             else:
@@ -743,7 +745,7 @@ class Speech:
         return _finish(asked, stages, "utterance", used | state, said)
 
     def _windows(
-        self, asked: Asked, net: Whisper, seconds: float, tokens: float
+        self, asked: AskedNetwork, net: Whisper, seconds: float, tokens: float
     ) -> tuple[list[Stage], dict[str, float]]:
         windows, layers = math.ceil(seconds / net.window_s), asked.layers()
         each = tokens / windows
@@ -777,7 +779,7 @@ class Recommend:
         "recompute": "of training: none, full",
     }
 
-    def pipeline(self, asked: Asked) -> Pipeline:
+    def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """Lookups and the dense part."""
         net, layers = facts.part(self.network), asked.layers().times(asked.number("pairs", 1.0))
         if not isinstance(net, DLRM):
@@ -813,7 +815,7 @@ def names() -> tuple[str, ...]:
     return tuple(networks.entries())
 
 
-def entry(name: str) -> networks.Entry:
+def entry(name: str) -> networks.NetworkEntry:
     """What the table says of a model, by any of its names. Raises `UnknownNameError`."""
     return networks.find(name).entry
 
@@ -853,7 +855,7 @@ def pipeline(
     return _built(current(), name, batch, precision, trained, frozen)
 
 
-def check_settings(name: str, task: Task, settings: Mapping[str, Any]) -> None:
+def check_settings(name: str, task: NetworkTask, settings: Mapping[str, Any]) -> None:
     """Raise `UsageError` for a setting that the task of a model does not have, or a value of an unknown word."""
     for key in settings:
         if key not in task.settings:
@@ -883,10 +885,10 @@ def _built(
         raise UsageError(
             f"{networks.TABLE}: models.{entry.name} has task '{entry.task}'", f"one of {', '.join(TASKS)}"
         )
-    task: Task = facts.build(TASKS[entry.task], entry.values, f"{networks.TABLE}: models.{entry.name}")
+    task: NetworkTask = facts.build(TASKS[entry.task], entry.values, f"{networks.TABLE}: models.{entry.name}")
     settings = dict(given) | ({"part": part} if part else {})
     check_settings(entry.name, task, settings)
-    found = task.pipeline(Asked(entry.name, batch, precision, trained, settings))
+    found = task.pipeline(AskedNetwork(entry.name, batch, precision, trained, settings))
     return replace(found, assumptions=(meant.note, *found.assumptions)) if meant.note else found
 
 
@@ -913,7 +915,7 @@ def from_macs(
             f"style '{style}' is not known", "conv or transformer", instead=("conv", "transformer")
         )
     net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
-    asked = Asked(name, batch, precision, trained, {})
+    asked = AskedNetwork(name, batch, precision, trained, {})
     layers = asked.layers()
     stage, state = _step(asked, net.block(layers, (224, 224)), "model")
     said = ["only parameters and multiply-adds are known: equal square layers"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
 def conv_norm(
@@ -19,11 +19,11 @@ def conv_norm(
     stride: int = 1,
     groups: int = 1,
     act: str = "relu",
-) -> Block:
+) -> LayerBlock:
     """A convolution of (inputs, filters) without offset, a batch norm and an activation ("": none)."""
     inputs, filters = channels
     size = size_of(shrunk(grid, stride))
-    last = layers.act(size, filters, act) if act else Block()
+    last = layers.act(size, filters, act) if act else LayerBlock()
     return join(
         layers.conv(grid, inputs, filters, kernel, stride, groups, False),
         layers.norm(size, filters, "batch"),
@@ -31,7 +31,7 @@ def conv_norm(
     )
 
 
-def squeeze(layers: Layers, grid: Grid, width: int, inner: int) -> Block:
+def squeeze(layers: Layers, grid: Grid, width: int, inner: int) -> LayerBlock:
     """A mean over positions, two matrices on it, and every channel scaled by the outcome."""
     size = size_of(grid)
     pool = layers.pointwise(size, width, 1.0, "pool")
@@ -64,7 +64,7 @@ class ResNet:
 
     def features(
         self, layers: Layers, grid: Grid, strides: tuple[int, ...] = (1, 2, 2, 2)
-    ) -> tuple[Block, list[tuple[Grid, int]]]:
+    ) -> tuple[LayerBlock, list[tuple[Grid, int]]]:
         """All but the head, with as many levels as `strides`, and (grid, width) after each level."""
         layers = replace(layers, training=layers.training and not self.frozen)
         stem, grid = conv_norm(layers, grid, (3, 64), 7, 2), shrunk(grid, 2)
@@ -80,15 +80,15 @@ class ResNet:
             levels.append((grid, width))
         return join(*parts), levels
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         body, levels = self.features(layers, grid)
         last, width = levels[-1]
         pool = layers.pointwise(size_of(last), width, 1.0, "pool")
-        head = layers.linear(1, width, self.classes, name="head") if self.classes else Block()
+        head = layers.linear(1, width, self.classes, name="head") if self.classes else LayerBlock()
         return join(body, pool, head)
 
-    def stage(self, layers: Layers, grid: Grid, level: int) -> Block:
+    def stage(self, layers: Layers, grid: Grid, level: int) -> LayerBlock:
         """One level alone, entered from the level before (heads of detectors that reuse the last)."""
         layers = replace(layers, training=layers.training and not self.frozen)
         planes, expand = 64 * 2**level, 4 if self.bottleneck else 1
@@ -97,7 +97,7 @@ class ResNet:
             layers, shrunk(grid, 2), planes * expand, planes, 1
         )
 
-    def _residual(self, layers: Layers, grid: Grid, inputs: int, planes: int, stride: int) -> Block:
+    def _residual(self, layers: Layers, grid: Grid, inputs: int, planes: int, stride: int) -> LayerBlock:
         after = shrunk(grid, stride)
         out = planes * (4 if self.bottleneck else 1)
         middle = planes * self.group_width // 64 * self.groups
@@ -113,7 +113,7 @@ class ResNet:
             convs = conv_norm(layers, grid, (inputs, out), 3, stride) + conv_norm(
                 layers, after, (out, out), act=""
             )
-        short = Block()
+        short = LayerBlock()
         if inputs != out or stride > 1:
             short = conv_norm(layers, grid, (inputs, out), 1, stride, act="").branch(held)
         size = size_of(after)
@@ -143,7 +143,7 @@ class Mobile:
         """Sides are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         parts, width = [conv_norm(layers, grid, (3, self.stem), 3, 2, act=self.act)], self.stem
         grid = shrunk(grid, 2)
@@ -159,17 +159,19 @@ class Mobile:
             parts += [layers.linear(1, body, head), layers.act(1, head, self.act)]
         return join(*parts, layers.linear(1, head, self.classes, name="head"))
 
-    def _residual(self, layers: Layers, grid: Grid, width: int, row: tuple[int, ...], stride: int) -> Block:
+    def _residual(
+        self, layers: Layers, grid: Grid, width: int, row: tuple[int, ...], stride: int
+    ) -> LayerBlock:
         kind, kernel, _, expand, out, _, ratio = row
         inner, after = _rounded(width * expand / 10), shrunk(grid, stride)
         base = inner if self.inner_squeeze else width
         narrow = _rounded(base * ratio / 100) if self.inner_squeeze else int(base * ratio / 100)
-        gate = squeeze(layers, after, inner, narrow) if ratio else Block()
+        gate = squeeze(layers, after, inner, narrow) if ratio else LayerBlock()
         same = width == out and stride == 1
-        add = layers.residual(size_of(after), out) if same else Block()
+        add = layers.residual(size_of(after), out) if same else LayerBlock()
         if kind == 3:
             return conv_norm(layers, grid, (width, out), kernel, stride, act=self.act) + add
-        first = Block()
+        first = LayerBlock()
         if kind == 2:
             first = conv_norm(layers, grid, (width, inner), kernel, stride, act=self.act)
         else:
@@ -200,12 +202,12 @@ class ConvNeXt:
         """Sides are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         w, parts = 3, []
         for level, (out, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
             step = 2 if level else 4
-            norm = layers.norm(size_of(grid), w) if level else Block()
+            norm = layers.norm(size_of(grid), w) if level else LayerBlock()
             parts += [norm, layers.conv(grid, w, out, step, step)]
             grid, w = shrunk(grid, step), out
             n = size_of(grid)
@@ -217,12 +219,12 @@ class ConvNeXt:
         pool = layers.pointwise(size_of(grid), w, 1.0, "pool")
         return join(*parts, pool, layers.norm(1, w), layers.linear(1, w, self.classes, name="head"))
 
-    def _layer(self, layers: Layers, grid: Grid, w: int) -> Block:
+    def _layer(self, layers: Layers, grid: Grid, w: int) -> LayerBlock:
         n = size_of(grid)
         scale = (
             layers.parameter(8 * w) + layers.pointwise(n, 4 * w, 3.0, "response_norm")
             if self.second
-            else Block()
+            else LayerBlock()
         )
         return join(
             layers.conv(grid, w, w, 7, 1, w),
@@ -231,7 +233,7 @@ class ConvNeXt:
             layers.act(n, 4 * w),
             scale,
             layers.linear(n, 4 * w, w),
-            Block()
+            LayerBlock()
             if self.second
             else layers.parameter(w) + layers.pointwise(n, w, 2.0, "scale", epilogue=True),
             layers.residual(n, w),
@@ -250,7 +252,7 @@ class VGG:
         """Five halvings."""
         return 32
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         parts, w = [], 3
         for out, depth in zip((64, 128, 256, 512, 512), self.depths, strict=True):
@@ -280,7 +282,7 @@ class DenseNet:
         """Sides are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         parts, w, g = [conv_norm(layers, grid, (3, self.stem), 7, 2)], self.stem, self.growth
         grid = shrunk(grid, 2)
@@ -327,7 +329,7 @@ class RegNet:
         """Sides are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         parts, w = [conv_norm(layers, grid, (3, self.stem), 3, 2)], self.stem
         grid = shrunk(grid, 2)
@@ -341,10 +343,12 @@ class RegNet:
             layers.linear(1, w, self.classes, name="head"),
         )
 
-    def _residual(self, layers: Layers, grid: Grid, w: int, out: int, stride: int) -> Block:
+    def _residual(self, layers: Layers, grid: Grid, w: int, out: int, stride: int) -> LayerBlock:
         after = shrunk(grid, stride)
-        gate = squeeze(layers, after, out, round(w / 4)) if self.squeezed else Block()
-        short = conv_norm(layers, grid, (w, out), 1, stride, act="") if stride > 1 or w != out else Block()
+        gate = squeeze(layers, after, out, round(w / 4)) if self.squeezed else LayerBlock()
+        short = (
+            conv_norm(layers, grid, (w, out), 1, stride, act="") if stride > 1 or w != out else LayerBlock()
+        )
         n = size_of(after)
         return join(
             conv_norm(layers, grid, (w, out), 1),
@@ -374,7 +378,7 @@ class UNet3D:
         """Sides must be multiples of this."""
         return int(2 ** (len(self.widths) - 1))
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` voxels."""
         parts, w = [], self.inputs
         skips: list[tuple[Grid, int]] = []
@@ -395,7 +399,7 @@ class UNet3D:
             w = out
         return join(*parts, layers.linear(size_of(grid), w, self.classes))
 
-    def _pair(self, layers: Layers, grid: Grid, w: int, out: int, stride: int) -> Block:
+    def _pair(self, layers: Layers, grid: Grid, w: int, out: int, stride: int) -> LayerBlock:
         after = shrunk(grid, stride)
         n = size_of(after)
         tail = layers.norm(n, out, "group") + layers.act(n, out, "relu")

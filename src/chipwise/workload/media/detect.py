@@ -12,7 +12,7 @@ from typing import Literal
 
 from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet, conv_norm
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 from chipwise.workload.op import pointwise
 
 Levels = list[tuple[Grid, int]]
@@ -24,7 +24,7 @@ PER_LEVEL, PER_MATCH, PER_MASK = 25.0, 40.0, 6.0
 KEPT_OF_LOSS = 10.0  # tensors of a focal loss that the backward pass reads (fvcore/nn/focal_loss.py)
 
 
-def pyramid(layers: Layers, levels: Levels, width: int = 256) -> Block:
+def pyramid(layers: Layers, levels: Levels, width: int = 256) -> LayerBlock:
     """A feature pyramid: each level to `width`, added to the one above, and convolved."""
     parts = []
     for grid, entry in levels:
@@ -37,17 +37,17 @@ def pyramid(layers: Layers, levels: Levels, width: int = 256) -> Block:
     return join(*parts)
 
 
-def _shared(blocks: list[Block]) -> Block:
+def _shared(blocks: list[LayerBlock]) -> LayerBlock:
     """The same weights applied to several levels."""
     first, rest = blocks[0], join(*blocks[1:])
-    return join(first, Block(rest.ops, 0, 0.0, rest.peak, rest.kept))
+    return join(first, LayerBlock(rest.ops, 0, 0.0, rest.peak, rest.kept))
 
 
-def _convs(layers: Layers, grid: Grid, width: int, count: int) -> Block:
+def _convs(layers: Layers, grid: Grid, width: int, count: int) -> LayerBlock:
     return count * (layers.conv(grid, width, width) + layers.act(size_of(grid), width, "relu"))
 
 
-def _gather(layers: Layers, positions: int, width: int) -> Block:
+def _gather(layers: Layers, positions: int, width: int) -> LayerBlock:
     """Positions of regions, each a mean of four samples; the features are read in place, one tensor is made."""
     block = layers.pointwise(positions, width, 5.0, "roi_align")
     return replace(block, peak=layers.bytes(positions, width))
@@ -75,7 +75,7 @@ class RCNN:
         """Pictures are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         strides = {"FPN": (1, 2, 2, 2), "DC5": (1, 2, 2, 1), "C4": (1, 2, 2)}[self.neck]
         body, levels = self.backbone.features(layers, grid, strides)
@@ -94,16 +94,16 @@ class RCNN:
             self._heads(layers.times(regions), width, masked / regions),
         )
 
-    def _sifted(self, layers: Layers, regions: int, kernels: float) -> Block:
+    def _sifted(self, layers: Layers, regions: int, kernels: float) -> LayerBlock:
         """Small work on the boxes of one picture after the other, started by the host kernel by kernel."""
         op = pointwise(layers.batch * regions * 4.0, 2.0 * kernels, name="regions")
         dims = {**op.dims, "frozen": 1.0, "apart": 1.0}
-        return Block(((1.0, replace(op, launches=layers.batch * kernels, dims=dims)),))
+        return LayerBlock(((1.0, replace(op, launches=layers.batch * kernels, dims=dims)),))
 
-    def _propose(self, layers: Layers, grid: Grid, width: int, anchors: int) -> Block:
+    def _propose(self, layers: Layers, grid: Grid, width: int, anchors: int) -> LayerBlock:
         return join(_convs(layers, grid, width, 1), layers.conv(grid, width, 5 * anchors, 1))
 
-    def _heads(self, layers: Layers, width: int, masked: float) -> Block:
+    def _heads(self, layers: Layers, width: int, masked: float) -> LayerBlock:
         """On every region; masks on the share `masked` of them."""
         scores = 5 * self.classes + 1
         if self.neck == "C4":
@@ -136,7 +136,7 @@ class RetinaNet:
         """Pictures are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         body, levels = self.backbone.features(layers, grid)
         sixth = shrunk(levels[-1][0], 2)
@@ -155,12 +155,12 @@ class RetinaNet:
         scores = self._loss(layers, seen) if layers.training else self._sifted(layers, seen)
         return join(body, pyramid(layers, levels[1:]), more, _shared(heads), scores)
 
-    def _sifted(self, layers: Layers, positions: int) -> Block:
+    def _sifted(self, layers: Layers, positions: int) -> LayerBlock:
         """Scores of every class of every anchor, written in 32 bits for what looks for the largest and reads them."""
         width = self.anchors * self.classes
         return layers.pointwise(positions, width, 2.0 * 4.0 / layers.precision.bytes, "sift")
 
-    def _loss(self, layers: Layers, positions: int) -> Block:
+    def _loss(self, layers: Layers, positions: int) -> LayerBlock:
         """The focal loss on every class of every anchor, operator by operator: the scores in one row, targets,
         probabilities, cross entropy, 1 - p, 1 - t, 1 - p_t, its power, the product, alpha_t are kept."""
         width = self.anchors * self.classes
@@ -181,7 +181,7 @@ class SSD:
         """Pictures are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         body, levels = self.backbone.features(layers, grid, (1, 2, 1))
         (grid, w), parts = levels[-1], [body]
@@ -240,9 +240,9 @@ class YOLO:
         """Sides must be multiples of this."""
         return 32
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels. Raises `UsageError` for a module that is not known."""
-        parts: list[Block] = []
+        parts: list[LayerBlock] = []
         made: Levels = []
         for row in self.graph.rows:
             read, count, module, *words = row.split()
@@ -265,7 +265,7 @@ class YOLO:
 
     def _module(
         self, layers: Layers, grid: Grid, module: str, widths: tuple[int, int], depth: int, words: list[str]
-    ) -> Block:
+    ) -> LayerBlock:
         """One layer of (inputs, outputs) on a grid."""
         entry, out = widths
         match module:
@@ -295,11 +295,11 @@ class YOLO:
     def _filters(self, full: int) -> int:
         return math.ceil(min(full, self.most) * self.width / 8) * 8
 
-    def _detect(self, layers: Layers, levels: Levels, light: bool) -> Block:
+    def _detect(self, layers: Layers, levels: Levels, light: bool) -> LayerBlock:
         """Boxes as distributions over 16 distances to each side, and classes; a softmax and a sigmoid decode them."""
         first = levels[0][1]
         boxes, names = max(16, first // 4, 64), max(first, min(self.classes, 100))
-        parts: list[Block] = [layers.parameter(16)]
+        parts: list[LayerBlock] = [layers.parameter(16)]
         for place, entry in levels:
             parts += [
                 conv_norm(layers, place, (entry, boxes), act="silu"),
@@ -320,7 +320,7 @@ class YOLO:
         return join(*parts)
 
 
-def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool = True) -> Block:
+def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool = True) -> LayerBlock:
     """Two convolutions of 3 x 3 through `middle` channels; `add`: the input is added to what comes out."""
     both = join(
         conv_norm(layers, grid, (width, middle), act="silu"),
@@ -329,7 +329,9 @@ def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool =
     return both + layers.residual(size_of(grid), width) if add else both
 
 
-def _split(layers: Layers, grid: Grid, widths: tuple[int, int, int], depth: int, each: Block) -> Block:
+def _split(
+    layers: Layers, grid: Grid, widths: tuple[int, int, int], depth: int, each: LayerBlock
+) -> LayerBlock:
     """(inputs, inner, outputs): two halves of the inner width, `depth` blocks on the second, all of them joined."""
     entry, half, out = widths
     return join(
@@ -340,7 +342,7 @@ def _split(layers: Layers, grid: Grid, widths: tuple[int, int, int], depth: int,
     )
 
 
-def _c3k(layers: Layers, grid: Grid, width: int) -> Block:
+def _c3k(layers: Layers, grid: Grid, width: int) -> LayerBlock:
     """Two bottlenecks on one of two halves, which are joined."""
     half = width // 2
     return join(
@@ -351,7 +353,7 @@ def _c3k(layers: Layers, grid: Grid, width: int) -> Block:
     )
 
 
-def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> Block:
+def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> LayerBlock:
     """Half of the width through `depth` times attention (keys of 32, values of 64 a head) and a feed-forward."""
     half, n = width // 2, size_of(grid)
     each = join(

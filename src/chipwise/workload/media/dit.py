@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
-def _embedder(layers: Layers, inputs: int, width: int, out: int = 0) -> Block:
+def _embedder(layers: Layers, inputs: int, width: int, out: int = 0) -> LayerBlock:
     """Two matrices over one token: of the time step, the guidance, pooled text."""
     last = layers.linear(1, width, out or width, name="time")
     return join(layers.linear(1, inputs, width, name="time"), layers.act(1, width, "silu"), last)
 
 
-def _adaptive(layers: Layers, tokens: int, width: int) -> Block:
+def _adaptive(layers: Layers, tokens: int, width: int) -> LayerBlock:
     """A norm without weights, scaled and moved by the time step."""
     return layers.norm(tokens, width, affine=False) + layers.modulate(tokens, width)
 
 
-def _gated(layers: Layers, tokens: int, width: int) -> Block:
+def _gated(layers: Layers, tokens: int, width: int) -> LayerBlock:
     """A residual scaled by the time step."""
     return layers.pointwise(tokens, width, 3.0, "gated_add", epilogue=True)
 
@@ -67,7 +67,7 @@ class JointTransformer:
         """The latent's height and width must be multiples of this."""
         return self.patch[1]
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens = self.heads * self.head_dim, size_of(shrunk(grid, self.patch))
         values = size_of(self.patch)
@@ -89,9 +89,9 @@ class JointTransformer:
         last = layers.linear(tokens, d, values * (self.outputs or self.inputs), name="patch")
         return join(*parts, layers.linear(1, d, 2 * d, name="modulation"), _adaptive(layers, tokens, d), last)
 
-    def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> Block:
+    def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> LayerBlock:
         """Norms of queries and keys, each of `streams` with scales of its own, and their rotation."""
-        turn = layers.rotate(tokens, self.heads * self.head_dim) if self.rotary else Block()
+        turn = layers.rotate(tokens, self.heads * self.head_dim) if self.rotary else LayerBlock()
         if not self.qk_norm:
             return turn
         norm = layers.norm(2 * tokens * self.heads, self.head_dim, self.qk_norm, affine=False)
@@ -99,7 +99,7 @@ class JointTransformer:
 
     def _double(
         self, layers: Layers, image: int, text: int, d: int, *, dual: bool = False, last: bool = False
-    ) -> Block:
+    ) -> LayerBlock:
         both, held = image + text, layers.bytes(image + text, d)
         streams = ((image, 9 if dual else 6), (text, 2 if last else 6))
         parts = [layers.linear(1, d, sets * d, name="modulation") for _, sets in streams]
@@ -122,7 +122,7 @@ class JointTransformer:
             ]
         return join(*parts).beside(held)
 
-    def _single(self, layers: Layers, tokens: int, d: int) -> Block:
+    def _single(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         return join(
             layers.linear(1, d, 3 * d, name="modulation"),
             _adaptive(layers, tokens, d),
@@ -134,7 +134,7 @@ class JointTransformer:
             _gated(layers, tokens, d),
         ).beside(layers.bytes(tokens, d))
 
-    def _refine(self, layers: Layers, text: int, d: int) -> Block:
+    def _refine(self, layers: Layers, text: int, d: int) -> LayerBlock:
         each = layers.encoder_layer(text, d, self.heads, 4 * d) + layers.linear(
             1, d, 2 * d, name="modulation"
         )
@@ -163,7 +163,7 @@ class SharedTransformer:
         """The latent's height and width must be multiples of this."""
         return 2
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens = self.heads * self.head_dim, size_of(shrunk(grid, (1, 2, 2)))
         times = 2 if self.guidance else 1
@@ -180,12 +180,12 @@ class SharedTransformer:
             layers.linear(tokens, d, self.inputs, False, "patch"),
         )
 
-    def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> Block:
+    def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> LayerBlock:
         norm = layers.norm(2 * tokens * self.heads, self.head_dim, "rms", affine=False)
         turn = layers.rotate(tokens, self.heads * self.head_dim)
         return norm + layers.parameter(2 * streams * self.head_dim) + turn
 
-    def _double(self, layers: Layers, image: int, text: int, d: int) -> Block:
+    def _double(self, layers: Layers, image: int, text: int, d: int) -> LayerBlock:
         both, streams = image + text, (image, text)
         parts = [_adaptive(layers, n, d) + layers.linear(n, d, 3 * d, False, "qkv") for n in streams]
         parts += [self._heads_norm(layers, both, 2), layers.attention(both, both, self.heads, self.head_dim)]
@@ -194,7 +194,7 @@ class SharedTransformer:
             parts += [layers.mlp(n, d, self.ratio * d, gated=True, bias=False), _gated(layers, n, d)]
         return join(*parts).beside(layers.bytes(both, d))
 
-    def _single(self, layers: Layers, tokens: int, d: int) -> Block:
+    def _single(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         inner = self.ratio * d
         return join(
             _adaptive(layers, tokens, d),
@@ -245,7 +245,7 @@ class CrossTransformer:
         """The latent's height and width must be multiples of this."""
         return self.patch[1]
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, values = self.heads * self.head_dim, size_of(shrunk(grid, self.patch)), size_of(self.patch)
         parts = [
@@ -271,27 +271,27 @@ class CrossTransformer:
         last = layers.linear(tokens, d, values * self.outputs, name="patch")
         return join(*parts, layers.parameter(2 * d), _adaptive(layers, tokens, d), last)
 
-    def _caption(self, layers: Layers, text: int, d: int) -> Block:
+    def _caption(self, layers: Layers, text: int, d: int) -> LayerBlock:
         first = layers.linear(text, self.caption, d, name="caption")
         return join(first, layers.act(text, d), layers.linear(text, d, d, name="caption"))
 
-    def _rotated(self, layers: Layers, tokens: int, d: int) -> Block:
+    def _rotated(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         """Queries and keys rotated. In 64 bits are alive meanwhile: the stream in fp32, the three of attention, the
         tensor twice in 64 bits and once in 32 (wan/modules/model.py rope_apply)."""
         if not self.rotary:
-            return Block()
+            return LayerBlock()
         wide = 4.0 * layers.bytes(tokens, d) + 24.0 * layers.batch * tokens * d if self.wide_rotary else 0.0
         turn = layers.rotate(tokens, d)
         return replace(turn, peak=max(wide, turn.peak))
 
-    def _norms(self, layers: Layers, tokens: int, d: int) -> Block:
+    def _norms(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         if not self.qk_norm:
-            return Block()
+            return LayerBlock()
         return layers.norm(tokens, d, "rms", affine=False) + layers.parameter(
             d if self.qk_norm == "rms" else self.head_dim
         )
 
-    def _layer(self, layers: Layers, tokens: int, text: int, d: int) -> Block:
+    def _layer(self, layers: Layers, tokens: int, text: int, d: int) -> LayerBlock:
         parts = [
             layers.parameter(6 * d),
             _adaptive(layers, tokens, d),
@@ -350,7 +350,7 @@ class CogTransformer:
         """The latent's height and width must be multiples of this."""
         return self.patch[1]
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, values = self.heads * self.head_dim, size_of(shrunk(grid, self.patch)), size_of(self.patch)
         both, last = tokens + text, layers.linear(tokens, d, values * self.outputs, name="patch")
@@ -366,7 +366,7 @@ class CogTransformer:
             last,
         )
 
-    def _layer(self, layers: Layers, tokens: int, d: int) -> Block:
+    def _layer(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         entry = join(
             layers.linear(1, self.time, 6 * d, name="modulation"),
             layers.norm(tokens, d),
@@ -379,7 +379,7 @@ class CogTransformer:
             entry,
             layers.linear(tokens, d, 3 * d, name="qkv"),
             heads,
-            layers.rotate(tokens, d) if self.rotary else Block(),
+            layers.rotate(tokens, d) if self.rotary else LayerBlock(),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
             layers.linear(tokens, d, d, name="out"),
             _gated(layers, tokens, d),
@@ -406,7 +406,7 @@ class MochiTransformer:
         """The latent's height and width must be multiples of this."""
         return self.patch[1]
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, w, t = self.heads * self.head_dim, self.text_inner, self.text_width
         tokens, values = size_of(shrunk(grid, self.patch)), size_of(self.patch)
@@ -428,7 +428,7 @@ class MochiTransformer:
             layers.linear(tokens, d, values * self.inputs, name="patch"),
         )
 
-    def _layer(self, layers: Layers, tokens: int, text: int, last: bool) -> Block:
+    def _layer(self, layers: Layers, tokens: int, text: int, last: bool) -> LayerBlock:
         d, w, both = self.heads * self.head_dim, self.text_inner, tokens + text
         heads = layers.norm(2 * both * self.heads, self.head_dim, "rms", affine=False)
         parts = [
@@ -470,7 +470,7 @@ class SanaTransformer:
         """Every position of the latent is a token."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, plane = self.heads * self.head_dim, size_of(grid), grid[-2:]
         inner = int(self.ratio * d)
@@ -533,7 +533,7 @@ class HunyuanDiT:
         """The latent's height and width must be multiples of this."""
         return 2
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid`; all text positions are seen."""
         d, tokens, w = self.heads * self.head_dim, size_of(grid) // 4, self.text_width
         extra = w + 6 * 256 + d if self.style else w
@@ -564,7 +564,7 @@ class HunyuanDiT:
             layers.linear(tokens, d, 4 * self.outputs, name="patch"),
         )
 
-    def _layer(self, layers: Layers, tokens: int) -> Block:
+    def _layer(self, layers: Layers, tokens: int) -> LayerBlock:
         d = self.heads * self.head_dim
         heads = layers.norm(2 * tokens * self.heads, self.head_dim, affine=False) + layers.parameter(
             4 * self.head_dim

@@ -1,8 +1,8 @@
 """Layers of any network as numbers: what one call multiplies and moves, what it stores, what it must keep.
 
-A `Block` is a value: blocks add up in order, a number times a block is that many of them with weights of their own. A
-`Layers` makes blocks for a batch in a precision. Sizes are given per sample: tokens of a sequence or positions of a
-grid (height x width, or frames x height x width); the batch multiplies inside.
+A `LayerBlock` is a value: blocks add up in order, a number times a block is that many of them with weights of their
+own. A `Layers` makes blocks for a batch in a precision. Sizes are given per sample: tokens of a sequence or positions
+of a grid (height x width, or frames x height x width); the batch multiplies inside.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Grid = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Precision:
+class LayerPrecision:
     """How a network is stored and multiplied.
 
     `stored`: its parameters in memory. `weight` and `activation`: the two sides of matrix products; attention,
@@ -41,31 +41,31 @@ class Precision:
         return self.plain.bits / 8.0
 
 
-def _precisions() -> dict[str, Precision]:
+def _precisions() -> dict[str, LayerPrecision]:
     plain = {name: FORMATS[name] for name in ("fp32", "bf16", "fp16")}
     plain["tf32"] = Format("tf32", 32, "tf32")
-    found = {name: Precision(name, f, f, f, f) for name, f in plain.items()}
+    found = {name: LayerPrecision(name, f, f, f, f) for name, f in plain.items()}
     for name in ("bf16", "fp16"):
         half = FORMATS[name]
-        found[f"amp-{name}"] = Precision(f"amp-{name}", FORMATS["fp32"], half, half, half)
+        found[f"amp-{name}"] = LayerPrecision(f"amp-{name}", FORMATS["fp32"], half, half, half)
     half = FORMATS["bf16"]
     for name in ("fp8", "int8", "mxfp8", "mxfp4", "nvfp4"):
-        found[name] = Precision(name, FORMATS[name], FORMATS[name], FORMATS[name], half)
+        found[name] = LayerPrecision(name, FORMATS[name], FORMATS[name], FORMATS[name], half)
     for name in ("fp8", "int8", "int4", "nf4"):
         full = f"{name}-weight-only"
-        found[full] = Precision(full, FORMATS[name], FORMATS[name], half, half)
+        found[full] = LayerPrecision(full, FORMATS[name], FORMATS[name], half, half)
     for name in ("fp8", "int8"):
         narrow = FORMATS[name]
-        found[f"{name}-static"] = Precision(f"{name}-static", narrow, narrow, narrow, narrow)
+        found[f"{name}-static"] = LayerPrecision(f"{name}-static", narrow, narrow, narrow, narrow)
     return found
 
 
-PRECISIONS: Mapping[str, Precision] = _precisions()
+PRECISIONS: Mapping[str, LayerPrecision] = _precisions()
 """By name. "fp8", "int8" and the like quantise both sides of matrix products, "-weight-only" the weights; "-static" all
 of a network, convolutions and what passes between layers too, as engines do whose scales were found beforehand."""
 
 
-def get_precision(name: str) -> Precision:
+def get_precision(name: str) -> LayerPrecision:
     """The precision of that name. Raises `UnknownNameError`."""
     if name not in PRECISIONS:
         raise UnknownNameError("precision", name, PRECISIONS, f"one of {', '.join(PRECISIONS)}")
@@ -73,7 +73,7 @@ def get_precision(name: str) -> Precision:
 
 
 @dataclass(frozen=True)
-class Block:
+class LayerBlock:
     """Operators in order with what they store and need.
 
     | field | meaning |
@@ -97,10 +97,10 @@ class Block:
     spared: float = 0.0
     again_kept: float = 0.0
 
-    def __add__(self, other: Block) -> Block:
+    def __add__(self, other: LayerBlock) -> LayerBlock:
         return join(self, other)
 
-    def __rmul__(self, count: int) -> Block:
+    def __rmul__(self, count: int) -> LayerBlock:
         """`count` such blocks, one after the other, each with weights of its own."""
         spared = count * (self.kept - self.entry) if self.entry else count * self.spared
         return replace(
@@ -111,21 +111,21 @@ class Block:
             again_kept=self.kept if self.entry else self.again_kept,
         )
 
-    def again(self, count: float) -> Block:
+    def again(self, count: float) -> LayerBlock:
         """The same weights applied `count` times, one after the other."""
         ops = tuple((count * n, op) for n, op in self.ops) if count else ()
         peak, kept = self.peak if count else 0.0, count * self.kept
         return replace(self, ops=ops, peak=peak, kept=kept, spared=count * self.spared)
 
-    def beside(self, held: float) -> Block:
+    def beside(self, held: float) -> LayerBlock:
         """The same while `held` bytes of other activations are alive."""
         return replace(self, peak=self.peak + held, entry=max(self.entry, held)) if self.ops else self
 
-    def branch(self, shared: float) -> Block:
+    def branch(self, shared: float) -> LayerBlock:
         """The same beside another block that keeps the same input of `shared` bytes for the backward pass."""
         return replace(self, kept=self.kept - shared) if self.ops else self
 
-    def frozen(self) -> Block:
+    def frozen(self) -> LayerBlock:
         """The same without a backward pass: weights before which nothing is trained."""
         ops = tuple((n, replace(op, dims={**op.dims, "frozen": 1.0})) for n, op in self.ops)
         return replace(self, ops=ops, kept=0.0, spared=0.0, again_kept=0.0)
@@ -139,9 +139,9 @@ class Block:
         return Stage(name, tuple(joined.values()), calls, self.parameters, self.weight_bytes, self.peak)
 
 
-def join(*blocks: Block) -> Block:
+def join(*blocks: LayerBlock) -> LayerBlock:
     """Blocks one after the other."""
-    return Block(
+    return LayerBlock(
         tuple(op for block in blocks for op in block.ops),
         sum(block.parameters for block in blocks),
         sum(block.weight_bytes for block in blocks),
@@ -174,7 +174,7 @@ class Layers:
     """
 
     batch: float = 1.0
-    precision: Precision = field(default_factory=lambda: PRECISIONS["bf16"])
+    precision: LayerPrecision = field(default_factory=lambda: PRECISIONS["bf16"])
     scores: bool = False
     training: bool = False
 
@@ -188,7 +188,7 @@ class Layers:
 
     def linear(
         self, tokens: float, inputs: int, outputs: int, bias: bool = True, name: str = "linear"
-    ) -> Block:
+    ) -> LayerBlock:
         """A matrix of [inputs, outputs] applied to every token."""
         p = self.precision
         op = gemm(self.batch * tokens, outputs, inputs, p.weight, p.activation, name=name)
@@ -198,7 +198,7 @@ class Layers:
             op = replace(op, dims={**op.dims, "static": 1.0})
         stored = float(p.stored.bytes(outputs, inputs)) + bias * outputs * p.bytes
         live = self.bytes(tokens, inputs + outputs)
-        return Block(
+        return LayerBlock(
             (_once(op),), inputs * outputs + bias * outputs, stored, live, self.bytes(tokens, inputs)
         )
 
@@ -211,7 +211,7 @@ class Layers:
         stride: int | Grid = 1,
         groups: int = 1,
         bias: bool = True,
-    ) -> Block:
+    ) -> LayerBlock:
         """A convolution that pads to whole strides; `shrunk(grid, stride)` is what comes out.
 
         Libraries bring both sides into the layout of the kernel: a copy of each is alive too. (FLUX.1-dev's decoder at
@@ -227,27 +227,27 @@ class Layers:
         read, written = self.bytes(before, channels), self.bytes(after, filters)
         if p.bits < 16:
             op = replace(op, activation_bytes=read + written)
-        return Block((_once(op),), count, self._plain_bytes(count), 2 * (read + written), read)
+        return LayerBlock((_once(op),), count, self._plain_bytes(count), 2 * (read + written), read)
 
     def _plain_bytes(self, count: float) -> float:
         stored = self.precision.stored
         return count * (stored if stored.bits >= 16 else self.precision.plain).bits / 8.0
 
-    def parameter(self, count: int) -> Block:
+    def parameter(self, count: int) -> LayerBlock:
         """Weights that no operator of their own reads: a table of positions, a scale."""
-        return Block((), count, self._plain_bytes(count))
+        return LayerBlock((), count, self._plain_bytes(count))
 
     def pointwise(
         self, positions: float, width: float, passes: float, name: str, *, epilogue: bool = False
-    ) -> Block:
+    ) -> LayerBlock:
         """Element-wise work or a reduction of rows that reads and writes `passes` tensors; keeps nothing."""
         elements = self.batch * positions * width
         op = pointwise(elements, passes * self.precision.bytes / 2.0, name=name)
         if epilogue:
             op = replace(op, dims={**op.dims, "epilogue": 1.0})
-        return Block((_once(op),), peak=passes * elements * self.precision.bytes)
+        return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes)
 
-    def norm(self, positions: float, width: int, kind: str = "layer", affine: bool = True) -> Block:
+    def norm(self, positions: float, width: int, kind: str = "layer", affine: bool = True) -> LayerBlock:
         """A norm: "layer" (scale and offset), "rms" (scale), "group" (both, statistics in a pass before), "batch"."""
         folded = kind == "batch" and not self.training
         passes = 3.0 if kind == "group" or (kind == "batch" and self.training) else 2.0
@@ -259,46 +259,48 @@ class Layers:
         stored, kept = self._plain_bytes(count), 0.0 if folded else tensor
         return replace(block, parameters=count, weight_bytes=stored, peak=2 * tensor, kept=kept)
 
-    def _autocast(self, block: Block, times: float) -> Block:
+    def _autocast(self, block: LayerBlock, times: float) -> LayerBlock:
         """Element-wise work that autocast leaves in fp32: `times` the bytes where no compiler folds the casts."""
         if not self.precision.name.startswith("amp-") or times == 1.0:
             return block
         wide = tuple((n, replace(op, dims={**op.dims, "autocast": times})) for n, op in block.ops)
         return replace(block, ops=wide)
 
-    def act(self, positions: float, width: float, name: str = "gelu") -> Block:
+    def act(self, positions: float, width: float, name: str = "gelu") -> LayerBlock:
         """An activation function. A "relu" works in place; others keep what they read for the backward pass."""
         block = self.pointwise(positions, width, 2.0, name, epilogue=True)
         return block if name == "relu" else replace(block, kept=self.bytes(positions, width))
 
-    def gate(self, positions: float, width: float, name: str = "gate") -> Block:
+    def gate(self, positions: float, width: float, name: str = "gate") -> LayerBlock:
         """act(a) x b of two tensors of `width`."""
         block = self.pointwise(positions, width, 3.0, name)
         return replace(block, kept=2 * self.bytes(positions, width))
 
-    def residual(self, positions: float, width: float) -> Block:
+    def residual(self, positions: float, width: float) -> LayerBlock:
         """A sum of two tensors."""
         return self.pointwise(positions, width, 3.0, "add", epilogue=True)
 
-    def modulate(self, positions: float, width: float) -> Block:
+    def modulate(self, positions: float, width: float) -> LayerBlock:
         """x (1 + scale) + offset, with one scale and offset per sample: fused into the norm before."""
         return replace(
             self.pointwise(positions, width, 2.0, "modulate", epilogue=True),
             kept=self.bytes(positions, width),
         )
 
-    def rotate(self, tokens: float, width: int) -> Block:
+    def rotate(self, tokens: float, width: int) -> LayerBlock:
         """Queries and keys of `width` rotated by their positions: fused into the norm before."""
         return self.pointwise(tokens, 2 * width, 2.0, "rotate", epilogue=True)
 
-    def embed(self, tokens: float, rows: int, width: int) -> Block:
+    def embed(self, tokens: float, rows: int, width: int) -> LayerBlock:
         """A table of `rows`, of which every token reads one."""
         p = self.precision
         table = p.stored if p.stored.bits >= 16 else p.plain
         op = lookup(self.batch * tokens, width, table, name="embedding")
         if table.bits > 16:
             op = replace(op, activation_bytes=self.batch * tokens * width * table.bits / 8.0)
-        return Block((_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width))
+        return LayerBlock(
+            (_once(op),), rows * width, self._plain_bytes(rows * width), self.bytes(tokens, width)
+        )
 
     def attention(
         self,
@@ -310,7 +312,7 @@ class Layers:
         windows: float = 1.0,
         kv_heads: int = 0,
         causal: bool = False,
-    ) -> Block:
+    ) -> LayerBlock:
         """Every query sees every key, in each of `windows` separate windows of a sample."""
         p, batch, shared = self.precision, self.batch * windows, kv_heads or heads
         tensors = self.times(windows).bytes(1.0, queries * heads * head_dim)
@@ -322,12 +324,14 @@ class Layers:
                 pointwise(batch * heads * queries * keys, p.bytes, name="softmax"),
                 gemm(queries, head_dim, keys, p.plain, p.plain, batch=batch * heads, name="weighted_sum"),
             ]
-            return Block(tuple(_once(op) for op in products), peak=kept + 2 * scores, kept=kept + 2 * scores)
+            return LayerBlock(
+                tuple(_once(op) for op in products), peak=kept + 2 * scores, kept=kept + 2 * scores
+            )
         op = attention(batch, queries, keys, heads, shared, head_dim, p.plain, causal=causal)
         op = replace(op, compute=p.plain.compute, activation_bytes=op.activation_bytes * p.bytes / 2.0)
-        return Block((_once(op),), peak=kept + tensors, kept=kept)
+        return LayerBlock((_once(op),), peak=kept + tensors, kept=kept)
 
-    def linear_attention(self, tokens: float, heads: int, head_dim: int) -> Block:
+    def linear_attention(self, tokens: float, heads: int, head_dim: int) -> LayerBlock:
         """Keys times values summed over all tokens, then queries times the sum: no scores."""
         p, many = self.precision.plain, self.batch * heads
         products = (
@@ -336,18 +340,18 @@ class Layers:
         )
         kept = 3 * self.bytes(tokens, heads * head_dim)
         act = self.act(tokens, 2 * heads * head_dim, "relu")
-        return act + Block(tuple(_once(op) for op in products), peak=kept * 4 / 3, kept=kept)
+        return act + LayerBlock(tuple(_once(op) for op in products), peak=kept * 4 / 3, kept=kept)
 
     def relative_positions(
         self, queries: float, keys: float, heads: int, head_dim: int, *, inside: bool = False
-    ) -> Block:
+    ) -> LayerBlock:
         """Biases of relative positions along two axes: a product of queries with tables, added to the scores. Scores
         that are written are read again and written with the bias, beside which the first are still alive. Fused
         attention takes the bias as a tensor of all scores, which is written and read, and held while it works; a kernel
         that is made for it adds it `inside`."""
         p, side = self.precision.plain, math.sqrt(keys)
         op = gemm(self.batch * queries * heads, 2 * side, head_dim, p, p, name="positions")
-        product = Block((_once(op),), peak=float(op.activation_bytes), kept=0.0)
+        product = LayerBlock((_once(op),), peak=float(op.activation_bytes), kept=0.0)
         added = self.pointwise(queries, keys * heads, 2.0, "bias")
         if not self.scores:
             return product if inside else product + replace(added, peak=added.peak / 2.0)
@@ -362,7 +366,7 @@ class Layers:
         gated: bool = False,
         bias: bool = True,
         act: str = "gelu",
-    ) -> Block:
+    ) -> LayerBlock:
         """Two matrices with an activation between them; `gated`: three, the first two multiplied."""
         middle = self.gate(tokens, inner) if gated else self.act(tokens, inner, act)
         return join(
@@ -373,7 +377,7 @@ class Layers:
 
     def encoder_layer(
         self, tokens: float, width: int, heads: int, inner: int, *, gated: bool = False, window: float = 0.0
-    ) -> Block:
+    ) -> LayerBlock:
         """A transformer layer with biases and two layer norms; the width is cut into heads. `window`: tokens that see
         each other (0: all)."""
         held, seen = self.bytes(tokens, width), window or tokens
@@ -392,8 +396,8 @@ class Layers:
 
 
 def trained(
-    block: Block, optimizer: str = "adamw", recompute: str = "none", parts: int = 1
-) -> tuple[Block, float]:
+    block: LayerBlock, optimizer: str = "adamw", recompute: str = "none", parts: int = 1
+) -> tuple[LayerBlock, float]:
     """A training step of a forward pass, done `parts` times before weights are updated, and the bytes of gradients and
     optimiser states.
 

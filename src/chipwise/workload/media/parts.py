@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chipwise.errors import UnknownNameError, UsageError, shorten
-from chipwise.workload.media.assemble import Asked, Diffusion, check_settings
+from chipwise.workload.media.assemble import AskedNetwork, Diffusion, check_settings
 from chipwise.workload.media.dit import (
     CogTransformer,
     CrossTransformer,
@@ -612,7 +612,7 @@ def from_parts(
     assumed = {"steps": steps, "guidance": guidance, "text_tokens": tokens, "resolution": f"{width}x{height}"}
     assumed |= {"frames": frames} if frames > 1 else {}
     said = tuple(f"{key} {value}" for key, value in assumed.items() if key not in given)
-    found = task.pipeline(Asked(name, batch, precision, trained, given))
+    found = task.pipeline(AskedNetwork(name, batch, precision, trained, given))
     return Pipeline(
         found.name,
         found.stages,

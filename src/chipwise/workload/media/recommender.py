@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from chipwise.workload.formats import FORMATS, Format
-from chipwise.workload.media.layers import Block, Layers, join
+from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.op import Op, gemm, lookup
 
 TILE = 32.0  # columns of a tile of matrix units, into which the features of a sample go
 
 
-def _mlp(layers: Layers, widths: tuple[int, ...]) -> Block:
+def _mlp(layers: Layers, widths: tuple[int, ...]) -> LayerBlock:
     parts = []
     for entry, out in itertools.pairwise(widths):
         parts += [layers.linear(1, entry, out), layers.act(1, out, "relu")]
@@ -51,15 +51,15 @@ class DLRM:
         """Format of the tables."""
         return FORMATS[self.table]
 
-    def embeddings(self, layers: Layers) -> Block:
+    def embeddings(self, layers: Layers) -> LayerBlock:
         """The lookups: rows are read, those of small tables in the cache, and one sum of each table is written."""
         op = lookup(layers.batch * (self.hot - self.near), self.width, self.stored, name="embedding_bag")
         op = replace(op, activation_bytes=layers.bytes(self.tables, self.width))
         count = self.rows * self.width
         ops: tuple[tuple[float, Op], ...] = ((1.0, op),)
-        return Block(ops, count, count * self.stored.bits / 8.0, layers.bytes(self.tables, self.width))
+        return LayerBlock(ops, count, count * self.stored.bits / 8.0, layers.bytes(self.tables, self.width))
 
-    def block(self, layers: Layers) -> Block:
+    def block(self, layers: Layers) -> LayerBlock:
         """The dense part of one pass."""
         features, w = self.tables + 1, self.width
         bottom = _mlp(layers, (self.dense, *self.bottom))
@@ -85,7 +85,9 @@ class DLRM:
             )
         pairs = w + features * (features - 1) // 2
         pairs += pairs % 2  # padded to an even width
-        dots = Block(((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w))
+        dots = LayerBlock(
+            ((1.0, op),), peak=layers.bytes(features, w + features), kept=layers.bytes(features, w)
+        )
         return join(bottom, dots, layers.pointwise(1, pairs, 2.0, "gather"), _mlp(layers, (pairs, *self.top)))
 
 
@@ -98,7 +100,7 @@ class NCF:
     factors: int
     mlp: tuple[int, ...]
 
-    def block(self, layers: Layers) -> Block:
+    def block(self, layers: Layers) -> LayerBlock:
         """One pass over a pair of user and item per sample."""
         f, half = self.factors, self.mlp[0] // 2
         tables = [layers.embed(1, rows, w) for rows in (self.users, self.items) for w in (f, half)]

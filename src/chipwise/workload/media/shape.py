@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, size_of
 
 NEIGHBOURS = (3, 3, 3)
 """Filter of a convolution over voxels; where they are sparse, absent neighbours are counted too."""
@@ -31,7 +31,7 @@ class ShapeVAE:
     heads: int
     frequencies: int = 8
 
-    def decode(self, layers: Layers) -> Block:
+    def decode(self, layers: Layers) -> LayerBlock:
         """Latents to the states that points ask."""
         n, w, size = self.latents, self.width, self.width // self.heads
         held = layers.bytes(n, w)
@@ -46,7 +46,7 @@ class ShapeVAE:
         each = join(layers.norm(n, w), attend, add, layers.norm(n, w), feed, add)
         return layers.linear(n, self.inputs, w) + self.layers * each
 
-    def ask(self, layers: Layers, points: int) -> Block:
+    def ask(self, layers: Layers, points: int) -> LayerBlock:
         """One call of `points` of each sample: they see all latents once."""
         n, w, size = self.latents, self.width, self.width // self.heads
         entry = 3 * (2 * self.frequencies + 1)
@@ -67,7 +67,7 @@ class ShapeVAE:
             layers.linear(points, w, 1),
         ).beside(layers.bytes(n + points, w))
 
-    def _heads_norm(self, layers: Layers, tokens: int, size: int) -> Block:
+    def _heads_norm(self, layers: Layers, tokens: int, size: int) -> LayerBlock:
         return layers.norm(tokens * self.heads, size, affine=False) + layers.parameter(4 * size)
 
 
@@ -91,7 +91,7 @@ class Triplane:
         """Of all planes."""
         return 3 * self.side**2
 
-    def planes(self, layers: Layers, pictured: int) -> Block:
+    def planes(self, layers: Layers, pictured: int) -> LayerBlock:
         """The three planes of a picture of so many tokens."""
         n, w, size = self.tokens, self.width, self.width // self.heads
         held = layers.bytes(n, w)
@@ -118,7 +118,7 @@ class Triplane:
             layers.linear(n, w, 4 * self.channels, False, "spread") + layers.parameter(self.channels),
         )
 
-    def ask(self, layers: Layers, points: int) -> Block:
+    def ask(self, layers: Layers, points: int) -> LayerBlock:
         """One call of `points`: density and colour of each."""
         entry = 3 * self.channels
         sampled = layers.pointwise(
@@ -144,7 +144,7 @@ class VoxelFlow:
     inputs: int = 8
     narrow: int = 0
 
-    def block(self, layers: Layers, voxels: int, pictured: int) -> Block:
+    def block(self, layers: Layers, voxels: int, pictured: int) -> LayerBlock:
         """One call over so many voxels with a picture of so many tokens."""
         w, size = self.width, self.width // self.heads
         n = -(-voxels // 4) if self.narrow else voxels
@@ -175,20 +175,20 @@ class VoxelFlow:
         return join(
             layers.linear(voxels, self.inputs, entry),
             layers.linear(1, 256, w) + layers.linear(1, w, w),
-            self._into(layers, voxels, n) if self.narrow else Block(),
+            self._into(layers, voxels, n) if self.narrow else LayerBlock(),
             layers.residual(n, w),
             self.layers * each,
-            self._back(layers, voxels, n) if self.narrow else Block(),
+            self._back(layers, voxels, n) if self.narrow else LayerBlock(),
             layers.norm(voxels, entry, affine=False),
             layers.linear(voxels, entry, self.inputs),
         )
 
-    def _into(self, layers: Layers, voxels: int, n: int) -> Block:
+    def _into(self, layers: Layers, voxels: int, n: int) -> LayerBlock:
         c, w = self.narrow, self.width
         pool = layers.pointwise(voxels, c, 1.25, "pool")
         return self._residual(layers, voxels, c, c) + pool + self._residual(layers, n, c, w)
 
-    def _back(self, layers: Layers, voxels: int, n: int) -> Block:
+    def _back(self, layers: Layers, voxels: int, n: int) -> LayerBlock:
         c, w = self.narrow, self.width
         spread = layers.pointwise(n, 2 * w, 2.0, "concatenate") + layers.pointwise(
             voxels, 2 * w, 1.25, "spread"
@@ -198,7 +198,7 @@ class VoxelFlow:
             spread, self._residual(layers, voxels, 2 * w, c), joined, self._residual(layers, voxels, 2 * c, c)
         )
 
-    def _residual(self, layers: Layers, n: int, entry: int, out: int) -> Block:
+    def _residual(self, layers: Layers, n: int, entry: int, out: int) -> LayerBlock:
         """Two convolutions, the second behind a norm that the step scales."""
         return join(
             layers.linear(1, self.width, 2 * out, name="modulation"),
@@ -206,7 +206,7 @@ class VoxelFlow:
             layers.conv((1, 1, n), entry, out, NEIGHBOURS),
             layers.norm(n, out, affine=False) + layers.modulate(n, out) + layers.act(n, out, "silu"),
             layers.conv((1, 1, n), out, out, NEIGHBOURS),
-            layers.linear(n, entry, out, name="shortcut") if entry != out else Block(),
+            layers.linear(n, entry, out, name="shortcut") if entry != out else LayerBlock(),
             layers.residual(n, out),
         )
 
@@ -220,7 +220,7 @@ class VoxelGrid:
     inputs: int = 8
     resnets: int = 2
 
-    def block(self, layers: Layers, side: int) -> Block:
+    def block(self, layers: Layers, side: int) -> LayerBlock:
         """A coarse grid of `side` to a fine one."""
         grid: Grid = (side,) * 3
         parts = [layers.conv(grid, self.inputs, self.channels[0])]
@@ -238,7 +238,7 @@ class VoxelGrid:
         n = size_of(grid)
         return join(*parts, layers.norm(n, last) + layers.act(n, last, "silu"), layers.conv(grid, last, 1))
 
-    def _residual(self, layers: Layers, grid: Grid, width: int) -> Block:
+    def _residual(self, layers: Layers, grid: Grid, width: int) -> LayerBlock:
         n = size_of(grid)
         half = layers.norm(n, width) + layers.act(n, width, "silu") + layers.conv(grid, width, width)
         return half + half + layers.residual(n, width)
@@ -259,7 +259,7 @@ class VoxelDecoder:
     finer: tuple[int, ...] = ()
     cells: int = 0
 
-    def block(self, layers: Layers, voxels: int) -> Block:
+    def block(self, layers: Layers, voxels: int) -> LayerBlock:
         """Numbers of so many voxels."""
         n, w, size, seen = voxels, self.width, self.width // self.heads, self.window**2
         held = layers.bytes(n, w)

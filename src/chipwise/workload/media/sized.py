@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, size_of
 from chipwise.workload.op import convolution, gemm
 
 REUSE = 90.0
@@ -35,7 +35,7 @@ class Sized:
         """Any side is taken."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         scale = size_of(grid) / self.native ** len(grid)
         params, macs = 1e6 * self.params_m, 1e9 * self.gmacs
@@ -54,7 +54,7 @@ class Sized:
         product = replace(product, activation_bytes=moved)
         norm = layers.norm(live, 1, "batch" if conv else "layer", affine=False)
         each = join(
-            Block(((1.0, product),), peak=moved, kept=moved / 2.0),
+            LayerBlock(((1.0, product),), peak=moved, kept=moved / 2.0),
             norm,
             layers.act(live, 1, "relu" if conv else "gelu"),
         )

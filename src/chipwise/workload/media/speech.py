@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk
 
 
-def lstm(layers: Layers, steps: float, inputs: int, width: int, depth: int = 1) -> Block:
+def lstm(layers: Layers, steps: float, inputs: int, width: int, depth: int = 1) -> LayerBlock:
     """`depth` layers of `width`: inputs of all steps at once, then one product per step, one after the other."""
     parts = []
     for i in range(depth):
@@ -38,7 +38,7 @@ class Whisper:
 
     window_s = 30.0
 
-    def encode(self, layers: Layers) -> Block:
+    def encode(self, layers: Layers) -> LayerBlock:
         """One window of 30 s, 3,000 frames."""
         w, n = self.width, self.positions
         return join(
@@ -52,14 +52,14 @@ class Whisper:
             layers.norm(n, w),
         )
 
-    def states(self, layers: Layers) -> Block:
+    def states(self, layers: Layers) -> LayerBlock:
         """Keys and values of the encoder's states for every layer of the decoder, once a window."""
         each = layers.linear(self.positions, self.width, 2 * self.width, name="cross_kv") + layers.parameter(
             -self.width
         )
         return self.decoder * each
 
-    def step(self, layers: Layers, seen: float, tokens: int = 1, scored: int = 1) -> Block:
+    def step(self, layers: Layers, seen: float, tokens: int = 1, scored: int = 1) -> LayerBlock:
         """`tokens` new tokens of each sequence, which then has `seen`; the last `scored` of them get logits."""
         w, heads, size = self.width, self.heads, self.width // self.heads
         held = layers.bytes(tokens, w)
@@ -86,7 +86,7 @@ class Whisper:
             layers.parameter(self.context * w),
             self.decoder * each,
             layers.norm(tokens, w),
-            Block(logits.ops, 0, 0.0, logits.peak, logits.kept),
+            LayerBlock(logits.ops, 0, 0.0, logits.peak, logits.kept),
         )
 
 
@@ -105,7 +105,7 @@ class Wav2Vec2:
     groups: int = 16
     labels: int = 32
 
-    def block(self, layers: Layers, seconds: float) -> Block:
+    def block(self, layers: Layers, seconds: float) -> LayerBlock:
         """One pass over `seconds` of sound."""
         c, w, entry = self.conv, self.width, 1
         grid: Grid = (max(1, round(16_000 * seconds)),)
@@ -128,7 +128,7 @@ class Wav2Vec2:
             near,
             layers.norm(n, w),
             self.layers * layers.encoder_layer(n, w, self.heads, self.ffn),
-            layers.linear(n, w, self.labels) if self.labels else Block(),
+            layers.linear(n, w, self.labels) if self.labels else LayerBlock(),
         )
 
 
@@ -149,7 +149,7 @@ class Conformer:
     predict_layers: int = 1
     biased: bool = True
 
-    def block(self, layers: Layers, seconds: float) -> Block:
+    def block(self, layers: Layers, seconds: float) -> LayerBlock:
         """The encoder over `seconds` of sound."""
         w, b, entry, parts = self.width, self.biased, 1, []
         grid: Grid = (round(100 * seconds), self.mels)
@@ -187,10 +187,10 @@ class Conformer:
             feed,
             layers.norm(n, w),
         ).beside(layers.bytes(n, w))
-        head = Block() if self.predict else layers.linear(n, w, self.vocab + 1)
+        head = LayerBlock() if self.predict else layers.linear(n, w, self.vocab + 1)
         return join(*parts, self.layers * each, head)
 
-    def step(self, layers: Layers) -> Block:
+    def step(self, layers: Layers) -> LayerBlock:
         """One step of the transducer: predict from the last label, join with one frame."""
         p = self.predict
         return join(
@@ -221,12 +221,12 @@ class Transducer:
     joint: int = 512
     vocab: int = 28
 
-    def block(self, layers: Layers, seconds: float) -> Block:
+    def block(self, layers: Layers, seconds: float) -> LayerBlock:
         """The encoder over `seconds` of sound."""
         n, w = self.frames(seconds), self.width
         return lstm(layers, 2 * n, self.inputs, w, self.before) + lstm(layers, n, 2 * w, w, self.after)
 
-    def step(self, layers: Layers) -> Block:
+    def step(self, layers: Layers) -> LayerBlock:
         """One step of the transducer: predict from the last label, join with one frame."""
         p = self.predict
         return join(
@@ -252,10 +252,10 @@ class Jasper:
     mels: int = 64
     labels: int = 29
 
-    def block(self, layers: Layers, seconds: float) -> Block:
+    def block(self, layers: Layers, seconds: float) -> LayerBlock:
         """One pass over `seconds` of sound; time is halved by the first convolution."""
 
-        def conv(n: int, entry: int, out: int, kernel: int, stride: int = 1) -> Block:
+        def conv(n: int, entry: int, out: int, kernel: int, stride: int = 1) -> LayerBlock:
             after = -(-n // stride)
             norm = layers.norm(after, out, "batch") + layers.act(after, out, "relu")
             return layers.conv((n,), entry, out, kernel, stride, bias=False) + norm

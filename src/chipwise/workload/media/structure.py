@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chipwise.workload.media.layers import Block, Layers, join
+from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.op import gemm
 
 FINGERPRINT = 449  # features of a token: residue type, profile of the alignment, deletions, and atoms' states
@@ -54,7 +54,7 @@ class AlphaFold:
     keys: int = 128
     judged: int = 4
 
-    def embed(self, layers: Layers, tokens: int, atoms: int) -> Block:
+    def embed(self, layers: Layers, tokens: int, atoms: int) -> LayerBlock:
         """Features to states, once: atoms in windows, tokens, and every pair of them."""
         n2, c, s = tokens * tokens, self.pair, self.single
         return join(
@@ -66,7 +66,7 @@ class AlphaFold:
             layers.residual(n2, c),
         )
 
-    def cycle(self, layers: Layers, tokens: int, rows: int) -> Block:
+    def cycle(self, layers: Layers, tokens: int, rows: int) -> LayerBlock:
         """One pass of the trunk: templates, `rows` of an alignment, and the blocks."""
         n2, c, s, m = tokens * tokens, self.pair, self.single, self.aligned
         again = join(layers.norm(n2, c), layers.linear(n2, c, c, False), layers.residual(n2, c))
@@ -82,7 +82,7 @@ class AlphaFold:
         trunk = self.blocks * (self._pairs(layers, tokens, c) + self._tokens(layers, tokens))
         return join(again, self._templates(layers, tokens), entry, msa, trunk)
 
-    def denoise(self, layers: Layers, tokens: int, atoms: int, samples: int) -> Block:
+    def denoise(self, layers: Layers, tokens: int, atoms: int, samples: int) -> LayerBlock:
         """One step for `samples` structures, which share what depends on pairs alone."""
         n, n2, c, s, t = tokens, tokens * tokens, self.pair, self.single, self.token
         each = layers.times(samples)
@@ -111,7 +111,7 @@ class AlphaFold:
             self._atoms_out(each, atoms, tokens),
         )
 
-    def judge(self, layers: Layers, tokens: int) -> Block:
+    def judge(self, layers: Layers, tokens: int) -> LayerBlock:
         """One structure: blocks over its distances, and heads for pairs and tokens."""
         n2, c, s = tokens * tokens, self.pair, self.single
         return join(
@@ -124,7 +124,7 @@ class AlphaFold:
 
     # ----------------------------------------------------------------- parts
 
-    def _pairs(self, layers: Layers, tokens: int, c: int) -> Block:
+    def _pairs(self, layers: Layers, tokens: int, c: int) -> LayerBlock:
         """Two sums over triangles, attention along rows and along columns, a feed-forward."""
         n2 = tokens * tokens
         held = layers.bytes(n2, c)
@@ -134,7 +134,7 @@ class AlphaFold:
             self._transition(layers, n2, c, 4).beside(held),
         )
 
-    def _triangle(self, layers: Layers, tokens: int, c: int) -> Block:
+    def _triangle(self, layers: Layers, tokens: int, c: int) -> LayerBlock:
         """z_ij += gate x sum over k of a_ik b_jk, channel by channel."""
         n2, p = tokens * tokens, layers.precision.plain
         product = gemm(tokens, tokens, tokens, p, p, batch=layers.batch * c, name="triangle")
@@ -144,7 +144,7 @@ class AlphaFold:
             layers.linear(n2, c, 4 * c, False, "triangle_in"),
             layers.gate(n2, 2 * c),
             layers.pointwise(n2, 3 * c, 2.0, "transpose"),
-            Block(((1.0, product),), peak=live, kept=live),
+            LayerBlock(((1.0, product),), peak=live, kept=live),
             layers.norm(n2, c),
             layers.linear(n2, c, c, False, "out"),
             layers.linear(n2, c, c, False, "gate"),
@@ -152,7 +152,7 @@ class AlphaFold:
             layers.residual(n2, c),
         )
 
-    def _axis(self, layers: Layers, tokens: int, c: int) -> Block:
+    def _axis(self, layers: Layers, tokens: int, c: int) -> LayerBlock:
         """Every row of pairs sees itself, biased by a third side."""
         n2, inner = tokens * tokens, c
         size = c // self.pair_heads
@@ -169,11 +169,11 @@ class AlphaFold:
             layers.residual(n2, c),
         )
 
-    def _transition(self, layers: Layers, positions: int, width: int, times: int) -> Block:
+    def _transition(self, layers: Layers, positions: int, width: int, times: int) -> LayerBlock:
         feed = layers.mlp(positions, width, times * width, gated=True, bias=False)
         return layers.norm(positions, width) + feed + layers.residual(positions, width)
 
-    def _tokens(self, layers: Layers, tokens: int) -> Block:
+    def _tokens(self, layers: Layers, tokens: int) -> LayerBlock:
         """Attention between tokens biased by pairs, and a feed-forward."""
         s, n2, c = self.single, tokens * tokens, self.pair
         return join(
@@ -189,7 +189,7 @@ class AlphaFold:
             self._transition(layers, tokens, s, 4),
         )
 
-    def _outer(self, layers: Layers, tokens: int, rows: int) -> Block:
+    def _outer(self, layers: Layers, tokens: int, rows: int) -> LayerBlock:
         """Products of columns of the alignment, averaged over its rows, as pairs."""
         n2, m, c, inner = tokens * tokens, self.aligned, self.pair, 32
         p = layers.precision.plain
@@ -198,12 +198,12 @@ class AlphaFold:
         return join(
             layers.norm(rows * tokens, m),
             2 * layers.linear(rows * tokens, m, inner, False),
-            Block(((1.0, product),), peak=live, kept=live),
+            LayerBlock(((1.0, product),), peak=live, kept=live),
             layers.linear(n2, inner * inner, c),
             layers.residual(n2, c),
         )
 
-    def _rows(self, layers: Layers, tokens: int, rows: int) -> Block:
+    def _rows(self, layers: Layers, tokens: int, rows: int) -> LayerBlock:
         """Rows of the alignment averaged by weights of pairs, and a feed-forward."""
         n, m, c, heads, inner = rows * tokens, self.aligned, self.pair, 8, 256
         p = layers.precision.plain
@@ -214,7 +214,7 @@ class AlphaFold:
             layers.linear(n, m, inner, False),
             layers.norm(tokens * tokens, c),
             layers.linear(tokens * tokens, c, heads, False, "bias"),
-            Block(((1.0, product),), peak=live, kept=live),
+            LayerBlock(((1.0, product),), peak=live, kept=live),
             layers.linear(n, m, inner, False, "gate"),
             layers.gate(n, inner),
             layers.linear(n, inner, m, False),
@@ -222,10 +222,10 @@ class AlphaFold:
             self._transition(layers, n, m, 4),
         )
 
-    def _templates(self, layers: Layers, tokens: int) -> Block:
+    def _templates(self, layers: Layers, tokens: int) -> LayerBlock:
         """Pairs of a template through blocks of their own."""
         if not self.template_blocks:
-            return Block()
+            return LayerBlock()
         n2, t = tokens * tokens, self.template
         held = layers.bytes(n2, t)
         each = join(
@@ -244,7 +244,7 @@ class AlphaFold:
 
     def _adaptive_layer(
         self, layers: Layers, n: int, width: int, state: int, heads: int, seen: float, windows: float
-    ) -> Block:
+    ) -> LayerBlock:
         """Attention and a feed-forward of `n` positions that see `seen` in each of `windows`, both scaled, shifted and
         gated by states of width `state`."""
         steer = join(
@@ -271,7 +271,7 @@ class AlphaFold:
             layers.residual(n, width),
         ).beside(layers.bytes(n, width))
 
-    def _local(self, layers: Layers, atoms: int) -> Block:
+    def _local(self, layers: Layers, atoms: int) -> LayerBlock:
         """Layers over atoms: windows of queries see their neighbours, biased by pairs of atoms."""
         a, pairs = self.atom, atoms * self.keys
         bias = layers.norm(pairs, self.atom_pair) + layers.linear(pairs, self.atom_pair, 4, False, "bias")
@@ -280,7 +280,9 @@ class AlphaFold:
             bias + self._adaptive_layer(layers, atoms, a, a, 4, float(self.keys), windows)
         )
 
-    def _atoms(self, layers: Layers, atoms: int, tokens: int, out: int, *, placed: bool = False) -> Block:
+    def _atoms(
+        self, layers: Layers, atoms: int, tokens: int, out: int, *, placed: bool = False
+    ) -> LayerBlock:
         """Atoms to tokens of width `out`; `placed`: with noisy places, states and pairs of the trunk."""
         a, p, pairs = self.atom, self.atom_pair, atoms * self.keys
         small = 3 * (layers.linear(pairs, p, p, False) + layers.act(pairs, p, "relu"))
@@ -300,7 +302,7 @@ class AlphaFold:
             ]
         return join(*parts)
 
-    def _atoms_out(self, layers: Layers, atoms: int, tokens: int) -> Block:
+    def _atoms_out(self, layers: Layers, atoms: int, tokens: int) -> LayerBlock:
         """Tokens to moves of atoms."""
         return join(
             layers.linear(tokens, self.token, self.atom, False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chipwise.workload.media.layers import Block, Layers, join
+from chipwise.workload.media.layers import LayerBlock, Layers, join
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class TextEncoder:
     full_every: int = 1
     head: Literal["", "mlm", "qa", "score"] = ""
 
-    def block(self, layers: Layers, tokens: int) -> Block:
+    def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
         entry = self.narrow or self.width
         parts = [layers.embed(tokens, self.vocab, entry)]
@@ -69,14 +69,14 @@ class TextEncoder:
             parts.append(layers.linear(1, self.width, self.projection, False, "projection"))
         return join(*parts, self._head(layers, tokens))
 
-    def _norm(self, layers: Layers, tokens: int, width: int) -> Block:
+    def _norm(self, layers: Layers, tokens: int, width: int) -> LayerBlock:
         return layers.norm(tokens, width, "layer" if self.biased else "rms")
 
-    def _head(self, layers: Layers, tokens: int) -> Block:
+    def _head(self, layers: Layers, tokens: int) -> LayerBlock:
         if self.head == "mlm":  # the last matrix is the table of embeddings
             entry = self.narrow or self.width
             logits = layers.linear(tokens, entry, self.vocab, name="logits")
-            tied = Block(
+            tied = LayerBlock(
                 logits.ops, self.vocab, self.vocab * layers.precision.bytes, logits.peak, logits.kept
             )
             return join(
@@ -89,18 +89,18 @@ class TextEncoder:
         return (
             layers.linear(tokens if self.head == "qa" else 1, self.width, 2 if self.head == "qa" else 1)
             if self.head
-            else Block()
+            else LayerBlock()
         )
 
-    def _loss(self, layers: Layers, tokens: int) -> Block:
+    def _loss(self, layers: Layers, tokens: int) -> LayerBlock:
         """Logarithms of probabilities, kept for the backward pass, which begins with their gradient while the logits
         are still there."""
         if not layers.training:
-            return Block()
+            return LayerBlock()
         tensor = layers.bytes(tokens, self.vocab)
         return replace(layers.pointwise(tokens, self.vocab, 3.0, "loss"), peak=2.0 * tensor, kept=tensor)
 
-    def _layer(self, layers: Layers, tokens: int, window: int) -> Block:
+    def _layer(self, layers: Layers, tokens: int, window: int) -> LayerBlock:
         w, seen = self.width, min(tokens, window or tokens)
         windows = tokens / seen
         attend = layers.attention(
@@ -135,7 +135,7 @@ class T5:
     gated: bool = True
     every: bool = False
 
-    def block(self, layers: Layers, tokens: int) -> Block:
+    def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
         return join(
             layers.embed(tokens, self.vocab, self.width),
@@ -144,7 +144,7 @@ class T5:
             layers.norm(tokens, self.width, "rms"),
         )
 
-    def _layer(self, layers: Layers, tokens: int) -> Block:
+    def _layer(self, layers: Layers, tokens: int) -> LayerBlock:
         w, inner, held = self.width, self.heads * self.head_dim, layers.bytes(tokens, self.width)
         return join(
             layers.norm(tokens, w, "rms"),
@@ -178,11 +178,11 @@ class TextDecoder:
     sandwich: bool = False
     vision: int = 0
 
-    def block(self, layers: Layers, tokens: int) -> Block:
+    def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
         w, q, kv = self.width, self.heads * self.head_dim, self.kv_heads * self.head_dim
         norm, held = layers.norm(tokens, w, "rms"), layers.bytes(tokens, w)
-        after = norm if self.sandwich else Block()
+        after = norm if self.sandwich else LayerBlock()
         each = join(
             norm,
             join(
@@ -218,13 +218,13 @@ class SeqToSeq:
     biased: bool = True
     embedding_norm: bool = False
 
-    def block(self, layers: Layers, tokens: int, targets: int = 0) -> Block:
+    def block(self, layers: Layers, tokens: int, targets: int = 0) -> LayerBlock:
         """One pass over `tokens` in and `targets` out (0: as many)."""
         n, m, w, b = tokens, targets or tokens, self.width, self.biased
         size = self.head_dim or w // self.heads
         inner, kind = self.heads * size, "layer" if b else "rms"
 
-        def attend(q: int, kv: int, causal: bool, crossed: bool) -> Block:
+        def attend(q: int, kv: int, causal: bool, crossed: bool) -> LayerBlock:
             ins = (
                 layers.linear(q, w, inner, b, "q") + layers.linear(kv, w, 2 * inner, b, "kv")
                 if crossed
@@ -234,10 +234,10 @@ class SeqToSeq:
             out = join(ins, seen, layers.linear(q, inner, w, b, "out")).beside(layers.bytes(q, w))
             return join(layers.norm(q, w, kind), out, layers.residual(q, w))
 
-        def feed(t: int) -> Block:
+        def feed(t: int) -> LayerBlock:
             return join(layers.norm(t, w, kind), layers.mlp(t, w, self.ffn, bias=b), layers.residual(t, w))
 
-        ends = layers.norm(n, w, kind) if self.embedding_norm else Block()
+        ends = layers.norm(n, w, kind) if self.embedding_norm else LayerBlock()
         logits = layers.linear(m, w, self.vocab, False, "logits")
         return join(
             layers.embed(n, self.vocab, w),
@@ -247,5 +247,5 @@ class SeqToSeq:
             self.encoder * join(attend(n, n, False, False), feed(n)),
             ends,
             self.decoder * join(attend(m, m, True, False), attend(m, n, False, True), feed(m)),
-            Block(logits.ops, 0, 0.0, logits.peak, logits.kept),
+            LayerBlock(logits.ops, 0, 0.0, logits.peak, logits.kept),
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from chipwise.errors import UsageError
-from chipwise.workload.media.layers import Block, Layers, get_precision, join
-from chipwise.workload.model import Dense, Layer, SelfAttention, Table, Tower
+from chipwise.workload.media.layers import LayerBlock, Layers, get_precision, join
+from chipwise.workload.model import Dense, EmbeddingTable, Layer, SelfAttention, Tower
 from chipwise.workload.pipeline import Stage
 
 
@@ -66,7 +66,7 @@ def _tiles(tower: Tower, width: int, height: int) -> int:
     return tiles + 1 if tiles > 1 else 1
 
 
-def _before(table: Table) -> bool:
+def _before(table: EmbeddingTable) -> bool:
     return table.name in ("patch", "positions", "first_norm")
 
 
@@ -90,7 +90,7 @@ def _merged(tower: Tower) -> int:
     return merged
 
 
-def _table(layers: Layers, table: Table, tokens: int) -> Block:
+def _table(layers: Layers, table: EmbeddingTable, tokens: int) -> LayerBlock:
     if table.cols == 1:
         norm = layers.norm(tokens, table.rows, "layer" if table.bias else "rms")
         return table.copies * norm
@@ -99,7 +99,7 @@ def _table(layers: Layers, table: Table, tokens: int) -> Block:
     return table.copies * layers.linear(tokens, table.cols, table.rows, table.bias, table.name)
 
 
-def _layer(layers: Layers, layer: Layer, width: int, tokens: int) -> Block:
+def _layer(layers: Layers, layer: Layer, width: int, tokens: int) -> LayerBlock:
     mixer, feed = layer.mixer, layer.ffn
     if not isinstance(mixer, SelfAttention) or not isinstance(feed, Dense):
         raise UsageError(
@@ -111,8 +111,8 @@ def _layer(layers: Layers, layer: Layer, width: int, tokens: int) -> Block:
         layers.norm(tokens, width, "layer" if layer.norm == "layer" else "rms"),
         layers.bytes(tokens, width),
     )
-    after = norm if layer.norms == "around" else Block()
-    heads = layers.parameter(2 * mixer.head_dim) if mixer.qk_norm == "head" else Block()
+    after = norm if layer.norms == "around" else LayerBlock()
+    heads = layers.parameter(2 * mixer.head_dim) if mixer.qk_norm == "head" else LayerBlock()
     attend = join(
         layers.linear(tokens, width, inner + 2 * mixer.kv_heads * mixer.head_dim, mixer.qkv_bias, "qkv"),
         heads,

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
 def resnet(
     layers: Layers, grid: Grid, inputs: int, outputs: int, time: int = 0, kernel: int | Grid = 3
-) -> Block:
+) -> LayerBlock:
     """Norm, activation, convolution, twice; `time` is the width of an embedding added in between (0: none)."""
     size = size_of(grid)
     middle = (
         join(layers.linear(1, time, outputs, name="time"), layers.residual(size, outputs))
         if time
-        else Block()
+        else LayerBlock()
     )
-    short = layers.conv(grid, inputs, outputs, 1) if inputs != outputs else Block()
+    short = layers.conv(grid, inputs, outputs, 1) if inputs != outputs else LayerBlock()
     return join(
         layers.norm(size, inputs, "group"),
         join(
@@ -57,7 +57,7 @@ class UNet:
         """The latent's height and width must be multiples of this."""
         return int(2 ** (len(self.channels) - 1))
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         down, skips, inner = self._down(layers, grid, text)
         parts = [self._time(layers), down]
@@ -81,7 +81,7 @@ class UNet:
         parts.append(join(layers.norm(size, c, "group"), layers.act(size, c, "silu"), last))
         return join(*parts)
 
-    def _time(self, layers: Layers) -> Block:
+    def _time(self, layers: Layers) -> LayerBlock:
         first, wide = self.channels[0], 4 * self.channels[0]
         time = layers.linear(1, first, wide, name="time") + layers.linear(1, wide, wide, name="time")
         if self.added:
@@ -90,7 +90,7 @@ class UNet:
             )
         return time
 
-    def _down(self, layers: Layers, grid: Grid, text: int) -> tuple[Block, list[tuple[int, int]], Grid]:
+    def _down(self, layers: Layers, grid: Grid, text: int) -> tuple[LayerBlock, list[tuple[int, int]], Grid]:
         """The way down, the tensors (positions, width) kept for the way up, and the grid at the bottom."""
         c = self.channels[0]
         parts, skips, width = [layers.conv(grid, self.inputs, c)], [(size_of(grid), c)], c
@@ -107,20 +107,22 @@ class UNet:
                 skips.append((size_of(grid), c))
         return join(*parts), skips, grid
 
-    def _middle(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def _middle(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         c, time = self.channels[-1], 4 * self.channels[0]
         side = resnet(layers, grid, c, c, time)
         return join(side, self._attend(layers, grid, c, self.heads[-1], text, self.middle_depth), side)
 
-    def _transformer(self, layers: Layers, grid: Grid, level: int, text: int) -> Block:
+    def _transformer(self, layers: Layers, grid: Grid, level: int, text: int) -> LayerBlock:
         depth = self.depths[level]
         return (
             self._attend(layers, grid, self.channels[level], self.heads[level], text, depth)
             if depth
-            else Block()
+            else LayerBlock()
         )
 
-    def _attend(self, layers: Layers, grid: Grid, width: int, heads: int, text: int, depth: int) -> Block:
+    def _attend(
+        self, layers: Layers, grid: Grid, width: int, heads: int, text: int, depth: int
+    ) -> LayerBlock:
         """A projection in, `depth` blocks of self-attention, attention to text and a gated feed-forward, and out."""
         size = size_of(grid)
         held = layers.bytes(size, width)
@@ -164,7 +166,7 @@ class ControlNet:
         """As of its U-Net."""
         return self.unet.multiple
 
-    def block(self, layers: Layers, grid: Grid, text: int) -> Block:
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens; the picture has 8 times its height and width."""
         down, skips, inner = self.unet._down(layers, grid, text)
         parts = [self.unet._time(layers), down, self.unet._middle(layers, inner, text)]

@@ -13,11 +13,11 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 from chipwise.workload.media.unet import resnet
 
 
-def _attend(layers: Layers, size: int, width: int, *, windows: int = 1, heads: int = 1) -> Block:
+def _attend(layers: Layers, size: int, width: int, *, windows: int = 1, heads: int = 1) -> LayerBlock:
     """Self-attention over all positions of each of `windows` windows, behind a norm."""
     return join(
         layers.norm(size, width, "group"),
@@ -30,7 +30,7 @@ def _attend(layers: Layers, size: int, width: int, *, windows: int = 1, heads: i
 
 def _last(
     layers: Layers, grid: Grid, width: int, outputs: int, kernel: int | Grid = 3, kind: str = "group"
-) -> Block:
+) -> LayerBlock:
     size = size_of(grid)
     return join(
         layers.norm(size, width, kind),
@@ -39,7 +39,7 @@ def _last(
     )
 
 
-def _chunked(build: Callable[[Grid], Block], grid: Grid, chunk: int) -> Block:
+def _chunked(build: Callable[[Grid], LayerBlock], grid: Grid, chunk: int) -> LayerBlock:
     """The block of the whole clip with the peak of `chunk` latent frames (0: the clip is one chunk)."""
     whole = build(grid)
     if not chunk or grid[0] <= chunk:
@@ -47,7 +47,7 @@ def _chunked(build: Callable[[Grid], Block], grid: Grid, chunk: int) -> Block:
     return replace(whole, peak=build((chunk, *grid[1:])).peak)
 
 
-def _tiled(build: Callable[[Grid], Block], grid: Grid, tile: Grid) -> Block:
+def _tiled(build: Callable[[Grid], LayerBlock], grid: Grid, tile: Grid) -> LayerBlock:
     """The clip in tiles that overlap by a quarter along each axis, one after the other (no tile: in one piece)."""
     if not tile or all(side <= most for side, most in zip(grid, tile, strict=True)):
         return build(grid)
@@ -80,7 +80,7 @@ class ImageVAE:
         """Pixels per latent position along a side."""
         return int(2 ** (len(self.channels) - 1))
 
-    def decode(self, layers: Layers, grid: Grid) -> Block:
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A latent of `grid` to a picture."""
         c = self.channels[-1]
         parts = [layers.conv(grid, self.latent, self.latent, 1)] if self.quant else []
@@ -95,7 +95,7 @@ class ImageVAE:
                 parts += [layers.pointwise(size_of(grid), c, 1.25, "upsample"), layers.conv(grid, c, c)]
         return join(*parts, _last(layers, grid, width, 3))
 
-    def encode(self, layers: Layers, grid: Grid) -> Block:
+    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A picture of `grid` pixels to a latent."""
         width = self.channels[0]
         parts = [layers.conv(grid, 3, width)]
@@ -106,12 +106,14 @@ class ImageVAE:
                 parts.append(layers.conv(grid, c, c, 3, 2))
                 grid = shrunk(grid, 2)
         parts += [self._middle(layers, grid), _last(layers, grid, width, 2 * self.latent)]
-        return join(*parts, layers.conv(grid, 2 * self.latent, 2 * self.latent, 1) if self.quant else Block())
+        return join(
+            *parts, layers.conv(grid, 2 * self.latent, 2 * self.latent, 1) if self.quant else LayerBlock()
+        )
 
-    def _middle(self, layers: Layers, grid: Grid) -> Block:
+    def _middle(self, layers: Layers, grid: Grid) -> LayerBlock:
         c = self.channels[-1]
         side = resnet(layers, grid, c, c)
-        return join(side, _attend(layers, size_of(grid), c) if self.attention else Block(), side)
+        return join(side, _attend(layers, size_of(grid), c) if self.attention else LayerBlock(), side)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,17 +140,17 @@ class WanVAE:
         """Frames per latent frame after the first."""
         return int(2 ** sum(self.time))
 
-    def decode(self, layers: Layers, grid: Grid) -> Block:
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A latent of (frames, height, width) to a clip."""
         return _chunked(lambda g: self._decode(layers, g), grid, 2)
 
-    def encode(self, layers: Layers, grid: Grid) -> Block:
+    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A clip of (frames, height, width) pixels to a latent."""
         return _chunked(
             lambda g: self._encode(layers, g), (grid[0], grid[1] // self.patch, grid[2] // self.patch), 5
         )
 
-    def _decode(self, layers: Layers, grid: Grid) -> Block:
+    def _decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         widths = [self.decoder_width * m for m in (self.mult[-1], *reversed(self.mult))]
         parts = [layers.conv(grid, self.latent, self.latent, 1), layers.conv(grid, self.latent, widths[0])]
         parts.append(self._middle(layers, grid, widths[0]))
@@ -171,7 +173,7 @@ class WanVAE:
                 ]
         return join(*parts, _last(layers, grid, widths[-1], 3 * self.patch**2, 3, "rms"))
 
-    def _encode(self, layers: Layers, grid: Grid) -> Block:
+    def _encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         widths = [self.width * m for m in (1, *self.mult)]
         parts = [layers.conv(grid, 3 * self.patch**2, widths[0])]
         for level, (c, out) in enumerate(itertools.pairwise(widths)):
@@ -189,13 +191,13 @@ class WanVAE:
         parts += [self._middle(layers, grid, widths[-1]), _last(layers, grid, widths[-1], out, 3, "rms")]
         return join(*parts, layers.conv(grid, out, out, 1))
 
-    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> Block:
+    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> LayerBlock:
         block = resnet(layers, grid, inputs, outputs)
         fewer = inputs + outputs  # scales without offsets
         less = fewer * layers.parameter(1).weight_bytes
         return replace(block, parameters=block.parameters - fewer, weight_bytes=block.weight_bytes - less)
 
-    def _middle(self, layers: Layers, grid: Grid, c: int) -> Block:
+    def _middle(self, layers: Layers, grid: Grid, c: int) -> LayerBlock:
         side = self._resnet(layers, grid, c, c)
         return join(side, _attend(layers, size_of(grid), c, windows=grid[0]), side)
 
@@ -227,11 +229,11 @@ class CausalVAE:
         """Frames per latent frame after the first."""
         return int(2 ** sum(self.time))
 
-    def decode(self, layers: Layers, grid: Grid) -> Block:
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A latent of (frames, height, width) to a clip."""
         return _tiled(lambda g: _chunked(lambda h: self._decode(layers, h), g, self.chunk), grid, self.tile)
 
-    def encode(self, layers: Layers, grid: Grid) -> Block:
+    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A clip of (frames, height, width) pixels to a latent."""
         pixels = tuple(
             n * most for n, most in zip((self.temporal, self.spatial, self.spatial), self.tile, strict=False)
@@ -239,7 +241,7 @@ class CausalVAE:
         chunk = self.chunk * self.temporal
         return _tiled(lambda g: _chunked(lambda h: self._encode(layers, h), g, chunk), grid, pixels)
 
-    def _decode(self, layers: Layers, grid: Grid) -> Block:
+    def _decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         width, plane = self.channels[-1], (1, 3, 3) if self.spatial_norm else 3
         parts = [layers.conv(grid, self.latent, self.latent, 1)] if self.quant else []
         parts += [layers.conv(grid, self.latent, width), self._middle(layers, grid, self.spatial_norm)]
@@ -254,10 +256,10 @@ class CausalVAE:
                     layers.pointwise(size_of(grid), c, 1.25, "upsample"),
                     layers.conv(grid, c, c, plane),
                 ]
-        norm = self._steered(layers, grid, width) if self.spatial_norm else Block()
+        norm = self._steered(layers, grid, width) if self.spatial_norm else LayerBlock()
         return join(*parts, norm, _last(layers, grid, width, 3))
 
-    def _encode(self, layers: Layers, grid: Grid) -> Block:
+    def _encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         width, plane = self.channels[0], (1, 3, 3) if self.spatial_norm else 3
         parts = [layers.conv(grid, 3, width)]
         later = tuple(reversed(self.time))
@@ -276,20 +278,22 @@ class CausalVAE:
                 grid = shrunk(grid, (step, 2, 2))
         out = 2 * self.latent
         parts += [self._middle(layers, grid, False), _last(layers, grid, width, out)]
-        return join(*parts, layers.conv(grid, out, out, 1) if self.quant else Block())
+        return join(*parts, layers.conv(grid, out, out, 1) if self.quant else LayerBlock())
 
-    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int, steered: bool = False) -> Block:
+    def _resnet(
+        self, layers: Layers, grid: Grid, inputs: int, outputs: int, steered: bool = False
+    ) -> LayerBlock:
         extra = [self._steered(layers, grid, w) for w in (inputs, outputs)] if steered else []
         return join(*extra, resnet(layers, grid, inputs, outputs))
 
-    def _steered(self, layers: Layers, grid: Grid, width: int) -> Block:
+    def _steered(self, layers: Layers, grid: Grid, width: int) -> LayerBlock:
         """Scale and offset of a norm, from the latent brought to this size."""
         return 2 * layers.conv(grid, self.latent, width, 1) + layers.modulate(size_of(grid), width)
 
-    def _middle(self, layers: Layers, grid: Grid, steered: bool) -> Block:
+    def _middle(self, layers: Layers, grid: Grid, steered: bool) -> LayerBlock:
         c = self.channels[-1]
         side = self._resnet(layers, grid, c, c, steered)
-        return join(side, _attend(layers, size_of(grid), c) if self.attention else Block(), side)
+        return join(side, _attend(layers, size_of(grid), c) if self.attention else LayerBlock(), side)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,7 +316,7 @@ class LtxVAE:
         """Frames per latent frame after the first."""
         return int(2 ** (len(self.channels) - 1))
 
-    def decode(self, layers: Layers, grid: Grid) -> Block:
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A latent of (frames, height, width) to a clip."""
         width = self.channels[-1]
         parts = [
@@ -330,7 +334,7 @@ class LtxVAE:
             width = c
         return join(*parts, self._end(layers, grid, width, 3 * self.patch**2))
 
-    def encode(self, layers: Layers, grid: Grid) -> Block:
+    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A clip of (frames, height, width) pixels to a latent."""
         grid = (grid[0], grid[1] // self.patch, grid[2] // self.patch)
         width = self.channels[0]
@@ -347,12 +351,12 @@ class LtxVAE:
         parts.append(self.resnets[-1] * self._resnet(layers, grid, width, width))
         return join(*parts, self._end(layers, grid, width, self.latent + 1))
 
-    def _end(self, layers: Layers, grid: Grid, width: int, outputs: int) -> Block:
+    def _end(self, layers: Layers, grid: Grid, width: int, outputs: int) -> LayerBlock:
         size = size_of(grid)
         norm = layers.norm(size, width, "rms", affine=False)
         return join(norm, layers.act(size, width, "silu"), layers.conv(grid, width, outputs))
 
-    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> Block:
+    def _resnet(self, layers: Layers, grid: Grid, inputs: int, outputs: int) -> LayerBlock:
         size, half = size_of(grid), layers.norm(size_of(grid), inputs, "rms", affine=False)
         first = join(half, layers.act(size, inputs, "silu"), layers.conv(grid, inputs, outputs))
         second = join(
@@ -363,7 +367,7 @@ class LtxVAE:
         short = (
             layers.norm(size, inputs) + layers.conv(grid, inputs, outputs, 1)
             if inputs != outputs
-            else Block()
+            else LayerBlock()
         )
         held = layers.bytes(size, inputs)
         return join((first + second).beside(held), short.beside(held), layers.residual(size, outputs))
@@ -388,7 +392,7 @@ class MochiVAE:
         """Frames per latent frame after the first."""
         return size_of(self.time)
 
-    def decode(self, layers: Layers, grid: Grid) -> Block:
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A latent of (frames, height, width) to a clip."""
         c = self.channels[-1]
         parts = [layers.conv(grid, self.latent, c, 1), self.resnets[-1] * resnet(layers, grid, c, c)]
@@ -419,7 +423,7 @@ class DeepVAE:
         """Pixels per latent position along a side."""
         return int(2 ** (len(self.channels) - 1))
 
-    def decode(self, layers: Layers, grid: Grid) -> Block:
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A latent of `grid` to a picture."""
         c = self.channels[-1]
         parts = [layers.conv(grid, self.latent, c)]
@@ -432,7 +436,7 @@ class DeepVAE:
             c = out
         return join(*parts, _last(layers, grid, c, 3, 3, "rms"))
 
-    def encode(self, layers: Layers, grid: Grid) -> Block:
+    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A picture of `grid` pixels to a latent."""
         c = self.channels[0]
         parts = [layers.conv(grid, 3, c)]
@@ -444,7 +448,7 @@ class DeepVAE:
             c = out
         return join(*parts, layers.conv(grid, c, self.latent))
 
-    def _layer(self, layers: Layers, grid: Grid, c: int, level: int) -> Block:
+    def _layer(self, layers: Layers, grid: Grid, c: int, level: int) -> LayerBlock:
         size, held = size_of(grid), layers.bytes(size_of(grid), c)
         if level < len(self.channels) - self.deep:
             convs = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet
-from chipwise.workload.media.layers import Block, Grid, Layers, join, shrunk, size_of
+from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class ViT:
         """Any side is taken: pixels beyond the last whole patch are not seen."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         if min(grid) < self.patch:
             raise UsageError(
@@ -88,13 +88,13 @@ class ViT:
             parts.append(layers.linear(1, w, self.classes, self.biased, "head"))
         return join(*parts)
 
-    def _layer(self, layers: Layers, n: int, side: int) -> Block:
+    def _layer(self, layers: Layers, n: int, side: int) -> LayerBlock:
         w = self.width
         block = layers.encoder_layer(n, w, self.heads, self.ffn, gated=self.gated)
         more = (2 * w if self.scaled else 0) + (
             ((2 * side - 1) ** 2 + 3) * self.heads if self.relative else 0
         )
-        less = layers.parameter(-w) if not self.key_bias else Block()
+        less = layers.parameter(-w) if not self.key_bias else LayerBlock()
         return join(block, layers.parameter(more), less)
 
 
@@ -117,7 +117,7 @@ class Swin:
         """Sides must be multiples of this."""
         return int(self.patch * 2 ** (len(self.depths) - 1))
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         stem = join(layers.conv(grid, 3, self.width, self.patch, self.patch))
         grid = shrunk(grid, self.patch)
@@ -130,9 +130,9 @@ class Swin:
                 parts += [layers.norm(n, entry), layers.linear(n, 4 * w, 2 * w, False, "merge")]
                 w *= 2
         parts.append(layers.norm(size_of(grid), w))
-        return join(*parts, layers.linear(1, w, self.classes, name="head") if self.classes else Block())
+        return join(*parts, layers.linear(1, w, self.classes, name="head") if self.classes else LayerBlock())
 
-    def _layer(self, layers: Layers, grid: Grid, w: int, heads: int) -> Block:
+    def _layer(self, layers: Layers, grid: Grid, w: int, heads: int) -> LayerBlock:
         sides = tuple(min(self.window, side) for side in grid)
         padded = tuple(-(-side // cut) * cut for side, cut in zip(grid, sides, strict=True))
         n, seen = size_of(padded), size_of(sides)
@@ -164,18 +164,18 @@ class SAM:
         """Sides must be multiples of this."""
         return self.patch
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """The encoder of pictures of `grid` pixels, and the decoder for the prompts of each."""
         return join(*self.halves(layers, grid))
 
-    def halves(self, layers: Layers, grid: Grid) -> tuple[Block, Block]:
+    def halves(self, layers: Layers, grid: Grid) -> tuple[LayerBlock, LayerBlock]:
         """The encoder of a batch; the decoder for the prompts of each picture, one after the other: few numbers in many
         kernels, which a host starts while nothing else runs."""
         cells = shrunk(grid, self.patch)
         masks = _masks(replace(layers, batch=float(self.prompts)), cells, self.out, self.patch)
         return self._encoder(layers, grid), masks.again(layers.batch)
 
-    def _encoder(self, layers: Layers, grid: Grid) -> Block:
+    def _encoder(self, layers: Layers, grid: Grid) -> LayerBlock:
         w, cells = self.width, shrunk(grid, self.patch)
         n, side = size_of(cells), self.native // self.patch
         return join(
@@ -190,7 +190,7 @@ class SAM:
             layers.norm(n, self.out),
         )
 
-    def _layer(self, layers: Layers, cells: Grid, window: int) -> Block:
+    def _layer(self, layers: Layers, cells: Grid, window: int) -> LayerBlock:
         w, n, size = self.width, size_of(cells), self.width // self.heads
         side = window or self.native // self.patch
         padded = size_of(tuple(-(-c // side) * side for c in cells)) if window else n
@@ -214,12 +214,12 @@ class SAM:
         )
 
 
-def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
+def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> LayerBlock:
     """Masks of width `w`: two layers of attention both ways between 7 tokens and the picture, two upsampling
     convolutions, heads."""
     n, t = size_of(cells), 7
 
-    def attend(q: int, kv: int, inner: int) -> Block:
+    def attend(q: int, kv: int, inner: int) -> LayerBlock:
         """Queries and keys have their places added, values have not; the result is added to what asked."""
         placed = layers.residual(q, w) + layers.residual(kv, w)
         ins = layers.linear(q, w, inner, name="q") + 2 * layers.linear(kv, w, inner, name="kv")
@@ -246,7 +246,7 @@ def _masks(layers: Layers, cells: Grid, w: int, patch: int) -> Block:
     heads = 4 * (hidden + layers.linear(1, w, w // 8))
     score = hidden + layers.linear(1, w, 4)
     scores = layers.linear(16 * n, w // 8, 4, False, "masks")
-    product = Block(scores.ops, peak=scores.peak, kept=scores.kept)
+    product = LayerBlock(scores.ops, peak=scores.peak, kept=scores.kept)
     prompt = layers.parameter(w * (5 + 2 + 5) + 4684)  # tables of points and masks, a small encoder of masks
     # three masks are brought to the size of the picture
     large = layers.pointwise(n * patch**2, 3, 4.0, "upsample")
@@ -275,7 +275,7 @@ class SAM2:
         """Sides must be multiples of this: the patch of 4 and three halvings."""
         return 32
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A frame of `grid` pixels once all remembered frames are there, with the masks of its prompts."""
         w, cells = self.out, shrunk(grid, 16)
         masks = _masks(replace(layers, batch=float(self.prompts)), cells, w, 16)
@@ -294,7 +294,7 @@ class SAM2:
             stored,
         )
 
-    def _trunk(self, layers: Layers, grid: Grid) -> Block:
+    def _trunk(self, layers: Layers, grid: Grid) -> LayerBlock:
         """Hiera and the matrices of its pyramid."""
         w, heads, side = self.width, self.heads, self.windows[0]
         cells, place = shrunk(grid, 4), 0
@@ -315,11 +315,11 @@ class SAM2:
                 parts.append(layers.conv(cells, self.out, self.out // (8 >> stage), 1))
         return join(*parts)
 
-    def _layer(self, layers: Layers, cells: Grid, w: int, out: int, heads: int, side: int) -> Block:
+    def _layer(self, layers: Layers, cells: Grid, w: int, out: int, heads: int, side: int) -> LayerBlock:
         n, step = size_of(cells), 2 if out > w else 1
         padded = size_of(tuple(-(-c // side) * side for c in cells)) if side else n
         seen, after = side * side or n, n // step**2
-        short = layers.linear(n, w, out) if out > w else Block()
+        short = layers.linear(n, w, out) if out > w else LayerBlock()
         return join(
             layers.norm(n, w),
             short,
@@ -332,7 +332,7 @@ class SAM2:
             layers.residual(after, out),
         ).beside(layers.bytes(n, w))
 
-    def _remembered(self, layers: Layers, n: int) -> Block:
+    def _remembered(self, layers: Layers, n: int) -> LayerBlock:
         """Positions see each other, then those of the remembered frames and a token of each object there."""
         w, seen = self.out, self.frames * n + 64
         norm, add = layers.norm(n, w), layers.residual(n, w)
@@ -355,7 +355,7 @@ class SAM2:
         )
         return 4 * each + norm
 
-    def _remember(self, layers: Layers, grid: Grid) -> Block:
+    def _remember(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A mask brought to the size of the features, added to them, and two blocks of depthwise convolutions."""
         parts, w, entry = [], self.out, 1
         for out in (4, 16, 64, 256):
@@ -390,7 +390,7 @@ class SegFormer:
         """Sides must be multiples of this."""
         return 32
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         parts, entry, first = [], 3, shrunk(grid, 4)
         for level, w in enumerate(self.widths):
@@ -410,10 +410,10 @@ class SegFormer:
         fuse = layers.linear(n, 4 * h, h, False) + layers.norm(n, h, "batch") + layers.act(n, h, "relu")
         return join(*parts, fuse, layers.linear(n, h, self.classes))
 
-    def _layer(self, layers: Layers, grid: Grid, level: int) -> Block:
+    def _layer(self, layers: Layers, grid: Grid, level: int) -> LayerBlock:
         w, heads, step, n = self.widths[level], self.heads[level], self.shorter[level], size_of(grid)
         seen, held = n // step**2, layers.bytes(n, w)
-        less = layers.conv(grid, w, w, step, step) + layers.norm(seen, w) if step > 1 else Block()
+        less = layers.conv(grid, w, w, step, step) + layers.norm(seen, w) if step > 1 else LayerBlock()
         return join(
             layers.norm(n, w),
             layers.linear(n, w, w, name="q"),
@@ -449,7 +449,7 @@ class DETR:
         """Sides are padded to whole positions."""
         return 1
 
-    def block(self, layers: Layers, grid: Grid) -> Block:
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
         body, levels = self.backbone.features(layers, grid)
         (cells, wide), w, q = levels[-1], self.width, self.queries

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from chipwise.workload.media.layers import Block, Layers, join
+from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.media.speech import lstm
 from chipwise.workload.media.text import TextEncoder
 
 
-def _spread(layers: Layers, n: float, entry: int, out: int, kernel: int, stride: int) -> Block:
+def _spread(layers: Layers, n: float, entry: int, out: int, kernel: int, stride: int) -> LayerBlock:
     """A transposed convolution: every position writes `kernel` values of each filter, which overlap `stride` apart."""
     matrix = layers.linear(n, entry, kernel * out, False, "spread")
     return matrix + layers.parameter(out) + layers.pointwise(n * stride, out, 1.0 + kernel / stride, "fold")
@@ -40,7 +40,7 @@ class HifiGAN:
     hop: int = 1
     speaker: int = 0
 
-    def block(self, layers: Layers, frames: float) -> Block:
+    def block(self, layers: Layers, frames: float) -> LayerBlock:
         """Sound of so many frames."""
         n, w, parts = frames, self.width, []
         if self.speaker:
@@ -68,7 +68,7 @@ class HifiGAN:
             parts.append(layers.pointwise(n * self.hop, 1, 8.0, "fourier"))
         return join(*parts)
 
-    def _residual(self, layers: Layers, n: float, w: int, kernel: int) -> Block:
+    def _residual(self, layers: Layers, n: float, w: int, kernel: int) -> LayerBlock:
         each = layers.conv((math.ceil(n),), w, w, kernel)
         if self.style:
             voice = layers.linear(1, self.style, 2 * w, name="style")
@@ -89,7 +89,7 @@ class Vocos:
     samples: int = 1024
     hop: int = 256
 
-    def block(self, layers: Layers, frames: float) -> Block:
+    def block(self, layers: Layers, frames: float) -> LayerBlock:
         """Sound of so many frames."""
         n, w = frames, self.width
         each = join(
@@ -124,7 +124,7 @@ class F5:
     mels: int = 100
     frames_per_s: float = 93.75
 
-    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+    def block(self, layers: Layers, frames: float, tokens: float) -> LayerBlock:
         """One step over all frames, those of the voice that is imitated included."""
         n, w, t = frames, self.width, self.text
         read = join(
@@ -178,7 +178,7 @@ class StyleVoice:
     vocab: int = 178
     frames_per_s: float = 40.0
 
-    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+    def block(self, layers: Layers, frames: float, tokens: float) -> LayerBlock:
         """Sound of so many frames from so many phonemes."""
         w, s, n = self.width, self.style, frames
         half = w // 2
@@ -216,16 +216,16 @@ class StyleVoice:
             self.vocoder.block(layers, 2 * n),
         )
 
-    def _both(self, layers: Layers, steps: float, inputs: int) -> Block:
+    def _both(self, layers: Layers, steps: float, inputs: int) -> LayerBlock:
         """An LSTM each way; torch keeps two offsets of each gate."""
         half = self.width // 2
         return 2 * lstm(layers, steps, inputs, half) + layers.parameter(8 * half)
 
-    def _voiced(self, layers: Layers, n: float, entry: int, out: int, *, up: bool = False) -> Block:
+    def _voiced(self, layers: Layers, n: float, entry: int, out: int, *, up: bool = False) -> LayerBlock:
         """Two convolutions behind norms that a voice scales; `up`: between them there are twice as many positions."""
         after = 2 * n if up else n
 
-        def norm(positions: float, width: int) -> Block:
+        def norm(positions: float, width: int) -> LayerBlock:
             voice = layers.linear(1, self.style, 2 * width, name="style")
             return (
                 voice
@@ -236,17 +236,21 @@ class StyleVoice:
         return join(
             norm(n, entry),
             layers.act(n, entry, "leaky"),
-            layers.pointwise(after, entry, 2.0, "upsample") + layers.parameter(4 * entry) if up else Block(),
+            layers.pointwise(after, entry, 2.0, "upsample") + layers.parameter(4 * entry)
+            if up
+            else LayerBlock(),
             layers.conv((math.ceil(after),), entry, out),
             norm(after, out),
             layers.act(after, out, "leaky"),
             layers.conv((math.ceil(after),), out, out),
-            layers.linear(after, entry, out, False, "shortcut") if entry != out else Block(),
+            layers.linear(after, entry, out, False, "shortcut") if entry != out else LayerBlock(),
             layers.residual(after, out),
         )
 
 
-def _fft_layer(layers: Layers, n: float, w: int, heads: int, size: int, inner: int, kernel: int) -> Block:
+def _fft_layer(
+    layers: Layers, n: float, w: int, heads: int, size: int, inner: int, kernel: int
+) -> LayerBlock:
     """A transformer layer whose feed-forward is two convolutions."""
     grid = (math.ceil(n),)
     return join(
@@ -277,12 +281,12 @@ class FastPitch:
     mels: int = 80
     frames_per_s: float = 22_050 / 256
 
-    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+    def block(self, layers: Layers, frames: float, tokens: float) -> LayerBlock:
         """Frames from so many characters."""
         w, sizes = self.width, (self.heads, self.head_dim, self.inner, self.kernel)
         grid, narrow = (math.ceil(tokens),), 256
 
-        def convolved(entry: int) -> Block:
+        def convolved(entry: int) -> LayerBlock:
             act = layers.act(tokens, narrow, "relu") + layers.norm(tokens, narrow)
             return layers.conv(grid, entry, narrow) + act
 
@@ -318,7 +322,7 @@ class VITS:
     bins: int = 513
     frames_per_s: float = 16_000 / 256
 
-    def block(self, layers: Layers, frames: float, tokens: float) -> Block:
+    def block(self, layers: Layers, frames: float, tokens: float) -> LayerBlock:
         """Sound of so many frames from so many characters."""
         w, n, size = self.width, frames, self.width // self.heads
         places = layers.parameter(2 * (2 * self.near + 1) * size)
@@ -340,7 +344,7 @@ class VITS:
             self.vocoder.block(layers, n),
         )
 
-    def _wave(self, layers: Layers, n: float, depth: int) -> Block:
+    def _wave(self, layers: Layers, n: float, depth: int) -> LayerBlock:
         """Gated convolutions of five positions, each adding to the stream and to the result."""
         w, grid = self.width, (math.ceil(n),)
         first = layers.conv(grid, w, 2 * w, 5) + layers.gate(n, w)
@@ -348,7 +352,7 @@ class VITS:
         last = layers.linear(n, w, w) + layers.residual(n, w)
         return join((depth - 1) * (first + both), first, last)
 
-    def _separable(self, layers: Layers, n: float) -> Block:
+    def _separable(self, layers: Layers, n: float) -> LayerBlock:
         """Three dilated convolutions of each channel, each with a matrix after it."""
         w, grid = self.width, (math.ceil(n),)
         norm = layers.norm(n, w) + layers.act(n, w)
@@ -356,7 +360,7 @@ class VITS:
             layers.conv(grid, w, w, 3, 1, w), norm, layers.linear(n, w, w), norm, layers.residual(n, w)
         )
 
-    def _spline(self, layers: Layers, n: float) -> Block:
+    def _spline(self, layers: Layers, n: float) -> LayerBlock:
         """One flow of lengths: a spline of ten pieces whose 29 numbers a network says."""
         w = self.width
         return join(
@@ -366,7 +370,7 @@ class VITS:
             layers.pointwise(n, 29, 4.0, "spline"),
         )
 
-    def _lengths(self, layers: Layers, n: float) -> Block:
+    def _lengths(self, layers: Layers, n: float) -> LayerBlock:
         """Frames of every character, by flows from noise."""
         w = self.width
         entry = join(layers.linear(n, w, w), self._separable(layers, n), layers.linear(n, w, w))
@@ -406,7 +410,7 @@ class GPTVoice:
     reader: int = 6
     condenser: int = 2
 
-    def voice(self, layers: Layers, seconds: float) -> Block:
+    def voice(self, layers: Layers, seconds: float) -> LayerBlock:
         """The latents of so many seconds of a voice."""
         n, w, heads = math.ceil(self.mels_per_s * seconds), self.width, self.heads
         read = join(
@@ -434,7 +438,7 @@ class GPTVoice:
             layers.norm(m, w, "rms"),
         )
 
-    def run(self, layers: Layers, tokens: int, seen: float, scored: int, text: int) -> Block:
+    def run(self, layers: Layers, tokens: int, seen: float, scored: int, text: int) -> LayerBlock:
         """`tokens` new ones of each sequence, which then has `seen` (0: these alone), the last `scored` of which get a
         code; `text` of a prompt."""
         w, heads, n = self.width, self.heads, tokens
@@ -457,6 +461,6 @@ class GPTVoice:
             layers.residual(n, w),
             self.layers * each,
             2 * layers.norm(n, w),
-            layers.linear(scored, w, self.codes, name="codes") if scored else Block(),
+            layers.linear(scored, w, self.codes, name="codes") if scored else LayerBlock(),
             learning,
         )

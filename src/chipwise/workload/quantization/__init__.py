@@ -15,7 +15,7 @@ from chipwise.workload.model import Layer
 from chipwise.workload.precision import Precision, uniform
 from chipwise.workload.quantization.assign import assign
 from chipwise.workload.quantization.methods import read_method
-from chipwise.workload.quantization.scheme import Rule, Scheme
+from chipwise.workload.quantization.scheme import QuantRule, Scheme
 from chipwise.workload.reader import Reader
 
 __all__ = ["read_precision"]
@@ -53,10 +53,10 @@ def read_precision(r: Reader, layers: Sequence[Layer]) -> tuple[Precision, tuple
     return assign(found, wide, layers, r)
 
 
-def _experts(r: Reader) -> Rule:
+def _experts(r: Reader) -> QuantRule:
     """DeepSeek V4: experts of another type than `quantization_config` says (its inference/model.py)."""
     kind = r.text("expert_dtype")
     if kind not in ("fp4", "fp8"):
         raise UsageError(f"{r.origin}: expert_dtype = {shorten(kind)!r} is not read", "fp4 or fp8")
     stored = FORMATS["mxfp4" if kind == "fp4" else "fp8_block"]
-    return Rule(Scheme(stored, FORMATS["fp8_block"]), ("experts",))
+    return QuantRule(Scheme(stored, FORMATS["fp8_block"]), ("experts",))

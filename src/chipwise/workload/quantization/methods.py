@@ -12,7 +12,7 @@ from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.quantization.modelopt import read_modelopt
 from chipwise.workload.quantization.scheme import (
     Quantisation,
-    Rule,
+    QuantRule,
     Scheme,
     fp8_blocks,
     integers,
@@ -43,10 +43,10 @@ def _fp8(config: Config, origin: str) -> Quantisation:
     block = config.get("weight_block_size")
     stored = fp8_blocks(block, origin) if block else FORMATS["fp8"]
     ignored = patterns_of(config, origin, "modules_to_not_convert", "ignored_layers")
-    rules: tuple[Rule, ...] = (Rule(Scheme(stored, stored)),)
+    rules: tuple[QuantRule, ...] = (QuantRule(Scheme(stored, stored)),)
     if config.get("moe_quant_algo"):
         experts = read_modelopt({"quant_algo": config["moe_quant_algo"]}, origin).rules[0].scheme
-        rules = (Rule(experts, ("experts",)), *rules)
+        rules = (QuantRule(experts, ("experts",)), *rules)
     return Quantisation(rules, ignored)
 
 
@@ -54,14 +54,15 @@ def _fbgemm(config: Config, origin: str) -> Quantisation:
     """One scale per output row and per token. transformers, FbgemmFp8Config."""
     stored = FORMATS["fp8_row"]
     return Quantisation(
-        (Rule(Scheme(stored, stored)),), patterns_of(config, origin, "modules_to_not_convert")
+        (QuantRule(Scheme(stored, stored)),), patterns_of(config, origin, "modules_to_not_convert")
     )
 
 
 def _mxfp4(config: Config, origin: str) -> Quantisation:
     """gpt-oss: the experts alone; activations stay 16 bit unless a runtime narrows them."""
     return Quantisation(
-        (Rule(Scheme(FORMATS["mxfp4"]), ("experts",)),), patterns_of(config, origin, "modules_to_not_convert")
+        (QuantRule(Scheme(FORMATS["mxfp4"]), ("experts",)),),
+        patterns_of(config, origin, "modules_to_not_convert"),
     )
 
 
@@ -71,14 +72,14 @@ def _awq(config: Config, origin: str) -> Quantisation:
     stored = integers(
         config.get("bits", config.get("w_bit")), config.get("group_size", 128), origin, zero_point=zero
     )
-    return Quantisation((Rule(Scheme(stored)),), patterns_of(config, origin, "modules_to_not_convert"))
+    return Quantisation((QuantRule(Scheme(stored)),), patterns_of(config, origin, "modules_to_not_convert"))
 
 
 def _gptq(config: Config, origin: str) -> Quantisation:
     """transformers, GPTQConfig. Offsets are stored even where they are symmetric. GPTQModel's `dynamic`:
     a pattern after "-:" is left out, one after "+:" has its own bits or group."""
     bits, group = config.get("bits"), config.get("group_size", 128)
-    rules: list[Rule] = []
+    rules: list[QuantRule] = []
     ignored = list(patterns_of(config, origin, "modules_to_not_convert"))
     for pattern, own in table_of(config, origin, "dynamic").items():
         target = "re:" + pattern.removeprefix("-:").removeprefix("+:")
@@ -86,8 +87,8 @@ def _gptq(config: Config, origin: str) -> Quantisation:
             ignored.append(target)
         else:
             stored = integers(own.get("bits", bits), own.get("group_size", group), origin, zero_point=True)
-            rules.append(Rule(Scheme(stored), (target,)))
-    rules.append(Rule(Scheme(integers(bits, group, origin, zero_point=True))))
+            rules.append(QuantRule(Scheme(stored), (target,)))
+    rules.append(QuantRule(Scheme(integers(bits, group, origin, zero_point=True))))
     return Quantisation(tuple(rules), tuple(ignored))
 
 
@@ -98,22 +99,22 @@ def _bitsandbytes(config: Config, origin: str) -> Quantisation:
     """
     ignored = patterns_of(config, origin, "llm_int8_skip_modules")
     if config.get("load_in_8bit") or config.get("_load_in_8bit"):
-        return Quantisation((Rule(Scheme(FORMATS["int8"], FORMATS["int8"])),), ignored)
+        return Quantisation((QuantRule(Scheme(FORMATS["int8"], FORMATS["int8"])),), ignored)
     kind = str(config.get("bnb_4bit_quant_type", "fp4"))
     if kind not in ("nf4", "fp4"):
         raise UsageError(f"{origin}: bnb_4bit_quant_type = {shorten(kind)!r} is not read", "nf4 or fp4")
     stored = FORMATS["nf4_double" if config.get("bnb_4bit_use_double_quant") else "nf4"]
-    return Quantisation((Rule(Scheme(stored)),), ignored)
+    return Quantisation((QuantRule(Scheme(stored)),), ignored)
 
 
 def _compressed(config: Config, origin: str) -> Quantisation:
     """vllm-project/compressed-tensors: groups of targets, each with numbers for weights and inputs."""
-    rules: list[Rule] = []
+    rules: list[QuantRule] = []
     for name, group in sorted(table_of(config, origin, "config_groups").items()):
         if not isinstance(group.get("weights"), Mapping):
             continue  # a group that quantises activations alone stores nothing
         scheme = scheme_of(group["weights"], group.get("input_activations"), f"{origin}: {name}")
-        rules.append(Rule(scheme, _targets(patterns_of(group, origin, "targets"))))
+        rules.append(QuantRule(scheme, _targets(patterns_of(group, origin, "targets"))))
     rules.sort(key=lambda rule: not rule.targets)  # named modules before the catch-all
     return Quantisation(
         tuple(rules), patterns_of(config, origin, "ignore"), _cache(config.get("kv_cache_scheme"), origin)
@@ -133,14 +134,14 @@ def _cache(numbers: Any, origin: str) -> str:
 
 def _quark(config: Config, origin: str) -> Quantisation:
     """AMD Quark: a global scheme, schemes by pattern, a list of exclusions; vLLM, quantization/quark."""
-    rules: list[Rule] = []
+    rules: list[QuantRule] = []
     for pattern, own in table_of(config, origin, "layer_quant_config").items():
         scheme = _quark_scheme(own, origin)
         if scheme:
-            rules.append(Rule(scheme, (str(pattern),)))
+            rules.append(QuantRule(scheme, (str(pattern),)))
     everywhere = _quark_scheme(config.get("global_quant_config"), origin)
     if everywhere:
-        rules.append(Rule(everywhere))
+        rules.append(QuantRule(everywhere))
     kv = "fp8" if "fp8" in str(config.get("kv_cache_quant_config") or "") else ""
     return Quantisation(tuple(rules), patterns_of(config, origin, "exclude"), kv)
 
@@ -195,14 +196,14 @@ def _mlx(config: Config, origin: str) -> Quantisation:
     16-bit scale and a 16-bit offset, or, as `mode` says, OCP's formats; a module has its own, or false, under its name.
     """
     everywhere = _mlx_format(config, origin)
-    rules: list[Rule] = []
+    rules: list[QuantRule] = []
     ignored: list[str] = []
     for name, own in config.items():
         if own is False:
             ignored.append(name)
         elif isinstance(own, Mapping):
-            rules.append(Rule(Scheme(_mlx_format({**config, **own}, origin)), (name,)))
-    return Quantisation((*rules, Rule(Scheme(everywhere))), tuple(ignored), tables=everywhere)
+            rules.append(QuantRule(Scheme(_mlx_format({**config, **own}, origin)), (name,)))
+    return Quantisation((*rules, QuantRule(Scheme(everywhere))), tuple(ignored), tables=everywhere)
 
 
 def _mlx_format(config: Config, origin: str) -> Format:
@@ -223,16 +224,16 @@ def _auto_round(config: Config, origin: str) -> Quantisation:
         what = f"{origin}: data_type = {shorten(str(config.get('data_type')), 40)!r} is not read"
         raise UsageError(what, "int")
     zero = not config.get("sym", True)
-    rules: list[Rule] = []
+    rules: list[QuantRule] = []
     ignored: list[str] = []
     for pattern, own in table_of(config, origin, "extra_config").items():
         if own.get("bits", 4) in (16, 32):
             ignored.append(pattern)
             continue
         bits, group = own.get("bits", config.get("bits")), own.get("group_size", config.get("group_size"))
-        rules.append(Rule(Scheme(integers(bits, group, origin, zero_point=zero)), (pattern,)))
+        rules.append(QuantRule(Scheme(integers(bits, group, origin, zero_point=zero)), (pattern,)))
     stored = integers(config.get("bits"), config.get("group_size", 128), origin, zero_point=zero)
-    return Quantisation((*rules, Rule(Scheme(stored))), tuple(ignored))
+    return Quantisation((*rules, QuantRule(Scheme(stored))), tuple(ignored))
 
 
 def _hqq(config: Config, origin: str) -> Quantisation:
@@ -243,7 +244,7 @@ def _hqq(config: Config, origin: str) -> Quantisation:
         raise UsageError(f"{origin}: no weight_quant_params", "as in HqqConfig(nbits=4, group_size=64)")
     stored = integers(numbers.get("nbits"), numbers.get("group_size"), origin, zero_point=False)
     return Quantisation(
-        (Rule(Scheme(replace(stored, scale_bits=32))),), patterns_of(config, origin, "skip_modules")
+        (QuantRule(Scheme(replace(stored, scale_bits=32))),), patterns_of(config, origin, "skip_modules")
     )
 
 
@@ -259,7 +260,7 @@ def _torchao(config: Config, origin: str) -> Quantisation:
         raise UsageError(what, f"one of {', '.join(TORCHAO)}")
     weight, activation = TORCHAO[name]
     scheme = Scheme(FORMATS[weight], FORMATS[activation] if activation else None)
-    return Quantisation((Rule(scheme),), patterns_of(config, origin, "modules_to_not_convert"))
+    return Quantisation((QuantRule(scheme),), patterns_of(config, origin, "modules_to_not_convert"))
 
 
 TORCHAO: Mapping[str, tuple[str, str]] = {
@@ -273,7 +274,7 @@ TORCHAO: Mapping[str, tuple[str, str]] = {
 def _int8(config: Config, origin: str) -> Quantisation:
     """EETQ: int8 per output row, multiplied in 16 bit (transformers, EetqConfig)."""
     return Quantisation(
-        (Rule(Scheme(FORMATS["int8"])),), patterns_of(config, origin, "modules_to_not_convert")
+        (QuantRule(Scheme(FORMATS["int8"])),), patterns_of(config, origin, "modules_to_not_convert")
     )
 
 
@@ -286,7 +287,7 @@ def _quanto(config: Config, origin: str) -> Quantisation:
             f"{origin}: weights = {shorten(kind, 40)!r} is not read", f"one of {', '.join(known)}"
         )
     return Quantisation(
-        (Rule(Scheme(FORMATS[known[kind]])),), patterns_of(config, origin, "modules_to_not_convert")
+        (QuantRule(Scheme(FORMATS[known[kind]])),), patterns_of(config, origin, "modules_to_not_convert")
     )
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from chipwise.errors import UsageError, shorten
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.quantization.scheme import Quantisation, Rule, Scheme, integers, patterns_of, table_of
+from chipwise.workload.quantization.scheme import (
+    Quantisation,
+    QuantRule,
+    Scheme,
+    integers,
+    patterns_of,
+    table_of,
+)
 
 CACHES = {"": "", "NONE": "", "FP8": "fp8", "NVFP4": "nvfp4", "INT8": "int8"}
 
@@ -28,12 +35,14 @@ def read_modelopt(config: Mapping[str, Any], origin: str) -> Quantisation:
     ignored = patterns_of(config, origin, "exclude_modules", "ignore")
     algo = str(config.get("quant_algo") or "").upper()
     if algo != "MIXED_PRECISION":
-        return Quantisation((Rule(_scheme(algo, config.get("group_size"), origin)),), ignored, CACHES[cache])
+        return Quantisation(
+            (QuantRule(_scheme(algo, config.get("group_size"), origin)),), ignored, CACHES[cache]
+        )
     modules: dict[Scheme, list[str]] = {}
     for name, own in table_of(config, origin, "quantized_layers").items():
         scheme = _scheme(str(own.get("quant_algo", "")).upper(), own.get("group_size"), origin)
         modules.setdefault(scheme, []).append(str(name))
-    rules = tuple(Rule(scheme, tuple(names)) for scheme, names in modules.items())
+    rules = tuple(QuantRule(scheme, tuple(names)) for scheme, names in modules.items())
     return Quantisation(rules, ignored, CACHES[cache])
 
 

@@ -22,7 +22,7 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class QuantRule:
     """A scheme for the modules that any of the patterns `targets` names; no pattern: for all."""
 
     scheme: Scheme
@@ -34,7 +34,7 @@ class Quantisation:
     """The first rule that names a module holds, unless `ignored` names it. `kv`: a cache format, or "". `tables`: the
     format of embedding and head where a method packs them too."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[QuantRule, ...]
     ignored: tuple[str, ...] = ()
     kv: str = ""
     tables: Format | None = None

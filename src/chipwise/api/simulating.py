@@ -1,0 +1,259 @@
+"""`simulate`: a deployment request by request, over arrivals as they were, at random, or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+import numpy as np
+
+from chipwise.api.estimating import AskedLoad
+from chipwise.api.stepping import PassTimes, pass_times
+from chipwise.calibrate.parameter import Z80
+from chipwise.errors import InfeasibleError, UsageError
+from chipwise.predict.events.cache import ENDLESS
+from chipwise.predict.events.engine import Fleet, Outcome, run
+from chipwise.predict.events.rank import Rules
+from chipwise.report.assemble import model_record, workload_record
+from chipwise.report.records import Figure
+from chipwise.report.simulated import (
+    SimulationRecord,
+    SimulationReport,
+    SpreadRecord,
+    WithinRecord,
+    rows_of,
+)
+from chipwise.search.memory import account_of
+from chipwise.units import Array, format_number
+from chipwise.workload.arrivals import Arrivals
+from chipwise.workload.workload import Workload
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+BATCHES = 10
+"""Stretches of a run that its mean is told from, one after the other: they depend on each other less than requests."""
+AHEAD = 0.1
+"""Of the requests that are counted: as many come before them, so that an engine is not met empty, and after them."""
+
+
+@dataclass(frozen=True)
+class SimulatedTraffic:
+    """Requests, and how they come: at their own times, or from so many `clients`, each of which sends its next one when
+    the last has ended. The `counted` ones alone are told. `words` say so."""
+
+    arrivals: Arrivals
+    words: str
+    clients: int | None = None
+    counted: slice = field(default_factory=lambda: slice(None))
+
+    @classmethod
+    def random(
+        cls, workload: Workload, count: int, rate_per_s: float, *, burstiness: float = 1.0, seed: int = 0
+    ) -> SimulatedTraffic:
+        """`count` requests at a rate, with others before and after them."""
+        more = ceil(AHEAD * count)
+        drawn = Arrivals.drawn(
+            workload.served, count + 2 * more, rate_per_s, burstiness=burstiness, seed=seed
+        )
+        kind = (
+            "Poisson"
+            if burstiness == 1.0
+            else f"gaps gamma-distributed, coefficient of variation {burstiness:g}"
+        )
+        words = (
+            f"{format_number(rate_per_s)}/s, {kind}; {more:,} more before and after, which are not counted"
+        )
+        return cls(drawn, words, counted=slice(more, more + count))
+
+
+@dataclass(frozen=True)
+class RepeatedRuns:
+    """The same requests at the ends and the middle of the interval of step times."""
+
+    low: Outcome
+    mid: Outcome
+    high: Outcome
+
+    @property
+    def all(self) -> tuple[Outcome, Outcome, Outcome]:
+        """All three."""
+        return self.low, self.mid, self.high
+
+
+def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Fleet:
+    """What a deployment is to the engine: its ranks, the policies of its software, and its cache in blocks.
+
+    Pipeline stages are engines of their own, which share sequences and cache: passes take the time through all
+    stages. Raises `UsageError` for what is not simulated, `InfeasibleError` where no cache is left.
+    """
+    d, policies = one.deployment, one.deployment.policies
+    if d.apart:
+        hint = "leave --disaggregate out: one pool for prompts and decoding"
+        raise UsageError("prompts on workers of their own are not simulated", hint, field="disaggregate")
+    if policies.look_passes != 1 or policies.gather_passes:
+        raise UsageError(
+            "look_passes and gather_passes are not simulated", "leave them out of --policy", field="policy"
+        )
+    context, prefix = one.context, one.context.workload.prefix
+    if prefix is not None and (prefix.common_tokens or prefix.sharers > 1.0):
+        name = "common_prefix" if prefix.common_tokens else "sharers"
+        hint = "a --log with hash_ids says which requests share what; --prefix-hit alone is a share of each prompt"
+        raise UsageError(f"--{name.replace('_', '-')} is not simulated", hint, field=name)
+    held = float(np.asarray(one.requests.held))
+    account = account_of(context.found.graph, d, one.layout, held)
+    stages = int(np.asarray(one.layout.pp))
+    tokens = float(np.max(np.asarray(account.tokens))) / stages
+    size = policies.kv_block_tokens
+    blocks = ENDLESS if not np.isfinite(tokens) else int(tokens // size)
+    if blocks < 1:
+        raise InfeasibleError(f"{one.name}: no room for a cache", "more chips, or a smaller format")
+    experts = context.found.graph.routed
+    ranks = int(np.asarray(one.layout.dp)) if experts else 1
+    rules = Rules(
+        policies.max_batched_tokens,
+        max(policies.max_sequences // stages, 1),
+        blocks,
+        size,
+        whole=policies.kv_reservation == "full",
+        alone=policies.prefill == "alone",
+        static=policies.batch == "static",
+        known=prefix.cached_share if prefix else 0.0,
+    )
+    return Fleet(rules, passes.mid, one.replicas * stages, ranks, route)
+
+
+def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") -> RepeatedRuns:
+    """The requests on a deployment, at the middle and the ends of its interval: the same requests each time. Raises the
+    errors of `fleet_of` and `pass_times`."""
+    passes = pass_times(one)
+    fleet = fleet_of(one, passes, route=route)
+    host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
+
+    def at(fleet: Fleet) -> Outcome:
+        found = run(traffic.arrivals, fleet, clients=traffic.clients, pause_s=host_s)
+        return found.delayed(host_s).counting(traffic.counted)
+
+    return RepeatedRuns(*(at(replace(fleet, table=table)) for table in (passes.low, passes.mid, passes.high)))
+
+
+def simulate(
+    one: AskedLoad,
+    traffic: SimulatedTraffic,
+    *,
+    route: str = "least",
+    targets: Mapping[str, float] | None = None,
+) -> SimulationReport:
+    """What becomes of requests on a deployment; `targets` are seconds by name (TTFT, TPOT, whole answer), of which the
+    share within is told. Raises the errors of `runs_of`, and `InfeasibleError` where no request can be served."""
+    runs = runs_of(one, traffic, route=route)
+    if not runs.mid.served.any():
+        longest = float(np.min(runs.mid.prompt + runs.mid.output))
+        what = f"{one.name}: not one request fits its cache, the shortest has {longest:,.0f} tokens"
+        raise InfeasibleError(what, "more chips or shorter lengths; chipwise fit shows what would help")
+    record = _record(runs, targets or {})
+    context = one.context
+    words = _words(one, traffic, runs, route)
+    return SimulationReport(
+        model_record(context.found.graph, context.found.config),
+        workload_record(context.workload),
+        f"{one.replicas} x ({one.name.partition(' on ')[2]})"
+        if one.replicas > 1
+        else one.name.partition(" on ")[2],
+        traffic.words,
+        record,
+        rows_of(record),
+        (*words, *context.found.notes),
+    )
+
+
+def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route: str) -> tuple[str, ...]:
+    """What the answer rests on."""
+    policies, layout = one.deployment.policies, one.layout
+    engines = one.replicas * float(layout.pp) * (float(layout.dp) if one.context.found.graph.routed else 1.0)
+    how = {"turn": "in turn", "least": "to the least loaded", "prefix": "to the prefix and the least loaded"}
+    words = [
+        f"{one.deployment.runtime.name}: "
+        + ("batches start and end together" if policies.batch == "static" else "continuous batching")
+        + (
+            ", prompts in passes of their own"
+            if policies.prefill == "alone"
+            else ", prompts in pieces beside decoding"
+        )
+        + f", {policies.max_batched_tokens:,} tokens a pass, {policies.max_sequences:,} sequences",
+    ]
+    if engines > 1:
+        words.append(f"requests go {how[route]}")
+    if float(layout.pp) > 1:
+        words.append("each pipeline stage works on sequences of its own, with its part of the cache")
+    if traffic.arrivals.blocks is not None and policies.batch != "static":
+        words.append(
+            "prefixes stay in the cache that running requests leave, the least recently used go first"
+        )
+    words.append(
+        "low and high: the same requests at the ends of the interval of step times, and chance of the sample"
+    )
+    return (*words, *traffic.arrivals.said)
+
+
+def _record(runs: RepeatedRuns, targets: Mapping[str, float]) -> SimulationRecord:
+    mid = runs.mid
+    tpot = None if not len(mid.tpot_s) else _spread([o.tpot_s for o in runs.all])
+    last = float(mid.arrived[-1])
+    ended = float(np.nanmax(mid.last))
+    tokens = [float(o.output[o.served].sum()) / o.duration_s for o in runs.all]
+    within = []
+    for name, limit in targets.items():
+        times = [{"TTFT": o.ttft_s, "TPOT": o.tpot_s}.get(name, o.e2e_s) for o in runs.all]
+        shares = [float(np.mean(t <= limit)) if len(t) else 1.0 for t in times]
+        within.append(WithinRecord(name, limit, shares[1], min(shares), max(shares)))
+    return SimulationRecord(
+        len(mid.arrived),
+        int(np.sum(~mid.served)),
+        mid.duration_s,
+        max(ended - last, 0.0),
+        int(np.sum(mid.served & (mid.last > last))),
+        mid.hit_rate,
+        mid.preempted,
+        float(mid.served.sum()) / mid.duration_s,
+        _figure(tokens[1], tokens, 0.0),
+        mid.busy,
+        _spread([o.ttft_s for o in runs.all]),
+        tpot,
+        _spread([o.e2e_s for o in runs.all]),
+        tuple(within),
+    )
+
+
+def _spread(times: Sequence[Array]) -> SpreadRecord:
+    """Mean and quantiles over runs at the low end, the middle and the high end."""
+    means = [float(t.mean()) for t in times]
+    found = {"mean": _figure(means[1], means, _mean_error(times[1]))}
+    for name, q in QUANTILES.items():
+        values = [float(np.quantile(t, q)) for t in times]
+        found[name] = _figure(values[1], values, _quantile_error(times[1], q))
+    return SpreadRecord(**found)
+
+
+def _mean_error(times: Array) -> float:
+    """80 % of the chance of the sample in the logarithm of its mean, by stretches of the run."""
+    if len(times) < 2 * BATCHES:
+        return float(Z80 * times.std() / max(times.mean(), 1e-12) / max(len(times), 1) ** 0.5)
+    means = np.array([part.mean() for part in np.array_split(times, BATCHES)])
+    return float(Z80 * means.std(ddof=1) / max(means.mean(), 1e-12) / BATCHES**0.5)
+
+
+def _quantile_error(times: Array, q: float) -> float:
+    """The same of a quantile, by the ranks that it may have had."""
+    ordered, n = np.sort(times), len(times)
+    off = Z80 * (n * q * (1.0 - q)) ** 0.5
+    low, high = (float(ordered[int(np.clip(round(n * q + s * off) - (s > 0), 0, n - 1))]) for s in (-1, 1))
+    return float(np.log(max(high, 1e-12) / max(low, 1e-12))) / 2.0
+
+
+def _figure(mid: float, ends: Sequence[float], chance: float) -> Figure:
+    """A figure with the ends of its runs and the chance of its sample, independent of each other."""
+    low, high = (
+        mid * float(np.exp(s * np.hypot(np.log(max(end, 1e-12) / max(mid, 1e-12)), chance)))
+        for s, end in ((-1.0, min(ends)), (1.0, max(ends)))
+    )
+    return Figure(mid, min(low, mid), max(high, mid), "simulated", provisional=True)

@@ -1,0 +1,196 @@
+"""What is said of plans whatever their task: chips and machines, cost, chance, bottleneck, and the columns of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from chipwise.catalog.preferences import preferences
+from chipwise.errors import InfeasibleError
+from chipwise.predict.fleet import Day
+from chipwise.report import figures
+from chipwise.report.answer import Answer
+from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord, Quantified
+from chipwise.report.table import Column
+from chipwise.units import duration_words, format_number
+
+RESOURCE = {
+    "compute": "FLOPs",
+    "memory": "memory bandwidth",
+    "on-chip": "on-chip bandwidth",
+    "network": "link speed",
+    "launch": "kernel launch rate",
+    "host": "host speed",
+}
+# reasons in the words of a table's foot
+GROUPS = {
+    "SLO": "miss the latency targets",
+    "MEMORY": "lack memory",
+    "HOST_MEMORY": "lack memory of the host",
+    "BUDGET": "beyond the limit of price, chips or power",
+    "NO_PRICE": "no price known",
+    "NO_COST_MODEL": "speed not modelled yet",
+    "NO_RUNTIME": "no serving software known",
+    "NO_MEMORY_FIGURE": "capacity or bandwidth not published",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Quantified):
+    """What every plan says, whatever its task: figures of the task stand beside it.
+
+    `rank` in the answer (0: chips were compared, and not chosen). `chips` of a kind in `hosts` machines, over all
+    `replicas`; `runtime` is the software that runs them, of training the trainer, in weights of `precision`. `price` is
+    that of an hour of all of them, None where no price is known; `chance` the probability that what was asked holds,
+    None where nothing was. `bound` takes most of the time, `shares` of which are by cause. `energy`: what machines
+    draw, None where no power limit of the chip is known. `ties`: ranks of plans that cannot be told from it.
+    """
+
+    rank: int = 0
+    chip: str
+    chips: int
+    replicas: int = 1
+    hosts: int = 1
+    runtime: str
+    precision: str
+    price: PriceRecord | None = None
+    chance: float | None = None
+    bound: str
+    shares: dict[str, float] = field(default_factory=dict)
+    energy: EnergyRecord | None = None
+    ties: tuple[int, ...] = ()
+
+    @property
+    def machines(self) -> str:
+        """Its chips in words: `8x h100-sxm5-80gb`."""
+        return f"{self.chips:,}x {self.chip}"
+
+    @property
+    def bottleneck(self) -> str:
+        """What takes most of the time, with its share."""
+        return f"{self.bound} {self.shares.get(self.bound, 0.0):.0%}"
+
+
+class Ranking(Answer):
+    """Base of answers that rank plans: `plans`, best first, what was `refused` and why, and what was assumed."""
+
+    __slots__ = ()
+
+    rows: ClassVar[str] = "plans"
+    plans: tuple[Any, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether the first plan keeps what was asked as surely as was asked; where nothing can be asked it does."""
+        return True
+
+    @property
+    def sure(self) -> float:
+        """The probability with which plans were to keep what was asked."""
+        raise NotImplementedError
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """Where no plan keeps what was asked as surely as was asked, how near the first comes."""
+        return None if self.kept else unsure(self.plans[0], self.sure)
+
+
+def hours_of(p: Any) -> Figure | None:
+    """Hours of the job of a plan."""
+    job: JobRecord | None = p.job
+    return None if job is None else job.hours
+
+
+def usd_of(p: Any) -> Figure | None:
+    """Dollars of the job of a plan."""
+    job: JobRecord | None = p.job
+    return None if job is None else job.usd
+
+
+def unsure(first: Plan, confidence: float) -> InfeasibleError | None:
+    """That no plan keeps what was asked as surely as that, and how near the `first` comes; None where nothing was asked
+    of it."""
+    if first.chance is None:
+        return None
+    what = f"no plan keeps what was asked with {confidence:.0%} probability"
+    nearest = f"{first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
+    return InfeasibleError(what, f"nearest: {nearest}; --confidence asks for less", answered=True)
+
+
+def gain(share: float, more: float = 0.1) -> float:
+    """Throughput gained, as a part of it, when a resource with that share of the time becomes 10 % faster."""
+    return 1.0 / (1.0 - share * (1.0 - 1.0 / (1.0 + more))) - 1.0
+
+
+def in_hours(hours: Figure) -> str:
+    """`16.1 [12.4-19.8] h`, of a figure in hours."""
+    return figures.duration(_job_s(hours))
+
+
+def _job_s(hours: Figure) -> Figure:
+    """A figure of hours in seconds."""
+    mid, low, high = (3600.0 * x for x in (hours.mid, hours.low, hours.high))
+    return Figure(mid, low, high, hours.basis, hours.provisional)
+
+
+def cost_words(price: PriceRecord | None, chips: int) -> str:
+    """What so many chips cost an hour, where and since when."""
+    if price is None:
+        return "no price is known"
+    owned = price.basis.startswith("owned")
+    whole = f", {price.billed} chips billed" if price.billed > chips else ""
+    dated = f", price of {price.date}" if price.date else ", undated"
+    offer = f" to own{whole}" if owned else f" at {price.provider}{whole}{dated}"
+    stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
+    return f"about ${figures.mid(price)}/h{offer}{stale}"
+
+
+def finishes(does: str, job: JobRecord, deadline_s: float | None, surely: str) -> str:
+    """When a plan is done with a job and for how much, and how likely that keeps the deadline."""
+    said = f"It {does} in {figures.duration_words(_job_s(job.hours))}"
+    if job.usd is not None:
+        said += f" for about ${figures.mid(job.usd)}"
+    if deadline_s is not None and surely:
+        said += f"; the deadline of {duration_words(deadline_s)} holds {surely}"
+    return said
+
+
+def chance_percent(chance: float) -> int:
+    """Whole percent that are not too many; 99 stands for all that is more."""
+    return min(int(100.0 * chance + 0.2), 99)
+
+
+def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6)) -> str:
+    """A day of the plan of that rank, with dollars `per` so many tokens or samples where they are `paid`."""
+    unit, amount = per
+    usd, scaled = (
+        format_number(each * amount / 1e6) for each in (d.usd_per_m_tokens, d.scaled_usd_per_m_tokens)
+    )
+    requests = f"{d.requests_per_day:,.0f} request" + ("" if round(d.requests_per_day) == 1 else "s")
+    text = f"day of #{rank}: {requests}, used {d.mean_utilisation:.0%} on average"
+    text += f" and {d.peak_utilisation:.0%} at the peak"
+    if paid:
+        text += (
+            f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all "
+            f"replicas on, at least {format_number(d.scaled_usd_per_day)} $ and "
+            f"{scaled} $/{unit.removesuffix(' out')} if replicas followed the load"
+        )
+    return text
+
+
+def legend(replicated: str, *, stale: bool) -> str:
+    """The signs of a table of plans in words; `replicated` explains how replicas are written."""
+    signs = ["mid [low-high] is an 80 % interval", *filter(None, [replicated])]
+    if stale:
+        signs.append(f"*: no price from the last {preferences().stale_days:.0f} days")
+    return f"how to read: {'; '.join(signs)}"
+
+
+RANK = Column("#", "rank", right=True, short="rank")
+CHIP = Column("", "chip", short="chip")
+USD_PER_H = Column(
+    "$/h", "price", lambda p: f"{figures.mid(p)}{'*' if p.stale else ''}", right=True, short="usd_per_h"
+)
+DONE_IN = Column("done in", hours_of, in_hours, right=True, short="hours")
+TOTAL_USD = Column("$ total", usd_of, figures.number, right=True, short="usd")
+"""Columns that tables of plans have in common."""

@@ -1,0 +1,138 @@
+"""A deployment through time: what happened to its requests, and how surely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from chipwise.report import figures
+from chipwise.report.answer import Answer
+from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, Quantified, WorkloadRecord
+from chipwise.report.table import Column, Table
+from chipwise.units import duration_words, format_number, format_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadRecord(Quantified):
+    """A time of all requests that were served: mean and quantiles, each `mid [low, high]`."""
+
+    mean: Figure
+    p50: Figure
+    p95: Figure
+    p99: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class WithinRecord:
+    """The share of requests within a target: in the run at the predicted step times, and at the ends of their
+    interval."""
+
+    target: str
+    seconds: float
+    mid: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationRecord(Quantified):
+    """What became of requests. `lost` could never be served, as no rank holds them. `duration_s` from the first arrival
+    to the last token; `drained_s` of it after the last arrival, at which `in_flight` requests were there. `hit_rate` is
+    the share of prompt tokens found in the prefix cache. `tpot_s` is None where no request has two tokens."""
+
+    requests: int
+    lost: int
+    duration_s: float
+    drained_s: float
+    in_flight: int
+    hit_rate: float
+    preemptions: int
+    requests_per_s: float
+    tokens_per_s: Figure
+    busy: float
+    ttft_s: SpreadRecord
+    tpot_s: SpreadRecord | None
+    e2e_s: SpreadRecord
+    within: tuple[WithinRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """One time, as a row."""
+
+    time: str
+    mean: Figure
+    p50: Figure
+    p95: Figure
+    p99: Figure
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SimulationReport(Answer):
+    """The answer to `simulate`: one deployment, the requests that came, and what became of them. `times` are the three
+    times of `simulation` as rows."""
+
+    rows: ClassVar[str] = "times"
+
+    model: ModelRecord
+    workload: WorkloadRecord
+    deployment: str
+    arrivals: str
+    simulation: SimulationRecord
+    times: tuple[TimeRow, ...]
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line for each time."""
+        return (simulation_view(self),)
+
+
+TIMES = (
+    Column("time", "time"),
+    Column("mean", "mean", figures.seconds, right=True),
+    Column("p50", "p50", figures.seconds, right=True, spare=1),
+    Column("p95", "p95", figures.seconds, right=True, spare=2),
+    Column("p99", "p99", figures.seconds, right=True),
+)
+"""What is said of a time of requests."""
+NAMES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "whole answer"}
+
+
+def rows_of(simulation: SimulationRecord) -> tuple[TimeRow, ...]:
+    """The times of a simulation as rows."""
+    found = ((name, getattr(simulation, field_)) for field_, name in NAMES.items())
+    return tuple(TimeRow(name, s.mean, s.p50, s.p95, s.p99) for name, s in found if s is not None)
+
+
+def simulated_verdict(report: SimulationReport) -> str:
+    """One sentence that can be quoted alone."""
+    s = report.simulation
+    first = f"{s.requests:,} requests on {report.deployment}: p99 TTFT {figures.seconds(s.ttft_s.p99)}"
+    if s.tpot_s is not None:
+        first += f", p99 TPOT {figures.seconds(s.tpot_s.p99)}"
+    lost = f"; {s.lost:,} could not be served" if s.lost else ""
+    return f"{first}{lost}."
+
+
+def simulation_view(report: SimulationReport) -> Table:
+    """One line for each time."""
+    s = report.simulation
+    head = [simulated_verdict(report), f"arrivals: {report.arrivals}", ""]
+    foot = [
+        f"{w.mid:.1%} of requests within {w.target} {format_seconds(w.seconds)}"
+        + (f" [{w.low:.1%}-{w.high:.1%}]" if w.low != w.high else "")
+        for w in s.within
+    ]
+    rate = (
+        f"{format_number(s.requests_per_s)} requests/s, {format_number(s.tokens_per_s.mid)} output tokens/s"
+    )
+    foot.append(
+        f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time"
+    )
+    if s.in_flight:
+        drained = duration_words(s.drained_s)
+        foot.append(f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended")
+    foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
+    foot += [f"{s.preemptions:,} requests were preempted and computed anew"] if s.preemptions else []
+    return Table.of(report.times, TIMES, tuple(head), (*foot, *report.assumptions))

@@ -1,0 +1,106 @@
+"""`plan --log`: a log that knows its times is a load, and is simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import chipwise as cw
+from chipwise.api.over_time import MOST, busiest
+from chipwise.workload.arrivals import Arrivals, read_log
+from chipwise.workload.lengths import Lengths
+
+MODEL = "meta-llama/Llama-3.1-8B"
+TARGETS = {"ttft": "500ms", "tpot": "40ms", "percentile": "p99"}
+
+
+def _written(path: Path, drawn: Arrivals) -> str:
+    assert drawn.time_s is not None
+    rows = zip(drawn.time_s, drawn.prompt, drawn.output, strict=True)
+    path.write_text(
+        "timestamp,prompt_tokens,output_tokens\n" + "\n".join(f"{t:.4f},{p:.0f},{o:.0f}" for t, p, o in rows)
+    )
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def bursts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Six bursts of 150 requests in 5 s, a minute apart."""
+    lengths = Lengths(1500.0, 60.0, 0.5, 0.5)
+    drawn = Arrivals.drawn(lengths, 900, 30.0, seed=2)
+    assert drawn.time_s is not None
+    times = drawn.time_s + 55.0 * (np.arange(900) // 150)
+    made = Arrivals(drawn.prompt, drawn.output, times)
+    return _written(tmp_path_factory.mktemp("logs") / "bursts.csv", made)
+
+
+def test_bursts_need_more_replicas_than_random_arrivals(bursts: str, tmp_path: Path) -> None:
+    log = read_log(bursts)
+    assert log.rate_per_s is not None
+    assert not log.random
+    random = Arrivals.drawn(log.lengths, 900, log.rate_per_s, seed=4)
+    calm = cw.plan(MODEL, chips="h100", log=_written(tmp_path / "calm.csv", random), **TARGETS)
+    wild = cw.plan(MODEL, chips="h100", log=bursts, **TARGETS)
+    for plans in (calm, wild):
+        best = plans.best
+        assert best.note.startswith("simulated: p99 TTFT")
+        assert "formulas for random arrivals say" in best.note
+        assert best.requests_per_s == pytest.approx(log.rate_per_s, rel=0.05)
+        assert best.chance >= 0.9 - 0.002
+        assert best.tails["p99"].ttft_s <= 0.5
+        assert best.chips == best.replicas * best.layout.tp
+    assert wild.best.chips > calm.best.chips
+    said = " ".join(wild.assumptions)
+    assert "arrivals are not random (index of dispersion" in said
+    assert "busiest 10 s" in said
+    assert "not random" not in " ".join(calm.assumptions)
+    assert not wild.levers, "what formulas say of changes is not held against what was simulated"
+
+
+def test_what_is_printed_is_what_simulate_says(bursts: str, tmp_path: Path) -> None:
+    kept = tmp_path / "plan.json"
+    plans = cw.plan(MODEL, chips="h100", log=bursts, **TARGETS)
+    plans.save(str(kept))
+    again = cw.simulate(str(kept)).simulation
+    tail = plans.best.tails["p99"]
+    assert again.ttft_s.p99.mid == pytest.approx(tail.ttft_s, rel=1e-9)
+    assert again.tpot_s.p99.mid == pytest.approx(tail.tpot_s, rel=1e-9)
+    assert again.ttft_s.mean.mid == pytest.approx(plans.best.ttft_s.mid, rel=1e-9)
+
+
+def test_formulas_are_not_called_sure_where_arrivals_are_not_random(bursts: str) -> None:
+    plans = cw.plan(MODEL, chips="h100,h200,l40s,a100,mi300x", log=bursts, **TARGETS).plans
+    simulated = [p for p in plans if p.note.startswith("simulated")]
+    others = [p for p in plans if p not in simulated]
+    assert len(simulated) >= 3
+    assert plans[0] in simulated
+    assert all(p.chance is None and "not simulated" in p.note for p in others)
+
+
+def test_a_rate_scales_the_times_of_a_log(bursts: str) -> None:
+    slow, fast = (cw.plan(MODEL, chips="h100", log=bursts, rate=rate, **TARGETS).best for rate in (0.3, 12))
+    assert fast.chips > slow.chips
+    assert (slow.requests_per_s, fast.requests_per_s) == (pytest.approx(0.3), pytest.approx(12))
+
+
+def test_a_log_without_times_says_lengths_alone(tmp_path: Path) -> None:
+    log = tmp_path / "lengths.csv"
+    log.write_text("prompt_tokens,output_tokens\n" + "\n".join(f"{900 + i},{100 + i}" for i in range(50)))
+    plan = cw.plan(MODEL, chips="h100", log=str(log), rate=5, **TARGETS).best
+    assert "simulated" not in plan.note
+
+
+def test_replicas_are_counted_where_it_is_busiest() -> None:
+    drawn = Arrivals.drawn(Lengths(100.0, 10.0), 30_000, 10.0, seed=1)
+    assert drawn.time_s is not None
+    packed = np.where(drawn.time_s > 2000.0, 2000.0 + (drawn.time_s - 2000.0) / 3.0, drawn.time_s)
+    made = Arrivals(drawn.prompt, drawn.output, packed)
+    some = busiest(made)
+    assert len(some) == MOST
+    assert some.time_s is not None
+    assert some.time_s[0] == 0.0
+    assert some.rate_per_s == pytest.approx(30.0, rel=0.1)
+    assert busiest(made.first(100)) is not made
+    assert len(busiest(made.first(100))) == 100
