@@ -518,8 +518,8 @@ MEDIA_RUNTIMES = (
     Column("kernels", lambda r: PACES[r.pace]),
     Column("chips of", lambda r: ", ".join(sorted(r.vendors)), prose=True),
     Column("also called", lambda r: ", ".join(r.also) or None, prose=True, spare=1),
-    Column("source", "source", prose=True, spare=2),
-    Column("as of", "date", spare=3),
+    Column("source", "default.ref", prose=True, spare=2),
+    Column("as of", "default.date", spare=3),
 )
 """What is said of software for networks without tokens."""
 
