@@ -523,7 +523,6 @@ TANGLED = {
     "report/launch/frameworks.py: _checked",
     "report/launch/pipelines.py: diffusers",
     "report/launch/tuning.py: _facts",
-    "report/launch/tuning.py: of",
     "report/machine.py: machine_view",
     "report/media.py: _columns",
     "report/media.py: _ranking",
