@@ -342,15 +342,15 @@ def _sockets(
 def _scaled(
     part: AssemblyPart, step: Step, numbers: tuple[CostParameters, Overheads]
 ) -> Iterator[tuple[str, Cost]]:
-    """A pass of one part with the factors of its own software. What only hides behind work, the host's starts of
-    kernels, is of a pass as a whole, and not told of models that are shared with the host."""
+    """A pass of one part with the factors of its own software."""
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)
     for name, cost in of:
-        factors = overheads.factors
-        if not cost.exposed:
-            continue
+        scales = {r: overheads.factors.get(quantity(name, r), 1.0) for r in {**cost.exposed, **cost.hidden}}
         yield (
             name,
-            Cost({r: s * factors.get(quantity(name, r), 1.0) for r, s in cost.exposed.items()}),
+            Cost(
+                {r: s * scales[r] for r, s in cost.exposed.items()},
+                {r: s * scales[r] for r, s in cost.hidden.items()},
+            ),
         )
