@@ -347,7 +347,8 @@ def _scaled(
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)
     for name, cost in of:
         factors = overheads.factors
-        yield (
-            name,
-            Cost({r: s * factors.get(quantity(name, r), 1.0) for r, s in cost.exposed.items()}),
+        exposed, hidden = (
+            {r: s * factors.get(quantity(name, r), 1.0) for r, s in kind.items()}
+            for kind in (cost.exposed, cost.hidden)
         )
+        yield name, Cost(exposed, hidden)
