@@ -346,11 +346,9 @@ def _scaled(
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)
     for name, cost in of:
-        scales = {r: overheads.factors.get(quantity(name, r), 1.0) for r in {**cost.exposed, **cost.hidden}}
-        yield (
-            name,
-            Cost(
-                {r: s * scales[r] for r, s in cost.exposed.items()},
-                {r: s * scales[r] for r, s in cost.hidden.items()},
-            ),
+        factors = overheads.factors
+        exposed, hidden = (
+            {r: s * factors.get(quantity(name, r), 1.0) for r, s in kind.items()}
+            for kind in (cost.exposed, cost.hidden)
         )
+        yield name, Cost(exposed, hidden)
