@@ -132,6 +132,7 @@ def test_requests_that_no_cache_holds_are_lost(tmp_path: Path) -> None:
         ({"requests": 50, "burstiness": 2}, "burstiness", "random arrivals"),
         ({"rate": 5, "burstiness": -1}, "burstiness", "out of range"),
         ({"rate": 5, "seed": -1}, "seed", "out of range"),
+        ({"rate": 5, "plan": 2}, "plan", "changes nothing"),
         ({"rate": 5, "harness": "vllm-bench"}, "harness", "changes nothing"),
         ({"rate": 5, "concurrency": 3}, "rate", "two loads"),
         ({"concurrency": 5, "disaggregate": True}, "concurrency", "not simulated"),
