@@ -27,7 +27,7 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.placement import Placement, expert_layers, split
 from chipwise.parallel.shard import shard
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import quantity
+from chipwise.predict.parts import STARTS, quantity
 from chipwise.predict.passes import Requests, tabulate
 from chipwise.predict.service import Engines
 from chipwise.predict.step import step_parts
@@ -346,6 +346,8 @@ def _scaled(
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)
     for name, cost in of:
+        if name == STARTS:
+            continue  # stages of a machine follow each other: what a host starts ahead hides behind the one before
         factors = overheads.factors
         exposed, hidden = (
             {r: s * factors.get(quantity(name, r), 1.0) for r, s in kind.items()}
