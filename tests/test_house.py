@@ -522,7 +522,6 @@ TANGLED = {
     "report/evidence.py: match_view",
     "report/launch/frameworks.py: _checked",
     "report/launch/pipelines.py: diffusers",
-    "report/launch/tuning.py: of",
     "report/machine.py: machine_view",
     "report/media.py: _columns",
     "report/media.py: _ranking",
