@@ -39,8 +39,23 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
     """What every tool is told: `packed` weights are of 4 bits, `linear` layers are adapted all or those of attention;
     `fsdp`: how weights are cut over ranks, None where they are whole or DeepSpeed cuts them; `optim` as Transformers
-    calls it; `liger`: Liger's kernels fuse losses and norms, where the plan keeps no copies of logits. Devices are
-    data-parallel ranks but for what a tool cuts (`AXES`): what else is cut, or kept in host memory, is refused."""
+    calls it; `liger`: Liger's kernels fuse losses and norms, where the plan keeps no copies of logits."""
+    _told(spec, target)
+    other = _by_deepspeed(spec)
+    return run_facts(spec, steps) | {
+        "packed": spec.tuned == "qlora",
+        "linear": spec.targets == "linear",
+        "attention": ATTENTION,
+        "fsdp": FSDP.get(spec.sharding) if spec.dp > 1 and not other else None,
+        "by_deepspeed": other,
+        "optim": OPTIMIZERS[spec.optimizer or ("adamw-8bit" if target == "unsloth" else "adamw")],
+        "liger": spec.loss in FUSED,
+    }
+
+
+def _told(spec: TrainSpec, target: str) -> None:
+    """Raises `UsageError` for what a tool is not told. Devices are data-parallel ranks but for what it cuts (`AXES`):
+    what else is cut, or kept in host memory, is refused."""
     tool = get_tool(target)
     axes = [k for k in ("tp", "pp", "cp", "ep") if k not in AXES.get(target, ())]
     cut = next((f"{k}{getattr(spec, k)}" for k in axes if getattr(spec, k) > 1), "")
@@ -68,16 +83,6 @@ def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
         raise UsageError(
             "adapters of experts are named differently in every model", "plan with targets=linear"
         )
-    other = _by_deepspeed(spec)
-    return run_facts(spec, steps) | {
-        "packed": spec.tuned == "qlora",
-        "linear": spec.targets == "linear",
-        "attention": ATTENTION,
-        "fsdp": FSDP.get(spec.sharding) if spec.dp > 1 and not other else None,
-        "by_deepspeed": other,
-        "optim": OPTIMIZERS[spec.optimizer or ("adamw-8bit" if target == "unsloth" else "adamw")],
-        "liger": spec.loss in FUSED,
-    }
 
 
 def _by_deepspeed(spec: TrainSpec) -> bool:
