@@ -360,7 +360,6 @@ LONG: dict[str, str] = {
     "parallel/collective.py: exchange": EQUATION,
     "parallel/memory.py: account": EQUATION,
     "api/evidence_match.py: _measured_claim": MISSING,
-    "api/suites/mlperf_folds.py: _line": MISSING,
     "predict/passes.py: tabulate": MISSING,
     "search/deployments.py: deployments": MISSING,
     "search/evaluate.py: engines_of": MISSING,
