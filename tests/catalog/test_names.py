@@ -8,8 +8,8 @@ from chipwise.catalog import networks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config, known_names
 from chipwise.catalog.names import holding
-from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import Snapshot, use
+from chipwise.catalog.system import counted_chip
 from chipwise.errors import UnknownNameError, UsageError
 
 

@@ -27,3 +27,10 @@ def test_a_table_that_says_too_much_or_too_little_is_refused(wrong: str) -> None
     )
     with use(Snapshot(given={TABLE: text.encode()})), pytest.raises(ValueError, match="preferences"):
         preferences()
+
+
+def test_a_saved_answer_of_before_a_preference_takes_that_of_today() -> None:
+    shipped = (PACKAGE / TABLE).read_text("utf-8")
+    older = shipped[: shipped.index("[even]")].replace("value = 0.05", "value = 0.06", 1)
+    with use(Snapshot(given={TABLE: older.encode()})):
+        assert (preferences().equal, preferences().even) == (0.06, 0.5)

@@ -24,10 +24,6 @@ from chipwise.workload.workload import Workload
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
-EVEN = 0.5
-"""The confidence that is offered where the one asked for leaves chips idle."""
-IDLE = 0.75
-"""Of the utilisation asked for: a plan below it holds its targets by idling, so that less certainty is cheaper."""
 LOOSER = 4.0 / 3.0
 """Times a target for tokens: a pace that a reader does not notice, 40 ms in place of 30."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
@@ -106,10 +102,11 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             f"if {GUESSED.draft_tokens} drafted tokens are accepted with {GUESSED.acceptance:.0%} probability each",
             lambda: replace(context, tactics=guessed),
         )
-    if first.chance is not None and w.confidence > EVEN and first.load < IDLE * w.utilisation:
-        likely = replace(w, confidence=EVEN)
+    p = preferences()
+    if first.chance is not None and w.confidence > p.even and first.load < p.idle * w.utilisation:
+        likely = replace(w, confidence=p.even)
         yield _Lever(
-            f"--confidence {EVEN:.0%}",
+            f"--confidence {p.even:.0%}",
             "if the targets may be missed as likely as not",
             lambda: replace(context, workload=likely),
         )

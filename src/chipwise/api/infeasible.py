@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.api.candidates import CandidateFormat, Market, Space
+from chipwise.catalog.preferences import preferences
 from chipwise.errors import ChipwiseError, CommandText, InfeasibleError, Sentence
 from chipwise.parallel.layout import Reason
 from chipwise.report.plans import PlanRecord
@@ -23,7 +24,6 @@ from chipwise.workload.workload import Workload
 
 ASKS = 6  # times a change is made larger before it is given up
 LATER = 1.25  # times a target that is not kept yet, that is asked next
-EVEN = 0.5  # the least confidence that can be asked for
 LOWER = 0.9  # times a rate that is not carried yet
 MORE = (2, 3, 4, 6, 8)  # times the chips that one has
 
@@ -56,7 +56,7 @@ def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanR
         first, further = float(likeliest.ttft_s), float(likeliest.tpot_s or 0.0)
         reach = Reach(first, further, further, likeliest.requests_per_s)
         found += _later(w, [Refusal(likeliest.chip, Reason.SLO, reach)], _asker(market, tried))
-    if likeliest.chance is not None and likeliest.chance >= EVEN:
+    if likeliest.chance is not None and likeliest.chance >= preferences().even:
         found.append(f"--confidence {math.floor(100.0 * likeliest.chance + 0.2):.0f}%")
     return found
 

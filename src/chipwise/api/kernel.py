@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.kernel_network import Joined, joined, limit
 from chipwise.api.loaded import find_chip
+from chipwise.api.operators import ELEMENTWISE, LAUNCHES
 from chipwise.api.probed import measured_time
-from chipwise.api.requests.kernel import ELEMENTWISE, LAUNCHES, OPERATORS, KernelRequest
 from chipwise.calibrate.kernel_questions import (
     DEFAULTS,
     DTYPES,
     EXCHANGES,
     FABRICS,
     ROUTINGS,
-    ROW_WORK,
     exponent_of,
     op_of,
     questions,
@@ -120,7 +119,20 @@ class _Priced:
     link: str = "fabric"
 
 
-def answer(request: KernelRequest, numbers: Parameters | None = None) -> KernelReport:
+class OperatorAsked(Protocol):
+    """One operator on some chips, as a question has it."""
+
+    values: Mapping[str, Any]
+
+    @property
+    def op(self) -> str:
+        """The operator."""
+
+    def options(self) -> dict[str, Any]:
+        """Its options that were given."""
+
+
+def answer(request: OperatorAsked, numbers: Parameters | None = None) -> KernelReport:
     """The operator on each chip that can be priced.
 
     Raises `UsageError` for sizes that are missing, strange or none, `UnknownNameError` for an unknown chip, type,
@@ -154,34 +166,6 @@ def answer(request: KernelRequest, numbers: Parameters | None = None) -> KernelR
         kernels.append(_record(priced, op, chip, device))
         lessons = _lessons(kernels, op)
     return _report(asking.what, asking.dims, asking.dtype, kernels, refused, lessons, asking.assumed)
-
-
-def request_of(asked: Mapping[str, NDArray[Any]], at: int) -> KernelRequest:
-    """The request whose question is row `at` of `asked`: what a person would type for it."""
-    op = str(asked["op"][at])
-    given: dict[str, Any] = {}
-    for name in OPERATORS[op].options:
-        value = asked[_COLUMNS.get(name, name)][at].item() if _COLUMNS.get(name, name) in asked else None
-        if value is None or value == "" or value != value or value == np.inf:
-            continue
-        given[name] = value if isinstance(value, str) else int(value)
-    for name in ("rotating", "quantised", "fetched", "prompt"):
-        if name in given:
-            given[name] = bool(given[name])
-    if op == "attention":
-        given["bidirectional"] = not asked["causal"][at]
-        if given["value_dim"] == given["head_dim"]:
-            del given["value_dim"]
-    if op in ROW_WORK or op == "elementwise":
-        given.pop("kind", None)
-    if "bytes_" in given:
-        given["bytes_"] = str(given["bytes_"])
-    same = {name: default for name, (_, default) in OPERATORS[op].besides.items()}
-    given = {n: v for n, v in given.items() if n in OPERATORS[op].needed or v != same.get(n)}
-    return KernelRequest(op=op, chips=str(asked["chip"][at]), **given)  # type: ignore[arg-type]
-
-
-_COLUMNS = {"bytes_": "bytes"}
 
 
 def chips_of(names: Sequence[str], changes: Mapping[str, str] | None) -> list[Chip]:

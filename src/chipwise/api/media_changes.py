@@ -19,7 +19,6 @@ from chipwise.report.media import MediaChange, MediaPlan
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
-WORTH = 0.03  # of the time, of samples of a chip, or of the memory: a change that moves all of them less is not named
 LARGER = 4  # times the batch that is tried
 NARROW = ("fp8", "int8")  # formats of products that are tried, the first that the chip multiplies
 QUALITY = "quality not assessed"
@@ -68,7 +67,7 @@ def _changes(
             continue
         rate = (other.samples_per_s.mid / other.chips) / (plan.samples_per_s.mid / plan.chips)
         ratios = rate, plan.latency_s.mid / other.latency_s.mid, plan.memory_bytes / other.memory_bytes
-        if other.verdict != "no" and max(abs(ratio - 1.0) for ratio in ratios) > WORTH:
+        if other.verdict != "no" and max(abs(ratio - 1.0) for ratio in ratios) > preferences().noticed:
             found.append(
                 MediaChange(
                     change.options,

@@ -22,6 +22,7 @@ from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.names import core
 from chipwise.catalog.offer import load_offers
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.claim import TIE
@@ -35,7 +36,7 @@ LARGE = "meta-llama/Llama-3.1-70B"
 """What chips are compared by where no model is said: the first that fits on both."""
 SHORT = {"in": 128, "out": 2048}
 """Short prompts and long answers, as sellers quote throughput."""
-NEAR = 1.15
+NEAR = preferences().rounded
 """How far a figure of a sentence may be from the catalogue's or the counted one: it was rounded, or counts in 1,024."""
 SURE = {"measured": "high", "published": "high", "calibrated": "medium", "modelled": "low"}
 STATES = 16
@@ -552,7 +553,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict(verdict, because, "")
 
 
-UNSURE = 2.0
+UNSURE = preferences().unseen
 """How far a ratio that rests on chips which no fit has seen may be from one that is said, without refuting it."""
 
 

@@ -15,9 +15,8 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.override import with_figures
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.rented import counted_chip
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.catalog.system import load_systems
+from chipwise.catalog.system import counted_chip, load_systems
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes, parse_quantity
 

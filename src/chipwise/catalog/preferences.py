@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.snapshot import PACKAGE, per_snapshot, shipped_text
 
 TABLE = "catalog/data/preferences.toml"
 SAID = ("value", "unit", "reason", "tried")
@@ -21,7 +21,9 @@ class Preferences:
     `training_aim`, `training_limit`: shares of memory. `at_home`: of a step, for keeping data on the device.
     `stale_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `worth`: what a named change
     saves. `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a lone user wants.
-    `standstill`: of the time of a run.
+    `standstill`: of the time of a run. `even`, `idle`: of what less certainty would save. `told`, `noticed`: the least
+    difference of a cost, and of other figures, that is worth a sentence. `rounded`, `tie`, `unseen`: ratios up to which
+    what somebody says is not refuted.
     """
 
     confidence: float
@@ -45,15 +47,25 @@ class Preferences:
     horizon_finetune: float
     desk_tokens_per_s: float
     standstill: float
+    even: float
+    idle: float
+    told: float
+    noticed: float
+    rounded: float
+    tie: float
+    unseen: float
 
 
 @per_snapshot
 def preferences() -> Preferences:
-    """The shipped preferences. Raises `ValueError` for a table that lacks one, holds another, or gives no reason."""
+    """The shipped preferences; a table of an older saved answer has those of today where it has none of a name. Raises
+    `ValueError` for a table that holds another, or gives no reason."""
     table: dict[str, dict[str, Any]] = parse(shipped_text(TABLE))
     wanted = [f.name for f in fields(Preferences)]
-    if list(table) != wanted:
-        raise ValueError(f"{TABLE}: {sorted(set(table) ^ set(wanted)) or 'not in the order of its fields'}")
+    if more := sorted(set(table) - set(wanted)):
+        raise ValueError(f"{TABLE}: {more}")
+    if len(table) < len(wanted):
+        table = parse((PACKAGE / TABLE).read_text("utf-8")) | table
     for name, row in table.items():
         if tuple(row) != SAID or not all(row[key] for key in SAID):
             raise ValueError(f"{TABLE}, {name}: {', '.join(SAID)}, each of them said")

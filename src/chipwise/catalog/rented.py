@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError, is_name
+from chipwise.errors import is_name
 
 NAMES = "catalog/data/chip_names.toml"
 CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
@@ -38,7 +36,7 @@ class Rented:
 def rented(typed: str) -> tuple[Rented, ...]:
     """The machines that a name means: the one that is called so, else all of a series (`ND96isr`, `p5`), in the order
     of the table. Case and what stands between words do not matter."""
-    asked = _words(typed) if is_name(typed) else ()
+    asked = words_in(typed) if is_name(typed) else ()
     if not asked:
         return ()
     every = _machines()
@@ -53,27 +51,8 @@ def rented(typed: str) -> tuple[Rented, ...]:
     )
 
 
-def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
-    """The chip of a name, which `find` knows, and how many of it: 1, or those of the machine or server that is called
-    so (p5.48xlarge, DGX H100). Raises `UnknownNameError` as `find` does."""
-    from chipwise.catalog.system import load_systems  # which reads chips, as this module is read for
-
-    try:
-        chip = find(name)
-        kind = _words(name)[0]
-        if kind not in parse(shipped_text(NAMES))["servers"]:
-            return chip, 1
-        servers = (s for s in load_systems().values() if s.form == "server" and s.id.split("-")[0] == kind)
-        held = {each for s in servers for member, each in s.members if member == chip.id}
-        return chip, held.pop() if len(held) == 1 else 1
-    except UnknownNameError:
-        machines = rented(name)
-        if len({(m.chip, m.chips) for m in machines}) != 1:
-            raise
-        return find(machines[0].chip), machines[0].chips
-
-
-def _words(name: str) -> tuple[str, ...]:
+def words_in(name: str) -> tuple[str, ...]:
+    """The words of the name of a machine, those left out that clouds put before any."""
     words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
     while len(words) > 1 and words[0] in PREFIXES:
         del words[0]
@@ -92,5 +71,5 @@ def _machines() -> tuple[tuple[tuple[str, ...], Rented], ...]:
         ),
         *(Rented(name, row["provider"], row["chip"], row["chips"]) for row in rows for name in row["names"]),
     ]
-    once = {_words(machine.name): machine for machine in reversed(listed)}
+    once = {words_in(machine.name): machine for machine in reversed(listed)}
     return tuple(reversed(once.items()))

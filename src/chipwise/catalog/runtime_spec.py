@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from chipwise.catalog.chip import Chip, Provenance
@@ -101,9 +102,15 @@ _OPTIONAL = tuple(f.name for f in fields(Policies) if f.default is not MISSING)
 _SHARES = ("memory_share", "kv_reserved_share")
 
 
+@cache
+def _kinds() -> Mapping[str, Any]:
+    """The type of every policy figure: asking for them takes longer than reading a runtime."""
+    return get_type_hints(Policies)
+
+
 def _figure(where: str, name: str, value: object) -> Any:
     """A policy figure of the type and range that its field asks for."""
-    kind = get_type_hints(Policies)[name]
+    kind = _kinds()[name]
     if kind is str or get_origin(kind) is Literal:
         return read_text(where, value, get_args(kind) or None)
     if name.endswith("_bytes"):

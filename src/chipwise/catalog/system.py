@@ -7,13 +7,14 @@ each figure comes from. Files of the user are read by the same strict reader: `r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.rented import counted_chip
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.rented import NAMES, rented, words_in
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.system_reader import SystemEntry, read_system_table, system_entries
 from chipwise.catalog.system_spec import ScaleOut, System
@@ -72,6 +73,24 @@ def read_systems(text: str, origin: str, chips: Mapping[str, Chip] | None = None
     `UnknownNameError` for a chip or source that does not exist.
     """
     return read_system_table(text, origin, load_chips() if chips is None else chips)
+
+
+def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
+    """The chip of a name, which `find` knows, and how many of it: 1, or those of the machine or server that is called
+    so (p5.48xlarge, DGX H100). Raises `UnknownNameError` as `find` does."""
+    try:
+        chip = find(name)
+        kind = words_in(name)[0]
+        if kind not in parse(shipped_text(NAMES))["servers"]:
+            return chip, 1
+        servers = (s for s in load_systems().values() if s.form == "server" and s.id.split("-")[0] == kind)
+        held = {each for s in servers for member, each in s.members if member == chip.id}
+        return chip, held.pop() if len(held) == 1 else 1
+    except UnknownNameError:
+        machines = rented(name)
+        if len({(m.chip, m.chips) for m in machines}) != 1:
+            raise
+        return find(machines[0].chip), machines[0].chips
 
 
 def get_system(name: str) -> System:

@@ -13,8 +13,9 @@ from typing import Annotated, Any, get_args, get_type_hints
 from cyclopts import App, Parameter
 
 from chipwise.api.amdahl import amdahl as compare_by_amdahl
+from chipwise.api.operators import OPERATORS, Op, Operator
 from chipwise.api.requests.field import pairs, split
-from chipwise.api.requests.kernel import OPERATORS, KernelRequest, Op, Operator
+from chipwise.api.requests.kernel import KernelRequest
 from chipwise.cli.options import Output, whole
 from chipwise.errors import UsageError
 from chipwise.report.kernel import amdahl_view, kernel_view

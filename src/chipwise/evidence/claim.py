@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chipwise.catalog.preferences import preferences
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import AXES, TITLES, Match
 
-TIE = 1.2
+TIE = preferences().tie
 """Ratio of two chips below which a difference is no lead: about the 80 % interval of a predicted ratio."""
 
 

@@ -88,23 +88,9 @@ SAID: Mapping[str, Offered] = {
     ),
     "simulate": Offered(
         "Requests through time",
-        "One deployment request by request: percentiles of TTFT, TPOT and whole answers under bursts (`burstiness`), "
-        "all at once (`requests` alone) or from `concurrency` clients, where formulas for steady traffic do not hold.",
+        "A deployment under a `rate` with `burstiness`, or all `requests` at once: percentiles.",
         table_answer,
-        (
-            "model",
-            "chip",
-            "tp",
-            "replicas",
-            "rate",
-            "requests",
-            "burstiness",
-            "in",
-            "out",
-            "cv",
-            "ttft",
-            "tpot",
-        ),
+        ("model",),
     ),
     "explain": Offered(
         "What bounds a deployment",

@@ -4,7 +4,8 @@ A print is recognised by its text, never by its name: every reader looks at ever
 one pasted file may hold several prints, cut anywhere. Nothing here knows a chip; what a name means is `machine`'s.
 
 Most prints are lines of `key: value` under headings (nvidia-smi -q and its XML, amd-smi, rocminfo, JSON of any tool):
-`_Form` says which line begins a device and which keys hold which fact. Tables and lists have patterns of their own.
+`_Form` says which line begins a device and which keys hold which fact. Forms and patterns are rows of
+`machine_prints.toml` where a print is a pattern and fields; tables and lists that are more have readers of their own.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.schema import record
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+
+TABLE = "catalog/data/machine_prints.toml"
 MAX_DEVICES = 1024
 """More devices than one machine or slice prints; what stands beyond is not read."""
 LONGEST = 40_000
@@ -228,19 +235,8 @@ def _switch(text: str) -> bool | None:
 def _vendor_of(name: str, otherwise: str = "nvidia") -> str:
     """Who makes a device, by the words of its name."""
     low = name.lower()
-    for vendor, words in VENDOR_WORDS.items():
-        if re.search(words, low):
-            return vendor
-    return otherwise
-
-
-VENDOR_WORDS = {
-    "nvidia": r"nvidia|geforce|quadro|tesla|\b[rg]tx\b",
-    "amd": r"\bamd\b|radeon|instinct|\bgfx\d|^mi\d|firepro",
-    "intel": r"intel|\barc\b|iris",
-    "apple": r"\bapple\b",
-    "google": r"\btpu\b",
-}
+    known: Mapping[str, str] = _table()["vendor"]
+    return next((vendor for vendor, words in known.items() if re.search(words, low)), otherwise)
 
 
 # lines of `key: value` under headings
@@ -321,13 +317,13 @@ class _Form:
     """A print of lines: the `mark` by which it is known, the line that begins a device (`start`, whose group is its
     index where it prints one), and for each fact the keys that hold it with what makes a value of the text.
 
-    `vendor` None: told by the name. `lead`: lines before the first start are a device too, where a fact is in them.
+    `vendor` "": told by the name. `lead`: lines before the first start are a device too, where a fact is in them.
     """
 
     mark: str
     start: str
-    facts: tuple[tuple[str, str, Take], ...]
-    vendor: str | None = None
+    facts: tuple[tuple[str, str, str], ...]
+    vendor: str = ""
     lead: bool = False
 
     def read(self, text: str) -> Iterator[PrintedDevice]:
@@ -335,7 +331,7 @@ class _Form:
         if not re.search(self.mark, text, re.MULTILINE):
             return
         start = re.compile(self.start)
-        keys = [(name, re.compile(key), take) for name, key, take in self.facts]
+        keys = [(name, re.compile(key), TAKES[take]) for name, key, take in self.facts]
         facts: dict[str, Any] | None = {} if self.lead else None
         slices: list[str] = []
         index = given_out = 0
@@ -414,116 +410,64 @@ def _lanes(value: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _kib_pool(value: str) -> float | None:
-    return _bytes(value.partition("(")[0], "kb")
-
-
 def _mib(value: str) -> float | None:
     return _bytes(value, "mib")
 
 
-NVIDIA_FACTS: tuple[tuple[str, str, Take], ...] = (
-    ("name", r"(^|/)product name$", _text),
-    ("part", r"(^|/)(pci device id|device id)$", _nvidia_part),
-    ("memory", r"fb memory usage/total$", _bytes),
-    ("cap_w", r"(^|/)(current power limit|enforced power limit|power limit)$", _number),
-    ("rated_w", r"(^|/)default power limit$", _number),
-    ("mig", r"mig mode/(current|current mig)$", _switch),
-    ("ecc", r"ecc mode/(current|current ecc)$", _switch),
-    ("width_now", r"link widths?/(current|current link width)$", _lanes),
-    ("width_max", r"link widths?/(max|max link width)$", _lanes),
-)
-AMD_FACTS: tuple[tuple[str, str, Take], ...] = (
-    ("name", r"(^|/)(market name|card series|marketing name)$", _text),
-    ("spare_name", r"(^|/)(device name|product name)$", _text),
-    ("part", r"(^|/)(device id|card model)$", _amd_part),
-    ("units", r"(^|/)num compute units$", _count),
-    ("memory", r"(^|/)vram total memory \(b\)$|vram/size$", _bytes),
-    ("cap_w", r"(^|/)(max graphics package power \(w\)|max power|socket power limit)$", _number),
-    ("compute_mode", r"(^|/)(compute partition|accelerator partition)$", _text),
-    ("memory_mode", r"(^|/)memory partition$", _text),
-)
+TAKES: Mapping[str, Take] = {
+    "text": _text,
+    "said": lambda v: v.strip()[:120],
+    "number": _number,
+    "count": _count,
+    "bytes": _bytes,
+    "mib": _mib,
+    "kib": lambda v: _bytes(v, "kb"),
+    "gib": lambda v: _bytes(v, "gb"),
+    "kib_pool": lambda v: _bytes(v.partition("(")[0], "kb"),
+    "switch": _switch,
+    "true": lambda v: v == "true",
+    "lanes": _lanes,
+    "nvidia_part": _nvidia_part,
+    "amd_part": _amd_part,
+    "numbered_part": lambda v: _amd_part("0x" + v.rpartition(":0x1002:0x")[2][:4].lower()),
+    "chip_number": _chip_number,
+    "before_number": lambda v: _text(v.partition(" (0x")[0]),
+    "gfx": lambda v: v if v.startswith("gfx") else None,
+    "processor": lambda v: "CPU" if v.strip() == "CPU" else None,
+    "vendor": lambda v: _vendor_of(v, v.lower()[:20]),
+}
+"""What makes a fact of a text, by its name in the table of forms; None where the text holds none."""
 
-FORMS = (
-    _Form(
-        r"NVSMI LOG|<nvidia_smi_log|^\s*Product Name +:",
-        r"^\s*GPU [0-9A-Fa-f]{4,8}:|<gpu id=",
-        NVIDIA_FACTS,
-        "nvidia",
-    ),
-    _Form(
-        r"^GPU: \d{1,15}\s*$",
-        r"^GPU: (\d{1,15})\s*$",
-        AMD_FACTS,
-        "amd",
-    ),
-    _Form(
-        r"(?i)\"(VRAM Total Memory|Card Series|Device Name|GFX Version)",
-        r'^\s*"card(\d{1,15})"',
-        AMD_FACTS,
-        "amd",
-    ),
-    _Form(
-        r"HSA Agents|Marketing Name:|Alloc(atable|ation)? ?Granule|SIMDs per CU",
-        r"^\s*Agent \d{1,15}",
-        (
-            ("name", r"(^|/)marketing name$", _text),
-            ("spare_name", r"(^|/)name$", lambda v: v if v.startswith("gfx") else None),
-            ("kind", r"(^|/)device type$", _text),
-            ("kind", r"(^|/)vendor name$", lambda v: "CPU" if v.strip() == "CPU" else None),
-            ("units", r"(^|/)compute unit$", _count),
-            ("part", r"(^|/)chip id$", _chip_number),
-            ("memory", r"pool 1/size$", _kib_pool),
-        ),
-        "amd",
-        lead=True,
-    ),
-    _Form(
-        r'"manufacturer"\s*:',
-        r'"manufacturer"\s*:',
-        (
-            ("vendor", r"(^|/)manufacturer$", lambda v: _vendor_of(v, v.lower()[:20])),
-            ("name", r"(^|/)name$", _text),
-            ("memory", r"(^|/)memory$", _mib),
-            ("cap_w", r"(^|/)power$", _number),
-            ("mig", r"appendix/mig$", lambda v: v == "true"),
-        ),
-    ),
-    _Form(
-        r"^GPU Model: .*\n(?s:.*)VRAM",
-        r"^GPU Model:",
-        (
-            ("name", r"(^|/)gpu model$", lambda v: _text(v.partition(" (0x")[0])),
-            (
-                "part",
-                r"(^|/)gpu model$",
-                lambda v: _amd_part("0x" + v.rpartition(":0x1002:0x")[2][:4].lower()),
-            ),
-            ("memory", r"(^|/)vram size$", _bytes),
-            ("units", r"(^|/)compute units$", _count),
-        ),
-    ),
-    _Form(
-        r"^GPU core count: |\*\*GPU Cores:\*\*|^GPU name: Apple",
-        r"^GPU name:|\*\*Chip:",
-        (
-            ("name", r"(^|/)(gpu name|chip)$", _text),
-            ("units", r"(^|/)(gpu core count|gpu cores)$", _count),
-            ("memory", r"(^|/)(gpu memory|memory)$", _bytes),
-        ),
-    ),
-    _Form(
-        r'"neuron_device"\s*:',
-        r'"neuron_device"\s*:\s*(\d{1,15})',
-        (("cores", r"(^|/)nc count$", _count), ("memory", r"(^|/)memory size$", _bytes)),
-        "aws",
-    ),
-)
+
+@per_snapshot
+def _table() -> Mapping[str, Any]:
+    """The table of forms."""
+    return parse(shipped_text(TABLE))
+
+
+@per_snapshot
+def _form_rows() -> tuple[_Form, ...]:
+    """The forms of lines. Raises `UsageError` for a table that is wrong."""
+    return tuple(
+        record(_Form, {"facts": _table()["like"].get(row.pop("like", ""), []), **row}, f"{TABLE}: form[{i}]")
+        for i, row in enumerate(deepcopy(_table()["form"]))
+    )
 
 
 def _forms(text: str) -> Iterator[PrintedDevice]:
-    for form in FORMS:
+    for form in _form_rows():
         yield from form.read(text)
+
+
+def _rows(text: str) -> Iterator[PrintedDevice]:
+    """Tables whose every row is one pattern; the vendor is told by the name where the form does not."""
+    for form in _table()["row"]:
+        for i, row in enumerate(re.finditer(form["pattern"], text) if re.search(form["mark"], text) else ()):
+            said = {name: value for name, value in row.groupdict().items() if value is not None}
+            index = int(said.pop("index", i))
+            facts = {name: TAKES[form["takes"].get(name, "said")](value) for name, value in said.items()}
+            vendor = form.get("vendor") or _vendor_of(facts.get("name", ""))
+            yield PrintedDevice(vendor=vendor, index=index, **facts)
 
 
 # tables
@@ -747,21 +691,6 @@ def _listed(text: str) -> Iterator[PrintedDevice]:
             yield PrintedDevice(vendor=_vendor_of(name), index=index, name=name.strip()[:80])
 
 
-def _torch(text: str) -> Iterator[PrintedDevice]:
-    """torch.cuda.get_device_properties; MB is MiB there."""
-    pattern = re.compile(r"_CudaDeviceProperties\(name='([^'\n]{1,80})'([^)]{0,500})\)")
-    for index, found in enumerate(pattern.finditer(text)):
-        memory = re.search(r"total_memory=(\d{1,9})MB", found[2])
-        units = re.search(r"multi_processor_count=(\d{1,5})", found[2])
-        yield PrintedDevice(
-            vendor=_vendor_of(found[1]),
-            index=index,
-            name=found[1],
-            memory=_mib(memory[1]) if memory else None,
-            units=int(units[1]) if units else None,
-        )
-
-
 def _jax(text: str) -> Iterator[PrintedDevice]:
     """jax.devices(): TPU chips by their coordinates, since some have two devices; kinds where they are printed."""
     kinds = re.findall(r"device_kind[=:]\s*['\"]?(TPU v\w{1,60}(?: lite)?|[^'\"\n,)]{2,60})", text)
@@ -858,15 +787,9 @@ def _mac(text: str) -> Iterator[PrintedDevice]:
 
 
 def _neuron(text: str) -> Iterator[PrintedDevice]:
-    """neuron-ls, of versions 1 and 2."""
+    """neuron-ls of version 1, whose two memories are added; those of version 2 are rows."""
     if not re.search(r"\bNEURON\b", text):
         return
-    for row in re.finditer(
-        r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|[^\n]*?\|\s*(\d{1,15}) GB\s*\|", text, re.MULTILINE
-    ):
-        yield PrintedDevice(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
-    for row in re.finditer(r"^\|\s*(\d{1,4})\s*\|\s*(\d{1,2})\s*\|\s*(\d{1,15}) GB\s*\|", text, re.MULTILINE):
-        yield PrintedDevice(vendor="aws", index=int(row[1]), cores=int(row[2]), memory=_bytes(row[3], "gb"))
     old = re.compile(
         r"^\|\s*[0-9a-f:.]{7,12}\s*\|\s*(\d{1,3})\s*\|\s*(\d{1,2})\s*\|\s*(\d{1,15}) MB\s*\|\s*(\d{1,15}) MB",
         re.MULTILINE,
@@ -896,9 +819,6 @@ def _intel(text: str) -> Iterator[PrintedDevice]:
         yield PrintedDevice(vendor="intel", index=int(row[1]), name=names[0] if names else "")
 
 
-PCI_VENDORS = {"10de": "nvidia", "1002": "amd", "8086": "intel", "1da3": "habana", "1e52": "tenstorrent"}
-
-
 def _pci(text: str) -> Iterator[PrintedDevice]:
     """lspci -nn: numbers of display and accelerator devices. A second source only: any other print of them wins."""
     seen: dict[str, int] = {}
@@ -908,7 +828,7 @@ def _pci(text: str) -> Iterator[PrintedDevice]:
         re.MULTILINE | re.IGNORECASE,
     )
     for found in kinds.finditer(text):
-        vendor = PCI_VENDORS[found[1].lower()]
+        vendor = _table()["pci"][found[1].lower()]
         index = seen[vendor] = seen.get(vendor, -1) + 1
         said = re.search(r"\[([^\]\n/]{3,60})\]\s*\[(?:10de|1002|8086):", found[0], re.IGNORECASE)
         name = said[1] if said and not re.match(r"(?i)AMD|[0-9a-f]{4}$", said[1]) else ""
@@ -982,7 +902,7 @@ def _windows(text: str) -> Iterator[PrintedDevice]:
 READERS: tuple[Callable[[str], Iterator[PrintedDevice]], ...] = (
     _forms,
     _comma_tables,
-    _torch,
+    _rows,
     _jetson,
     _listed,
     _smi_tables,
@@ -1043,89 +963,51 @@ def _mig_profiles(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"{name} {size}" for name, size in found))
 
 
-SOFTWARE = {
-    "NVIDIA driver": r"(?:(?i:driver version)|KMD Version|<driver_version)[\s:>]+(\d{3}[\d.]{1,20})",
-    "CUDA": r"(?:CUDA Version|CUDA UMD Version|<cuda_version)[\s:>]+(\d{1,15}\.\d{1,15})",
-    "nvcc": r"Cuda compilation tools, release (\d{1,15}\.\d{1,15})",
-    "PyTorch": r"PyTorch(?: version)?\s*:\s*(\d[\w.+]{0,40})",
-    "JAX": r"\bjax(?:lib)?\s*[:=]+\s*(\d[\w.]{0,40})",
-    "amdgpu": r"amdgpu version: (\d[\w.\-+]{0,40})",
-    "ROCm": r"(?:ROCm version:|ROCM used to build PyTorch\s*:|HIP runtime version\s*:) (\d[\w.\-]{0,40})",
-    "libtpu": r"(?i)libtpu version: (\d[\w.+]{0,40})",
-    "HL-SMI": r"HL-SMI Version:\s+(\S{1,80})",
-    "Habana driver": r"HL-SMI[^\0]{0,200}?Driver Version:\s+(\S{1,80})",
-    "macOS": r"macOS:?\*{0,2}\s+(?:Version )?(\d{1,15}\.\d{1,15})",
-    "L4T": r"L4T: (\d[\d.]{1,20})",
-}
-
-
 def _software(text: str) -> dict[str, str]:
-    found = {name: re.search(pattern, text) for name, pattern in SOFTWARE.items()}
+    found = {name: re.search(pattern, text) for name, pattern in _table()["software"].items()}
     return {name: said[1][:40] for name, said in found.items() if said}
 
 
 # the host
 
 
-SIMD = (
-    *("amx_tile", "amx_bf16", "amx_int8", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "avx2"),
-    *("sve2", "sve", "i8mm", "bf16", "asimd"),
-)
-"""Instructions of /proc/cpuinfo that decide how fast a CPU multiplies matrices."""
-
-
-WHOLE = r"(\d{1,15})"
-
-
 def _host(text: str) -> PrintedHost:
     """lscpu, /proc/cpuinfo and meminfo, free, numactl -H, dmidecode -t memory, metadata of instances, reports."""
-
-    def said(pattern: str) -> str:
-        found = re.search(pattern, text, re.MULTILINE)
-        return found[1].strip()[:120] if found else ""
-
-    def whole(pattern: str) -> int | None:
-        return _count(said(pattern))
-
-    cpu = said(r"^\s*(?:Model name|model name|cpu type)\s*:[ \t]*(\S[^\n]*)$") or said(
-        r'"cpu_type"\s*:\s*"([^"\n]+)"'
-    )
-    cpu = cpu or said(r"^\W{0,12}(?:CPU|CPU model):\*{0,2}\s+((?:AMD|Intel|INTEL|Ampere|ARM|Apple)[^\n]*)$")
-    cpu = cpu or said(r"^\s*Name:\s+((?:AMD (?:EPYC|Ryzen)|INTEL|Intel\(R\))[^\n]*)$")
-    sockets = whole(r"^\s*Socket\(s\):\s+(\d{1,15})") or whole(r"(\d{1,15}) socket\(s\)")
-    per_socket = whole(r"^\s*Core\(s\) per (?:socket|cluster):\s+(\d{1,15})") or whole(
-        r"× (\d{1,15}) core\(s\)"
-    )
+    said = {name: _first(text, patterns) for name, patterns in _table()["host"].items()}
+    sockets, per_socket, memory = said["sockets"], said["per_socket"], said["memory"]
     listed = re.search(r"^\s*(?:Flags|flags|Features)\s*:\s+([^\n]*)$", text, re.MULTILINE)
     flags = set(listed[1].split()) if listed else set()
     nodes = re.findall(r"^node (\d{1,15}) cpus:([^\n]*)\nnode \1 size: (\d{1,15}) MB", text, re.MULTILINE)
-    memory = _bytes(said(r"^MemTotal:\s+(\d{1,15}) kB"), "kb")
-    memory = memory or _bytes(said(r"^\W{0,12}(?:Mem|RAM):\*{0,2}\s+(\d{1,15}(?:\.\d{1,15})?\s?[GMT]i)\b"))
     if memory is None and nodes:
         memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20 or None
     modules = _modules(text)
-    maker = said(r"^\s*(?:Vendor ID|vendor_id)\s*:\s+(\S+)$")
-    design = (
-        whole(rf"^\s*(?:CPU family|cpu family)\s*:\s+{WHOLE}$"),
-        whole(rf"^\s*(?:Model|model)\s*:\s+{WHOLE}$"),
-    )
+    design = (said["maker"], said["family"], said["model"])
     return PrintedHost(
-        cpu=cpu,
-        design=f"{maker}-{design[0]}-{design[1]}" if maker and None not in design else "",
+        cpu=said["cpu"] or "",
+        design="-".join(map(str, design)) if None not in design else "",
         sockets=sockets,
         cores=per_socket * (sockets or 1) if per_socket else None,
-        threads=whole(r"^\s*CPU\(s\):\s+(\d{1,15})"),
-        numa_nodes=whole(r"^\s*NUMA node\(s\):\s+(\d{1,15})") or (len(nodes) or None),
-        simd=tuple(name for name in SIMD if name in flags),
+        threads=said["threads"],
+        numa_nodes=said["numa_nodes"] or (len(nodes) or None),
+        simd=tuple(name for name in _table()["simd"] if name in flags),
         memory=memory,
         away=tuple(
             float(size[:12]) * 2.0**20 for _, cpus, size in nodes if not cpus.strip() and size.strip("0")
         ),
-        instance=said(r"instance-type: ([a-z]\w*\.\w{1,60})")
-        or said(r"\A\s*([a-z]\w{1,6}\.\w*(?:large|metal)\w*)\s*\Z"),
+        instance=said["instance"] or "",
         shared=_sharing(text),
         **modules,
     )
+
+
+def _first(text: str, patterns: Sequence[tuple[str, str]]) -> Any:
+    """What the first pattern that finds something makes of it; None where none does."""
+    for pattern, take in patterns:
+        found = re.search(pattern, text, re.MULTILINE)
+        value = TAKES[take](found[1].strip()[:120]) if found else None
+        if value not in (None, ""):
+            return value
+    return None
 
 
 def _sharing(text: str) -> str:

@@ -24,6 +24,9 @@ from chipwise.workload.step import Columns, Step
 ACTIVATION_BYTES = 2.0
 """bytes: of an activation that collectives move. Exact: 16 bit."""
 
+SUM_BYTES = 4.0
+"""bytes: of a sum of squares that ranks add up for a norm over all heads, one exchange for those of queries and keys.
+Exact: 32 bit. Source: vllm-project/vllm, MiniMaxText01RMSNormTP."""
 
 FEW_TOKENS = 1024.0
 """tokens of a rank: below which exchanges of experts have kernels of low latency. Source: deepseek-ai/DeepEP
@@ -100,6 +103,8 @@ class Sharded:
             if pending is not None and isinstance(node, Pointwise) and node.over == pending.width:
                 yield self._all_reduce(pending, sizes, step)
                 pending = None
+            if isinstance(node, Pointwise) and node.sums:
+                yield Comm("all_reduce", node.sums * node.rows(step) * SUM_BYTES, self.layout.tp, "tp")
             if isinstance(node, Experts):
                 yield from self._expert_exchange(node, sizes, step)
             if any(AXIS_SPLIT.get(axis) in ("tp", "ep", "moe_tp") for axis in node.contracts):

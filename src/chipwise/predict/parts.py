@@ -74,6 +74,8 @@ def quantity(part: str, resource: str) -> str:
     """The entry of `PARTS` for a resource of a part; exchanges are named by their kind, and what a vision tower does as
     what language models do."""
     kind, _, rest = part.removeprefix(TOWER).partition(".")
+    if kind == STARTS:
+        return "host.iteration"  # work of the host too, without a factor of its own
     if kind in ("host", "quantise", "index", "scan", "imbalance"):
         return {"host": f"host.{'sequence' if resource == 'host' else 'iteration'}"}.get(kind, kind)
     if kind in ("all_reduce", "all_gather", "reduce_scatter", "p2p", "all_to_all"):

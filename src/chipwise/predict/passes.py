@@ -204,8 +204,8 @@ class PassTable:
         )
         # in one piece each, as `Passes.at` reads them
         starts_s = np.broadcast_to(np.asarray(self.starts, dtype=float), (len(self),))
-        if ITERATION in self.names:
-            starts_s = starts_s * f[:, self.names.index(ITERATION)]
+        if (entry := quantity(STARTS, "host")) in self.names:
+            starts_s = starts_s * f[:, self.names.index(entry)]
         return Passes(np.ascontiguousarray(decode_s), np.ascontiguousarray(added_s), prompt_s, starts_s)
 
     def shares(self, batch: Array, decoding: Array, chunks: Array, full: Array) -> dict[str, Array]:
@@ -270,9 +270,6 @@ class PassTable:
         )
 
 
-ITERATION = (
-    "host.iteration"  # the part whose factor starts of kernels by the host share: they are work of its own
-)
 _SHARED = ("experts", "imbalance")  # parts that all attention replicas of an engine work on together
 
 
@@ -312,7 +309,7 @@ def tabulate(
             if part == STARTS and columns > 1:
                 # of a prompt alone, in the first column
                 first_s = np.broadcast_to(cost.hidden["host"], (size, columns))[:, 0]
-                more = 1.0 if factors is None else factors.get(ITERATION, 1.0)
+                more = 1.0 if factors is None else factors.get(quantity(STARTS, "host"), 1.0)
                 starts.append(first_s * np.reshape(more, -1))
             shared = part.startswith(_SHARED)
             if experts and not shared:

@@ -47,7 +47,6 @@ from chipwise.workload.workload import CONFIDENCE, Job
 
 SHOWN = 12
 NAMED = 3  # plans that are named of those that cost about the same
-TOLD = 0.005  # of a cost: a plan that is dearer by less is not told to be
 CHANGED = 3  # changes that are named below plans
 UNNOTICED = 1e-3  # of a request: a wait that is shorter is not told
 TIMED = 2  # tables of a plan whose operators are known
@@ -437,7 +436,7 @@ def _target(report: MediaReport) -> str:
 def _dearer(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """What the first plan costs more than the cheapest that keeps the same, and why it comes first all the same."""
     c = report.cheapest
-    if c is None or report.extra < TOLD or not report.kept:
+    if c is None or report.extra < preferences().told or not report.kept:
         return ()
     which = f"{c.machines} with {c.runtime} ({', '.join(_how(c))})"
     if report.owned and report.rate_per_s is None:

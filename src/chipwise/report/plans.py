@@ -52,7 +52,6 @@ from chipwise.units import duration_words, format_count, format_number, format_s
 
 SHOWN = 10
 MORE = 8  # plans not shown that are named
-TOLD = 0.005  # of the cost: what saves less is not worth a sentence
 NAMED = 3  # plans whose nearest published result is spelt out
 QUANTILES = ("p50", "p95", "p99")
 FEEDING = (
@@ -468,7 +467,7 @@ def _alternatives(report: PlanReport) -> list[str]:
             f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
-    if report.cheapest is not None and report.saves >= TOLD:
+    if report.cheapest is not None and report.saves >= preferences().told:
         lines.append(_dearer(report.cheapest, first, report))
     tied = [_apart(by_rank[rank], first) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"

@@ -346,8 +346,11 @@ def _scaled(
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)
     for name, cost in of:
-        factors = overheads.factors
+        scales = {r: overheads.factors.get(quantity(name, r), 1.0) for r in {**cost.exposed, **cost.hidden}}
         yield (
             name,
-            Cost({r: s * factors.get(quantity(name, r), 1.0) for r, s in cost.exposed.items()}),
+            Cost(
+                {r: s * scales[r] for r, s in cost.exposed.items()},
+                {r: s * scales[r] for r, s in cost.hidden.items()},
+            ),
         )

@@ -530,13 +530,15 @@ class Experts:
 
 @dataclass(frozen=True)
 class Pointwise:
-    """Norms, activations, residuals, rotary embedding: `passes` reads or writes of `over` values per row."""
+    """Norms, activations, residuals, rotary embedding: `passes` reads or writes of `over` values per row. `sums` > 0:
+    so many norms over all of a row, of which ranks that hold a part of it add up their squares."""
 
     name: str
     over: Size
     passes: float
     tensors: tuple[Tensor, ...] = ()
     contracts: frozenset[str] = frozenset()
+    sums: int = 0
 
     @property
     def width(self) -> Size:

@@ -55,18 +55,17 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is told"
 class SimulateRequest(Serving, LengthOptions, PlaceOptions):
     """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
 
-    model: str = ask(
-        f"{MODEL}; or a saved answer, of which a plan is simulated", MISSING, file=True, reading=CONFIG
-    )
+    model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chip: str | None = ask(  # type: ignore[assignment]
-        "the chip, or several, which replicas fill (8xh100); of a saved answer that of its plan", file=True
+        "a chip or several (8xh100); without one the model is a file of --save, of which a plan is simulated",
+        file=True,
     )
-    plan: int = ask("of a saved answer: the number of the plan", 1)
+    plan: int = ask("number of the plan in the file of --save", 1)
     requests: int | None = ask(
-        "requests to simulate; default: all of --log, else 2000; without --rate, --log and --concurrency all at once"
+        "requests to simulate; default: all of --log, else 2000; without --rate all at once"
     )
     burstiness: float | None = ask(
-        "coefficient of variation of the gaps between arrivals of --rate: 1 random (Poisson), 0 a clock; default: 1"
+        "coefficient of variation of gaps between arrivals of --rate; 0 a clock; default: 1, Poisson"
     )
     seed: int = ask("of the random draws: equal seeds give equal answers", 0)
     route: Literal["least", "turn", "prefix"] = ask(

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.kernel import answer, request_of
+from chipwise.api.kernel import answer
+from chipwise.api.operators import OPERATORS
+from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.kernel_priors import PRIORS
-from chipwise.calibrate.kernel_questions import Questions, taken
+from chipwise.calibrate.kernel_questions import ROW_WORK, Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, roofline_s
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of, mapped, text_of, types_of
 from chipwise.calibrate.kernels import (
@@ -333,3 +335,32 @@ KERNELS = Suite(
     priced=True,
     stream=_predicted,
 )
+
+
+COLUMNS = {"bytes_": "bytes"}
+"""Columns of rows by the options that they hold, where those are called otherwise."""
+
+
+def request_of(asked: Mapping[str, NDArray[Any]], at: int) -> KernelRequest:
+    """The request whose question is row `at` of `asked`: what a person would type for it."""
+    op = str(asked["op"][at])
+    given: dict[str, Any] = {}
+    for name in OPERATORS[op].options:
+        value = asked[COLUMNS.get(name, name)][at].item() if COLUMNS.get(name, name) in asked else None
+        if value is None or value == "" or value != value or value == np.inf:
+            continue
+        given[name] = value if isinstance(value, str) else int(value)
+    for name in ("rotating", "quantised", "fetched", "prompt"):
+        if name in given:
+            given[name] = bool(given[name])
+    if op == "attention":
+        given["bidirectional"] = not asked["causal"][at]
+        if given["value_dim"] == given["head_dim"]:
+            del given["value_dim"]
+    if op in ROW_WORK or op == "elementwise":
+        given.pop("kind", None)
+    if "bytes_" in given:
+        given["bytes_"] = str(given["bytes_"])
+    same = {name: default for name, (_, default) in OPERATORS[op].besides.items()}
+    given = {n: v for n, v in given.items() if n in OPERATORS[op].needed or v != same.get(n)}
+    return KernelRequest(op=op, chips=str(asked["chip"][at]), **given)  # type: ignore[arg-type]

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from chipwise.api.requests.kernel import OPERATORS, KernelRequest
+from chipwise.api.operators import OPERATORS
+from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.parts import TOKENS, SampleOptions
 
 # Names that say less than they could; all others are read as they are written.

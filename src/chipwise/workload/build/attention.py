@@ -203,7 +203,13 @@ def self_attention(a: SelfAttention, p: Precision) -> Part:
     nodes: tuple[Node, ...] = (
         Linear("qkv", tuple(projections), activation),
         # rotary embedding, query/key norms and the write into the cache, in place
-        Pointwise("rope", H * D if a.borrowed else H * D + K * D + K * value, 2.0, tuple(small)),
+        Pointwise(
+            "rope",
+            H * D if a.borrowed else H * D + K * D + K * value,
+            2.0,
+            tuple(small),
+            sums=0 if a.qk_norm != "all" else 1 if a.borrowed else 2,
+        ),
         *chosen.nodes,
         Attend(
             heads=H,
