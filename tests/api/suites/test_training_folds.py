@@ -3,13 +3,12 @@
 import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from chipwise.api.suites.doors import validate
-from chipwise.api.suites.training_folds import KEYS, _ends
+from chipwise.api.suites.training_folds import KEYS
 from chipwise.errors import UnknownNameError
-from chipwise.evidence.residuals import Residuals, Summary, Validation
+from chipwise.evidence.residuals import Summary, Validation
 
 FAMILIES = ("maxtext", "neusight", "nemo_launcher", "gaudi")
 
@@ -49,20 +48,3 @@ def test_what_no_fit_has_seen_is_judged_as_such(few: Path) -> None:
 def test_another_key_is_named(few: Path) -> None:
     with pytest.raises(UnknownNameError, match=next(iter(KEYS))):
         validate("training", str(few), "colour")
-
-
-def _lines(*publications: np.ndarray) -> Residuals:
-    """Measured over predicted of publications, as logarithms."""
-    return Residuals.join(
-        Residuals.of(np.arange(len(x)), 1.0, np.exp(x), group=f"p{i}") for i, x in enumerate(publications)
-    )
-
-
-def test_a_publication_counts_by_its_runs_as_far_as_they_differ_like_all_others() -> None:
-    """300 runs next to nine publications of ten: alike where only publications differ, else by runs."""
-    drawn = np.random.default_rng(0).normal
-    few = [drawn(size=10) for _ in range(9)]
-    alike = _ends(_lines(drawn(size=300), *few))
-    assert alike[2] - alike[0] == pytest.approx(2.56, rel=0.1)  # of a normal distribution
-    apart = _ends(_lines(0.01 * drawn(size=300) + 5.0, *(0.01 * x + i for i, x in enumerate(few, -4))))
-    assert apart[2] - apart[0] > 7.0  # the large one is a tenth of what there is
