@@ -9,7 +9,9 @@ from pathlib import Path
 
 from docs.generate.tables import table
 
-__all__ = ["ENERGY", "LINES", "Line", "accuracy_lines", "accuracy_table"]
+from chipwise.evidence.rounds import register
+
+__all__ = ["ENERGY", "LINES", "Line", "accuracy_lines", "accuracy_table", "rounds_table"]
 
 PAGE = Path(__file__).resolve().parents[1] / "accuracy.md"
 
@@ -129,6 +131,39 @@ def accuracy_table(of: str = "") -> str:
         f"The 80 % intervals of these lines hold {min(held):.0f} to {max(held):.0f} % of what was measured."
     )
     return f"{table(('what', 'median error'), rows)}\n\n{said}"
+
+
+LED = (
+    ("serving, time per output token", "serving under a steady load", "TPOT"),
+    ("serving, time to first token", "serving under a steady load", "TTFT"),
+    ("serving, throughput", "serving under a steady load", "throughput"),
+    ("training, speed", "training", "speed"),
+    ("training, memory", "training", "memory"),
+    ("one machine: decode", "desk", "decode"),
+    ("one machine: prompts", "desk", "prompts"),
+    ("images, video, vision, speech: speed", "media", "speed"),
+)
+"""Lines of the last round that a page leads with: words, group and metric of the register."""
+
+
+def rounds_table(_: str = "") -> str:
+    """What the last round found. Raises `KeyError` for a line that went."""
+    lines = register()
+    last = {(r.found.name, r.found.metric): r for r in lines if r.round == lines[0].round}
+    rows = [
+        (
+            words,
+            f"{r.found.rows}",
+            f"{_two_digits(100.0 * r.found.median)} %",
+            f"{100.0 * r.found.bias:+.0f} %",
+            f"{100.0 * r.found.coverage:.0f} %",
+        )
+        for words, group, metric in LED
+        for r in (last[group, metric],)
+    ]
+    heads = ("what", "figures", "median error", "bias", "inside the 80 % interval")
+    who = f"Round {lines[0].round}, {lines[0].date}, product at {lines[0].commit}:"
+    return f"{who}\n\n{table(heads, rows)}"
 
 
 def _two_digits(percent: float) -> str:

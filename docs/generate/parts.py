@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from docs.generate import reference, tables
-from docs.generate.accuracy import accuracy_table
+from docs.generate.accuracy import accuracy_table, rounds_table
 from docs.generate.pictures import roofline_picture, tradeoff_picture
 from docs.generate.questions import questions_table, training_table
 from docs.generate.statements import claims_page, claims_table
@@ -22,6 +22,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "offers": tables.offers_table,
     "counts": tables.counts,
     "accuracy": accuracy_table,
+    "rounds": rounds_table,
     "help": reference.help_page,
     "functions": reference.functions,
     "requests": reference.requests,

@@ -16,7 +16,6 @@ from chipwise.catalog.chips import load_chips
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.judge import judge
-from chipwise.evidence.tiers import tier_of
 from chipwise.predict.service import Loads, Prediction
 from chipwise.predict.tails import tails
 from chipwise.report.assemble import model_record
@@ -260,9 +259,9 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
         yield from check(f"{name}: p99 lies below the mean", below - 1e-9)
     # intervals
     for i, one in enumerate(a.asks):
-        d = one.deployment
-        near = tier_of(d.chip, d.runtime.id, one.context.numbers)
-        for name in ("ttft_s", "tpot_s"):
-            e = judge(name, float(p[name][i, SAME]), near, least=float(a.least[name][i]))
+        doubt = one.context.doubt(one.deployment)
+        for name, spread in (("ttft_s", doubt.first), ("tpot_s", doubt.further)):
+            sd = float(spread.sd()[0])
+            e = judge(float(p[name][i, SAME]), sd, "modelled", least=float(a.least[name][i]))
             if not e.low <= e.mid <= e.high:
                 yield f"the interval of {name} holds its middle", i, e.low - e.mid

@@ -132,9 +132,10 @@ def test_requests_that_no_cache_holds_are_lost(tmp_path: Path) -> None:
         ({"requests": 50, "burstiness": 2}, "burstiness", "random arrivals"),
         ({"rate": 5, "burstiness": -1}, "burstiness", "out of range"),
         ({"rate": 5, "seed": -1}, "seed", "out of range"),
+        ({"rate": 5, "plan": 2}, "plan", "changes nothing"),
         ({"rate": 5, "harness": "vllm-bench"}, "harness", "changes nothing"),
         ({"rate": 5, "concurrency": 3}, "rate", "two loads"),
-        ({"rate": 5, "disaggregate": True}, "disaggregate", "not simulated"),
+        ({"concurrency": 5, "disaggregate": True}, "concurrency", "not simulated"),
         ({"rate": 5, "speculate": "accept=0.7"}, "speculate", "no fixed number"),
         ({"rate": 5, "prefix_hit": "30%", "common_prefix": 100}, "common_prefix", "not simulated"),
         ({"rate": 5, "route": "best"}, "route", "best"),
@@ -194,3 +195,16 @@ def test_a_recorded_engine_is_met(truth: Path, name: str, tp: int, off: tuple[fl
         found.ttft_s.mean.mid / ttft.mean() - 1.0,
     )
     assert all(abs(error) < most for error, most in zip(errors, off, strict=True)), errors
+
+
+def test_prompts_on_workers_of_their_own_do_not_hold_decoding_up() -> None:
+    asked: dict[str, Any] = {"chip": "h100", "in_": 4000, "out": 100, "cv": 0.5, "rate": 4, "requests": 600}
+    mixed = cw.simulate(MODEL, **asked).simulation
+    apart = cw.simulate(MODEL, **asked, prefill={"workers": 2})
+    found = apart.simulation
+    assert found.lost == 0
+    assert found.tpot_s.p99.mid < mixed.tpot_s.p99.mid
+    assert any("2 workers for prompts" in words for words in apart.assumptions)
+    said = cw.estimate(MODEL, chip="h100", in_=4000, out=100, cv=0.5, rate=4, prefill={"workers": 2}).best
+    assert found.ttft_s.mean.mid == pytest.approx(said.ttft_s.mid, rel=0.15)
+    assert found.tpot_s.mean.mid == pytest.approx(said.tpot_s.mid, rel=0.1)

@@ -115,9 +115,9 @@ def test_it_has_the_interval_of_the_time_per_token() -> None:
 def test_a_million_passes_take_less_than_some_seconds() -> None:
     step = cw.step(MODEL, chip="h100")
     batch = np.random.default_rng(3).integers(1, 512, 1_000_000).astype(float)
-    start = time.perf_counter()
+    start = time.process_time()
     step.seconds(batch, 7.0 * batch)
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 3.0
 
 
 @pytest.mark.parametrize("name", ["rate", "concurrency", "replicas", "harness", "disaggregate", "speculate"])

@@ -13,6 +13,7 @@ from chipwise.api.corrected import OwnRuns, corrected, noted
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
+from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
@@ -20,14 +21,16 @@ from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
 from chipwise.errors import Sentence, Setting, UsageError
 from chipwise.evidence.anchors import Correction, Corrections, OwnRun
-from chipwise.evidence.judge import Factors, Nearness, tier_factors
-from chipwise.evidence.tiers import judged_as, level_figure, tier_of
+from chipwise.evidence.axes import chip_axes, served_axes, served_family
+from chipwise.evidence.discrepancy import spread_of
+from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
+from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Engines, Loads, Prediction, Service
 from chipwise.predict.tails import VALID
-from chipwise.report.assemble import Deployed, Performance, ReplicaSet, plan_record, price_record
+from chipwise.report.assemble import Deployed, Doubt, Performance, ReplicaSet, plan_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.plans import PlanRecord, span
 from chipwise.report.records import PriceRecord, TailRecord
@@ -35,7 +38,7 @@ from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.search.targets import Caution, tails_at
-from chipwise.units import Array, Real
+from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
 QUANTILES = (0.5, 0.95, 0.99)
@@ -100,23 +103,36 @@ class Context:
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """How far times of deployments may be off, as they are printed, and how surely targets are to hold."""
-        pools = judged_as(deployments[0].runtime.id, apart=self.tactics.apart)
-        near = [self._near(d) for d in deployments]
-
+        doubts = [self.doubt(d) for d in deployments]
+        first, further, whole = (
+            np.array([float(getattr(doubt, name).sd()[0]) for doubt in doubts])
+            for name in ("first", "further", "whole")
+        )
         by = None
         if self.measured is not None:
-            by = self.measured.on([self.run_of(d) for d in deployments], _spread(near, [pools] * len(near)))
-        further, first = (1.0, 1.0) if by is None else (by.left, by.first_left)
-
-        def high(name: str, left: Real) -> Array:
-            return np.asarray(np.array([tier_factors(name + pools, tier).high for tier in near]) ** left)
-
-        done = f"tokens_per_s{level_figure(self.workload.task, self.tactics.level) or pools}"
-        whole = np.array([1.0 / tier_factors(done, tier).low for tier in near]) ** further
-        found = Caution.of(high("ttft_s", first), high("tpot_s", further), whole, self.workload.confidence)
+            by = self.measured.on([self.run_of(d) for d in deployments], (further, first))
+            first, further, whole = first * by.first_left, further * by.left, whole * by.left
+        ends = [np.exp(Z80 * sd) for sd in (first, further, whole)]
+        found = Caution.of(ends[0], ends[1], ends[2], self.workload.confidence)
         if by is None:
             return found
         return replace(found, first_by=by.passes * by.first, further_by=np.asarray(by.passes))
+
+    def doubt(self, d: Deployment, *, apart: bool | None = None, harnessed: bool = False) -> Doubt:
+        """How far the figures of a deployment may be off, before anything of the user's own is looked at: as in other
+        people's benchmarks, or in those of a benchmark client that was fitted (`harnessed`). Engines of a desk were
+        measured with one user, tuned software by its throughput alone."""
+        w, runtime, graph = self.workload, d.runtime.id, self.found.graph
+        split = self.tactics.apart if apart is None else apart
+        levels = served_axes(d.chip, runtime, graph, apart=split, lone=w.task == "local")
+        family, kind = served_family(runtime), "points" if harnessed else "published"
+        further = spread_of(levels, family, "rate", kind)
+        whole = further
+        if self.tactics.level == "tuned" and w.task != "local":
+            scenario = "Offline" if w.task == "batch" else "Server"
+            whole = spread_of(chip_axes(d.chip, scenario=scenario), "tuned", "tokens")
+        held = spread_of(chip_axes(d.chip, runtime=runtime, model=levels["model"]), "media_memory")
+        return Doubt(spread_of(levels, family, "first", kind), further, whole, held)
 
     def _near(self, d: Deployment) -> Nearness:
         """The tier of a deployment, before anything of the user's own is looked at. Engines of a desk were measured
@@ -126,9 +142,9 @@ class Context:
         experts, level = self.found.graph.routed, self.tactics.level
         return tier_of(d.chip, d.runtime.id, self.numbers, experts=experts, level=level)
 
-    def ends(self, d: Deployment) -> Factors:
+    def ends(self, d: Deployment) -> Estimate:
         """The ends of the 80 % interval of its passes over their middle: those of the time per token."""
-        return tier_factors("tpot_s" + judged_as(d.runtime.id, apart=self.tactics.apart), self._near(d))
+        return judge(1.0, float(self.doubt(d).further.sd()[0]), basis_of(self._near(d)))
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""
@@ -175,7 +191,11 @@ class Context:
         quantiles = dict(self.tails(loads, found) if quantiles is None else quantiles)
         use = use_of(self.found.graph, group, loads.engines, found)
         near = [self._near(group.deployments[int(i)]) for i in group.which]
-        by = self._corrections(group, found, fleets, near)
+        doubt = [
+            self.doubt(group.deployments[int(i)], apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
+            for i, fleet in zip(group.which, fleets, strict=True)
+        ]
+        by = self._corrections(group, found, fleets, doubt)
         if by is not None:
             found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)
             for name, (first, further) in quantiles.items():
@@ -194,7 +214,7 @@ class Context:
             powered = None if d.holds is not None else Powered.of(d.chip, chips, d.system, self.numbers)
             ranks = min(float(layout.tp * layout.dp), float(np.asarray(d.device.domain)))
             together = max(int(ranks) // package, 1)
-            precision, level = self.found.graph.model.precision, level_figure(w.task, self.tactics.level)
+            precision = self.found.graph.model.precision
             does = Performance(
                 found.each(of_row),
                 Bounds(*(np.asarray(getattr(bounds, f.name)[row]) for f in fields(Bounds))),
@@ -210,7 +230,7 @@ class Context:
                     precision,
                     w,
                     near[row],
-                    level,
+                    doubt[row],
                     Correction() if by is None else by.of(row),
                 ),
                 does,
@@ -220,19 +240,20 @@ class Context:
         return records
 
     def _corrections(
-        self, group: Group, found: Prediction, fleets: Sequence[ReplicaSet], near: Sequence[Nearness]
+        self, group: Group, found: Prediction, fleets: Sequence[ReplicaSet], doubts: Sequence[Doubt]
     ) -> Corrections | None:
         """What the user's runs say of candidates, None where they say nothing of any."""
         if self.measured is None:
             return None
-        runs, pools = [], []
+        runs = []
         for row, fleet in enumerate(fleets):
-            runtime = group.deployments[int(group.which[row])].runtime.id
-            pools.append(judged_as(runtime, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed))
             layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
             each = float(found.concurrency[row, 0]) / fleet.carrying
             runs.append(self.run_of(group.deployments[int(group.which[row])], layout, each))
-        by = self.measured.on(runs, _spread(near, pools))
+        further, first = (
+            np.array([float(getattr(d, name).sd()[0]) for d in doubts]) for name in ("further", "first")
+        )
+        by = self.measured.on(runs, (further, first))
         return by if by.used.any() else None
 
     def tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
@@ -281,15 +302,6 @@ class Context:
             if dated:
                 notes.append(f"prices of {span(dated[0], dated[-1])}")
         return tuple(notes)
-
-
-def _spread(near: Sequence[Nearness], pools: Sequence[str]) -> tuple[Array, Array]:
-    """Standard deviations of the logarithms of time per token and to the first token, by tier and kind of figure."""
-
-    def of(name: str) -> Array:
-        return np.array([tier_factors(name + p, n).deviation for n, p in zip(near, pools, strict=True)])
-
-    return of("tpot_s"), of("ttft_s")
 
 
 def _known(times: Array, row: int) -> float | None:

@@ -180,6 +180,18 @@ def served(asks: Sequence[AskedLoad], loads: Loads) -> Prediction:
     raise ValueError("questions about different kinds of traffic are answered apart")
 
 
+def parted(one: AskedLoad, layout: Layout) -> AskedLoad:
+    """The same with workers for prompts where these have any: those that were named, else as many as keep up, each cut
+    as `layout` says."""
+    context = one.context
+    if context.tactics.prefill is not None or not one.deployment.apart:
+        return one
+    _, loads = loads_of([one])
+    beside = prompt_workers_for(loads.full(), replace(loads.engines, replicas=np.ones(1)))
+    workers = int(np.ceil(beside[0, 0] * (1.0 - 1e-9)))
+    return replace(one, context=replace(context, tactics=replace(context.tactics, prefill=(layout, workers))))
+
+
 def estimate(
     model: str,
     workload: Workload,
@@ -199,19 +211,12 @@ def estimate(
         return machine_estimate(model, workload, given, terms)
     one = asked(model, workload, given, terms)
     context, d = one.context, one.deployment
-    prompt_workers = 0
-    if context.tactics.prefill is not None:
-        prompt_workers = context.tactics.prefill[1]
-    elif d.apart:
-        _, loads = loads_of([one])
-        beside = prompt_workers_for(loads.full(), replace(loads.engines, replicas=np.ones(1)))
-        prompt_workers = int(np.ceil(beside[0, 0] * (1.0 - 1e-9)))
-        shared = replace(context.tactics, prefill=(given.layout, prompt_workers))
-        one = replace(one, context=replace(context, tactics=shared))
+    one = parted(one, given.layout)
     group, loads = loads_of([one])
     found = served([one], loads)
     _carried(one, found, loads)
     prompts = one.context.tactics.prefill
+    prompt_workers = 0 if prompts is None else prompts[1]
     fleet = ReplicaSet(
         one.replicas,
         prompt_workers=prompt_workers,

@@ -5,27 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from chipwise.api.media_work import Work
 from chipwise.api.tactics import Level
-from chipwise.calibrate.fit_media import media_seen
+from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.fit_tuned import tuned_numbers
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.media_runtime import MediaRuntime
-from chipwise.evidence.judge import TUNED, Estimate, Nearness, tier_factors
+from chipwise.evidence.axes import Levels, chip_axes
+from chipwise.evidence.discrepancy import Scatter, spread_of
+from chipwise.evidence.judge import Basis, Estimate, Nearness, judge
 from chipwise.workload.workload import Task
 
-LATENCY, STEP, MEMORY = "media_s", "media_s trained", "media_bytes"
-LEVELS: Mapping[Task, str] = {"batch": "", "serve": " served", "local": " alone"}
-"""Suffix of the figure by which times of tuned software are judged: what bounds them."""
-
-
-def figured(task: Task, level: Level, *, trained: bool = False) -> str:
-    """The figure by which times are judged: steps of training, whose backward pass and optimizer no kernel was timed
-    for, scatter more than requests."""
-    if level == "tuned":
-        return LATENCY + TUNED + LEVELS[task]
-    return STEP if trained else LATENCY
+SCENARIOS: Mapping[Task, str] = {"batch": "Offline", "serve": "Server", "local": "SingleStream"}
+"""Scenario of the submissions by which tuned software is judged: what bounds it."""
+WORDS: Mapping[Nearness, Basis] = {"kind": "modelled"}
+"""What a figure rests on, where that is not the rows of a fit."""
 
 
 def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters, level: Level = "stock") -> Nearness:
@@ -45,9 +41,33 @@ def tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters, level: Level = 
     return "generation" if f"generation={chip.base_generation}" in known else "kind"
 
 
-def judged(name: str, mid: float, near: Nearness) -> Estimate:
-    """A figure with the interval of its tier."""
-    f = tier_factors(name, near)
-    return Estimate(
-        mid, mid * f.low, mid * f.high, "modelled" if near == "kind" else "calibrated", not f.tested
+def levels(work: Work) -> Levels:
+    """Where work lies on the axes of the model of error."""
+    labels = work.labels
+    attended_ = attended(*(labels[name] for name in ("runtime", "attends", "core")))
+    return chip_axes(
+        work.chip,
+        runtime=work.runtime.id,
+        model=work.pipeline.name,
+        precision=labels["dtype"],
+        phase=labels["phase"],
+        unit=work.pipeline.unit,
+        attends=attended_ if work.pipeline.attends else "none",
     )
+
+
+def timed(work: Work, near: Nearness, mid: float) -> Estimate:
+    """A time with its interval: of tuned software by submissions to MLPerf, else by other people's benchmarks."""
+    if work.asked.level == "tuned":
+        scenario = SCENARIOS[work.asked.task]
+        return _judged(mid, near, spread_of(chip_axes(work.chip, scenario=scenario), "tuned", "samples"))
+    return _judged(mid, near, spread_of(levels(work), "media"))
+
+
+def held(work: Work, near: Nearness, mid: float) -> Estimate:
+    """Bytes with their interval."""
+    return _judged(mid, near, spread_of(levels(work), "media_memory"))
+
+
+def _judged(mid: float, near: Nearness, spread: Scatter) -> Estimate:
+    return judge(mid, float(spread.sd()[0]), WORDS.get(near, "calibrated"), provisional=not spread.known[0])

@@ -9,7 +9,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from chipwise.api.media_asked import DEFAULT, Sampling
-from chipwise.api.media_judged import MEMORY, figured, judged, tier
+from chipwise.api.media_judged import held as held_in
+from chipwise.api.media_judged import tier, timed
 from chipwise.api.media_work import Work
 from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.parameter import Z80
@@ -23,7 +24,7 @@ from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
 from chipwise.predict.waiting import Queue, load_within, replicas_within
 from chipwise.report.assemble import figure, job_record, price_record
-from chipwise.report.energy import OF_SAMPLES, Powered, energy_record
+from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.units import duration_above, duration_words
@@ -68,8 +69,7 @@ class Speed:
         cost = seconds(work.stages, pace)
         total_s = float(cost.total_s)
         near = _near(work, numbers, total_s)
-        name = figured(work.asked.task, work.asked.level, trained=work.pipeline.trained)
-        latency = judged(name, total_s, near)
+        latency = timed(work, near, total_s)
         busy_s = total_s if work.asked.level == "stock" else work.busy_s(pace)
         return cls(pace, cost, near, latency, latency.scaled(busy_s / total_s))
 
@@ -169,6 +169,7 @@ class Doing:
         waits = _waits(self.queue)
         words = float(work.pipeline.settings.get("tokens", 0.0))
         held, capacity = work.held(numbers), work.capacity_bytes
+        taken = held_in(work, tier(work.chip, work.runtime, numbers), held.total)
         waiting, host = self.waiting_bytes, work.host_capacity_bytes
         queue, usual = self.queue, media_runtime_for(work.chip)
         return MediaPlan(
@@ -192,7 +193,8 @@ class Doing:
             stages={s.name: _alone(s, speed.pace) for s in work.stages}
             | {"request": float(speed.pace.request_s)},
             memory_bytes=held.total,
-            memory_range=figure(judged(MEMORY, held.total, tier(work.chip, work.runtime, numbers))),
+            memory_range=figure(taken),
+            memory_chance=chance(capacity, taken.mid, taken.low, taken.high),
             memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
             capacity_bytes=capacity,
             verdict=_fits(held, capacity) if waiting <= host else "no",
@@ -364,7 +366,7 @@ def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -
     rate = speed.latency.inverse(batch) if alone else busy.inverse(batch).scaled(count * work.copies)
     whole = batch if work.asked.task == "local" else 1.0
     machines = -(-chips // (system.chips_per_host if system else 1))
-    return energy_record(replace(powered, kind=OF_SAMPLES), use, chips, machines, rate, speed.near, whole)
+    return energy_record(replace(powered, kind=SAMPLES), use, chips, machines, rate, whole)
 
 
 def _per_1000(price: PriceRecord | None, rate: Estimate, chips: int, asked: Sampling) -> Figure | None:

@@ -252,7 +252,7 @@ def _trained(
         ),
         numbers,
     )
-    tier = tier_of(numbers, site.labels)
+    tier = tier_of(numbers, site.labels, site.levels(asked.method))
     c, used = site.job.cluster, at.memory
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
     weights = shard * engine.plan.layout.tp

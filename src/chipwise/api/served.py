@@ -11,12 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.api.suites.speeds import METRIC, Case
+from chipwise.api.suites.speeds import Case, judged
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.runtime import runtimes_for
-from chipwise.evidence.judge import tier_factors
 from chipwise.evidence.speed_rows import CONTEXT, SpeedRun
 from chipwise.report.records import Figure
 
@@ -72,5 +71,5 @@ def served_alone(model: str, chip: str, precision: str = "", chips: int = 0) -> 
 
 
 def _speed(case: Case, drafts: float) -> Figure:
-    rate, f = 1.0 / case.seconds(case.costs, drafts), tier_factors(METRIC, "chip")
-    return Figure(rate, rate * f.low, rate * f.high, "modelled", False)
+    e = judged(case.run, 1.0 / case.seconds(case.costs, drafts))
+    return Figure(e.mid, e.low, e.high, e.basis, e.provisional)

@@ -8,12 +8,12 @@ from math import ceil
 
 import numpy as np
 
-from chipwise.api.estimating import AskedLoad
+from chipwise.api.estimating import AskedLoad, loads_of, parted
 from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.events.cache import ENDLESS
-from chipwise.predict.events.engine import Fleet, Outcome, run
+from chipwise.predict.events.engine import Fleet, Outcome, run, run_apart
 from chipwise.predict.events.rank import Rules
 from chipwise.report.assemble import model_record, workload_record
 from chipwise.report.records import Figure
@@ -87,9 +87,6 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
     stages. Raises `UsageError` for what is not simulated, `InfeasibleError` where no cache is left.
     """
     d, policies = one.deployment, one.deployment.policies
-    if d.apart:
-        hint = "leave --disaggregate out: one pool for prompts and decoding"
-        raise UsageError("prompts on workers of their own are not simulated", hint, field="disaggregate")
     if policies.look_passes != 1 or policies.gather_passes:
         raise UsageError(
             "look_passes and gather_passes are not simulated", "leave them out of --policy", field="policy"
@@ -124,16 +121,34 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
 
 def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") -> RepeatedRuns:
     """The requests on a deployment, at the middle and the ends of its interval: the same requests each time. Raises the
-    errors of `fleet_of` and `pass_times`."""
+    errors of `fleet_of` and `pass_times`, and `UsageError` for clients of pools, which wait for both."""
     passes = pass_times(one)
+    tables = (passes.low, passes.mid, passes.high)
     fleet = fleet_of(one, passes, route=route)
     host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
-
-    def at(fleet: Fleet) -> Outcome:
-        found = run(traffic.arrivals, fleet, clients=traffic.clients, pause_s=host_s)
-        return found.delayed(host_s).counting(traffic.counted)
-
-    return RepeatedRuns(*(at(replace(fleet, table=table)) for table in (passes.low, passes.mid, passes.high)))
+    if not one.deployment.apart:
+        whole = (
+            run(traffic.arrivals, replace(fleet, table=table), clients=traffic.clients, pause_s=host_s)
+            for table in tables
+        )
+        return RepeatedRuns(*(found.delayed(host_s).counting(traffic.counted) for found in whole))
+    if traffic.clients is not None:
+        hint = "--rate 10/s, --log or --requests alone"
+        raise UsageError("clients of separate prompt workers are not simulated", hint, field="concurrency")
+    one = parted(one, one.layout)
+    layout, workers = one.context.tactics.prefill or (one.layout, 1)
+    before = replace(one, layout=layout, replicas=workers)
+    first = pass_times(before)
+    prompts = fleet_of(before, first, route=route)
+    prompts = replace(prompts, rules=replace(prompts.rules, alone=True, static=False, whole=False))
+    requests = traffic.arrivals
+    each_s = float(np.asarray(loads_of([one])[1].engines.transfer_s)[0])
+    sent_s = each_s * requests.prompt / requests.prompt.mean()
+    apart = (
+        run_apart(requests, replace(prompts, table=mine), replace(fleet, table=table), sent_s)
+        for mine, table in zip((first.low, first.mid, first.high), tables, strict=True)
+    )
+    return RepeatedRuns(*(found.delayed(host_s).counting(traffic.counted) for found in apart))
 
 
 def simulate(
@@ -181,6 +196,12 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
         )
         + f", {policies.max_batched_tokens:,} tokens a pass, {policies.max_sequences:,} sequences",
     ]
+    if one.deployment.apart:
+        layout_, workers = (parted(one, one.layout).context.tactics.prefill) or (one.layout, 1)
+        words.append(
+            f"{workers} worker{'s' * (workers > 1)} for prompts ({layout_.words()}), which do not wait for room where "
+            "their requests go; the first token is seen when its cache has been sent"
+        )
     if engines > 1:
         words.append(f"requests go {how[route]}")
     if float(layout.pp) > 1:

@@ -229,8 +229,14 @@ class _Question:
         sites = [site_of(chip, self.network, ask, self.numbers, given) for given in each]
         # adapters under a trainer that is not taken for them were never measured
         strange = [ask.method == "qlora" or ask.method not in site.trainer.methods for site in sites]
-        tiers = [tier_of(self.numbers, s.labels, packed=odd) for s, odd in zip(sites, strange, strict=True)]
-        return [_Tried(site, tier) for site, tier in zip(sites, tiers, strict=True)]
+        return [
+            _Tried(
+                site,
+                tier_of(self.numbers, site.labels, site.levels(ask.method), packed=odd),
+                tier_of(self.numbers, site.labels, site.levels(ask.method), "memory"),
+            )
+            for site, odd in zip(sites, strange, strict=True)
+        ]
 
     def price(self, site: Site, count: int, tp: int) -> PriceRecord | None:
         """What so many chips cost, with those that stand by; None: not known, or they are one's own."""
@@ -241,10 +247,11 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Tried:
-    """A chip with a trainer that is tried there, and how far off its step times may be."""
+    """A chip with a trainer that is tried there, and how far off its step times and its memory (`held`) may be."""
 
     site: Site
     tier: Tier
+    held: Tier
 
     @cached_property
     def floor(self) -> float:
@@ -258,6 +265,7 @@ class _Placed:
 
     site: Site
     tier: Tier
+    held: Tier
     job: TrainJob
     at: Point
     running: Running | None
@@ -445,7 +453,7 @@ def _on_count(
             running = running_of(site, job, at, ask, q.wanted, count)
             days, late = running.days if running else np.inf, q.run.deadline_days
             sure = 1.0 if late is None else chance(late, days, days * tier.low, days * tier.high)
-            found.append(_Placed(site, tier, job, at, running, sure))
+            found.append(_Placed(site, tier, each.held, job, at, running, sure))
     if batch != ask.batch:
         out.moved[count] = batch
     going = [p for p in found if p.goes]
@@ -469,7 +477,7 @@ def _record(q: _Question, p: _Placed, count: int, usual: Trainer) -> TrainPlanRe
     assert p.running is not None  # it goes
     site = p.site
     case = TrainCase(
-        p.job, p.at, site.chip, site.system, site.trainer.id, site.precision, p.running, p.tier, site.devices,
+        p.job, p.at, site.chip, site.system, site.trainer.id, site.precision, p.running, p.tier, p.held, site.devices,
         site.trainer.counts,
     )  # fmt: skip
     powered = Powered.of(site.chip, count, site.system, q.numbers)

@@ -20,6 +20,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.axes import Levels, trained_axes
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
@@ -66,6 +67,13 @@ class Site:
     labels: Mapping[str, str]
     named: bool
     usual: bool
+
+    def levels(self, method: str) -> Levels:
+        """Where runs of it that train so lie in the model of error."""
+        experts = self.labels["moe"] == "moe"
+        return trained_axes(
+            self.chip, self.labels["stack"], experts=experts, method=method, precision=self.precision
+        )
 
     def pinned(self, pins: Pins, *, recompute: bool = True) -> Pins:
         """What the user pins, and what the configurations of a trainer that was named set besides; without

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from chipwise.api.requests.evidence import CheckStatementRequest
 from chipwise.cli.options import Output
-from chipwise.errors import UnknownNameError
+from chipwise.errors import CommandText, Sentence, UnknownNameError
 from chipwise.report.statements import statements_view
 
 claim = App(
@@ -34,13 +34,14 @@ def check(
     report = CheckStatementRequest(text=" ".join(text)).run()
     if not report.statements:
         near = ", ".join(f'"{statement}"' for statement in report.nearest)
-        hint = "; ".join(
-            (
-                "nothing was judged",
-                *(f"would answer it: {command}" for command in report.commands),
-                *((f"near to it: {near}",) if near else ()),
-                "all that are known: chipwise claim list",
-            )
+        hint: list[str | CommandText] = ["nothing was judged"]
+        for command in report.commands:
+            hint += ["; would answer it: ", CommandText(command.removeprefix("chipwise "))]
+        hint += [f"; near to it: {near}"] if near else []
+        raise UnknownNameError(
+            "statement",
+            report.asked,
+            (),
+            Sentence(*hint, "; all that are known: ", CommandText("claim list")),
         )
-        raise UnknownNameError("statement", report.asked, (), hint)
     output.show(statements_view(report), report)

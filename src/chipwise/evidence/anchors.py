@@ -17,12 +17,15 @@ from typing import TypeAlias
 
 import numpy as np
 
+from chipwise.evidence.discrepancy import DEGREES
 from chipwise.evidence.judge import Basis
 from chipwise.evidence.mlperf_rows import MlperfRun as Submission
 from chipwise.units import Array
 
 CELL_NOISE = 0.3
 """Of rates of submissions, variance of log(measured / predicted) within a cell over that between cells."""
+CELL_LEFT = math.sqrt(1.0 - 1.0 / (1.0 + CELL_NOISE) ** 2)
+"""What one row of a cell leaves of the standard deviation of another, with its own noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,6 @@ FIRST = Likeness(noise=0.15, degrees=2.7, load=(2.1, 3.4, 30.0))
 """Of the time to the first token: the queue changes with concurrency, what is computed with the prompt."""
 CARRIED = 0.43
 """Of the deviation of time per token, what that of the first token shares: their regression on 1,951 served runs."""
-PRIOR_RUNS = 2.0
-"""As many runs as what is known of other deployments counts where runs of one say how widely it scatters."""
 OTHER_SCENARIO = 0.6  # worth of a submission under another scenario of those that share the factor
 THROUGHPUT = ("Offline", "Server")
 
@@ -171,13 +172,12 @@ class Corrections:
 def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, Array]) -> Corrections:
     """What log(measured / predicted) of the anchors of each row's deployment say of its own (`kriged`): the less, the
     further they are in layout, load and lengths. Of the first token what its own deviations say beyond `CARRIED` of
-    those of time per token, which stand for it where nobody timed it. `spread` [2, row] is the standard deviation of
-    both where nothing of the deployment was measured.
+    those of time per token, which stand for it where nobody timed it.
 
     Of m anchors with deviations r and A = K + noise I the share of the variance of a new run that is left is
-    (1 - k^T A^-1 k / (1 + noise)) s^2, with s^2 = (p + (1 + noise) r^T A^-1 r / spread^2) / (p + m), p = `PRIOR_RUNS`:
-    where anchors are further off than is usual, so is what lies next to them (the posterior mean of a variance under an
-    inverse gamma prior).
+    (1 - k^T A^-1 k / (1 + noise)) (v + (1 + noise) r^T A^-1 r / spread^2) / (v + m), the posterior of t with the v
+    `DEGREES` of the model of error: where anchors are further off than is usual, so is what lies next to them. `spread`
+    [2, row] is the standard deviation of both figures where nothing of the deployment was measured.
 
     An anchor never corrects the row that it is: rows are told apart by their id.
     """
@@ -221,7 +221,7 @@ def _moved(
     share = kriged(worth, among, likeness.noise)
     one = 1.0 + likeness.noise
     odd = one * float(seen @ kriged(seen, among, likeness.noise)) / spread**2
-    scatter = (PRIOR_RUNS + max(odd, 0.0)) / (PRIOR_RUNS + len(seen))
+    scatter = (DEGREES + max(odd, 0.0)) / (DEGREES + len(seen))
     return float(share @ seen), math.sqrt(max(1.0 - float(share @ worth) / one, 0.0) * scatter)
 
 

@@ -1,4 +1,5 @@
-"""The one table behind intervals, tiers and errors: measured figures beside what fits say of them that never saw them.
+"""The one table behind the model of error and what is said of accuracy: measured figures beside what fits say of them
+that never saw them.
 
 Generic over suites: a suite brings `Residuals` out of fold, with the labels that they can be cut by.
 """
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from chipwise.evidence.judge import Factors, conformal, reach
+from chipwise.calibrate.parameter import Z80
+from chipwise.evidence.discrepancy import FigureFamily, Observed, Term, fit
 from chipwise.units import Array
 
 FEW = 5
@@ -22,7 +24,13 @@ OWN = "own"
 """Tier of lines that a measured row of the same deployment corrected."""
 
 
-_COLUMNS = ("place", "predicted", "low", "high", "measured", "slope", "left")
+BIAS = 0.3
+"""Prior deviation of the bias of a figure, as a logarithm."""
+MOST = 600
+"""Lines that a judged interval is made of, at most, of every group alike."""
+
+
+_COLUMNS = ("place", "predicted", "low", "high", "measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +72,7 @@ class Validation:
 @dataclass(frozen=True)
 class Residuals:
     """Figures of measured rows in columns [line], in the unit of their metric: `predicted` with the ends `low` and
-    `high` of its 80 % interval, and `measured`. A refused figure is NaN; so are the ends until it is judged. `slope`
-    says how a rate under limits falls with passes (`search.targets.slopes`), 1 of any other figure; `left` what rows
-    of the same deployment that corrected a line leave of its interval, 1 where none did.
+    `high` of its 80 % interval, and `measured`. A refused figure is NaN; so are the ends until it is judged.
 
     `place` is the row in its table. Labels are texts [line]: `metric`; `figure` and `tier`, whose intervals they give;
     `cell`, rows of which are alike; `key`, what the fit behind a line had not seen; and what a suite cuts them by.
@@ -77,8 +83,6 @@ class Residuals:
     low: Array
     high: Array
     measured: Array
-    slope: Array
-    left: Array
     labels: Mapping[str, NDArray[np.str_]]
 
     def __len__(self) -> int:
@@ -93,8 +97,6 @@ class Residuals:
         *,
         low: ArrayLike = np.nan,
         high: ArrayLike = np.nan,
-        slope: ArrayLike = 1.0,
-        left: ArrayLike = 1.0,
         **labels: Any,
     ) -> Residuals:
         """Columns, or what holds of every line; `labels` likewise."""
@@ -102,7 +104,6 @@ class Residuals:
         size = where.shape
         texts = {n: np.broadcast_to(np.asarray(v, dtype=np.str_), size) for n, v in labels.items()}
         columns = {"predicted": predicted, "low": low, "high": high, "measured": measured}
-        columns |= {"slope": slope, "left": left}
         figures = {n: np.array(np.broadcast_to(np.asarray(x, dtype=float), size)) for n, x in columns.items()}
         return cls(place=where, labels=texts, **figures)
 
@@ -156,18 +157,6 @@ class Residuals:
         """log(measured / predicted)."""
         return np.asarray(np.log(self.measured / self.predicted))
 
-    @property
-    def reach(self) -> Array:
-        """How many times as wide as that of its tier the interval of each line is, as logarithms."""
-        return np.asarray(reach(self.slope) * self.left)
-
-    def factors(self) -> Factors:
-        """Ends that hold 80 % of measured / predicted where the reach is 1 (`judge.reach`), with the number of rows and
-        cells behind them."""
-        known = self.take(self.known)
-        low, high = conformal((known.measured / known.predicted) ** (1.0 / known.reach))
-        return Factors(low, high, len(known), len(np.unique(known.label("cell"))))
-
     def by(self, *names: str) -> Iterator[tuple[tuple[str, ...], Residuals]]:
         """Lines of each combination of labels that occurs."""
         groups: dict[tuple[str, ...], list[int]] = {}
@@ -177,22 +166,24 @@ class Residuals:
         for values, lines in groups.items():
             yield values, self.take(np.array(lines, dtype=np.intp))
 
-    def judged(self, apart: str = "key", by: str = "") -> Residuals:
-        """Every line with the interval that all others of its figure and tier, or of the tier `by`, give (of its
-        figure, where none is of that tier) that differ in the label `apart`, wider where they are of few cells; lines
-        without others stay as they are."""
+    def judged(self, apart: str = "key") -> Residuals:
+        """Every line with the interval that lines of its figure and tier give that differ in the label `apart`, by the
+        model of error with that one axis: a new level costs its whole variance. Groups of one such level stay as they
+        are."""
         low, high = self.low.copy(), self.high.copy()
-        away, figure, tier = (self.label(name) for name in (apart, "figure", "tier"))
-        for (mine, which, near), lines in replace(self, place=np.arange(len(self))).by(
-            apart, "figure", "tier"
-        ):
-            others = self.known & (away != mine) & (figure == which)
-            alike = others & (tier == (by or near))
-            chosen = alike if alike.any() else others
-            if chosen.any():
-                f, at = self.take(chosen).factors().for_few(), lines.place
-                power = lines.reach
-                low[at], high[at] = lines.predicted * f.low**power, lines.predicted * f.high**power
+        for _, lines in replace(self, place=np.arange(len(self))).by("figure", "tier"):
+            known = lines.take(lines.known)
+            away = known.label(apart)
+            if len(np.unique(away)) < 2:
+                continue
+            blank = np.full(len(known), "")
+            rows = Observed(known.log, {apart: away}, blank, blank)
+            found = fit(
+                FigureFamily("judged", (Term((apart,)),), BIAS, 1.0), rows.balanced(MOST, (apart,))
+            ).state()
+            sd = float(found.spread({apart: [""]}, "", "").sd()[0])
+            low[lines.place] = lines.predicted * np.exp(-Z80 * sd)
+            high[lines.place] = lines.predicted * np.exp(Z80 * sd)
         return replace(self, low=low, high=high)
 
     def summaries(self, by: str = "", least: int = 1) -> list[Summary]:

@@ -1,4 +1,4 @@
-"""How near anything measured is to a deployment: which tier of intervals its prediction gets."""
+"""How near anything measured is to a deployment, in words: what its figures rest on."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import own_kernels
-from chipwise.evidence.judge import APART, LOCAL, TUNED, USERS, Nearness
-
-
-def level_figure(task: str, level: str) -> str:
-    """Suffix of the figure by which throughput of a level of software is judged: what bounds it, memory or targets."""
-    return "" if level == "stock" or task == "local" else TUNED if task == "batch" else f"{TUNED} served"
+from chipwise.evidence.judge import Nearness
 
 
 def tier_of(
@@ -74,13 +69,6 @@ def _timed(numbers: Parameters) -> frozenset[tuple[str, str]]:
         if equals and chip is not None and chip.family == family:
             found.add((family, chip.software_vendor))
     return frozenset(found)
-
-
-def judged_as(runtime_id: str, *, apart: bool = False, harnessed: bool = False) -> str:
-    """Suffix of the figures of a runtime's plans: disaggregated pools, a benchmark client that was fitted."""
-    if own_kernels(runtime_id):
-        return LOCAL
-    return (APART if apart else "") + ("" if harnessed else USERS)
 
 
 def power_tier(chip: Chip, numbers: Parameters) -> Nearness:

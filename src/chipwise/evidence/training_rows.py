@@ -100,7 +100,7 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
         "chips": chip.id,
         "counts": str(int(chips)),
         "precision": said.get("precision") or _precision(row),
-        "method": said.get("method") or "full",
+        "method": said.get("method") or row.get("method") or "full",
         "layout": ",".join(f"{k}={v}" for k, v in layout.items()),
         "known_to_run": True,
     }

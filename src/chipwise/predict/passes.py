@@ -387,7 +387,7 @@ def tabulate(
         requests,
         speculation.tokens_per_pass if speculation else 1.0,
         speculation.draft_tokens + 1.0 if speculation else 1.0,
-        starts[0] if starts else 0.0,
+        np.sum(starts, axis=0) if starts else 0.0,
     )
 
 

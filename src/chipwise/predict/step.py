@@ -226,7 +226,8 @@ def _parts(
     if prompts.any():
         able = whole.graph.in_pieces & (np.asarray(whole.layout.dp) <= 1.0)
         start_s = np.where(able, overheads.starts_s, overheads.eager_s)
-        yield STARTS, Cost({}, {"host": np.where(prompts, kernels * start_s, 0.0)})
+        if start_s.any():
+            yield STARTS, Cost({}, {"host": np.where(prompts, kernels * start_s, 0.0)})
     # every stage has a host process of its own, which works for each micro-batch
     passes = whole.layout.pp * overheads.iteration_s
     yield "host", Cost({"launch": passes, "host": overheads.sequence_s * step.sequences})

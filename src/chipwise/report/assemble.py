@@ -12,8 +12,8 @@ from chipwise.catalog.configs import ModelConfig
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.price import OwnCosts, Rent, split_usd_per_million
 from chipwise.evidence.anchors import Correction
-from chipwise.evidence.judge import Estimate, Nearness, chance, judge, reach
-from chipwise.evidence.tiers import judged_as
+from chipwise.evidence.discrepancy import Scatter
+from chipwise.evidence.judge import Estimate, Nearness, basis_of, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use
@@ -159,10 +159,21 @@ class ReplicaSet:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """How far the figures of a deployment may be off: its passes (`further`, time per token), the time to the `first`
+    token, its throughput (`whole`) and the bytes that it holds (`memory`)."""
+
+    first: Scatter
+    further: Scatter
+    whole: Scatter
+    memory: Scatter
+
+
+@dataclass(frozen=True, slots=True)
 class Deployed:
     """A candidate as it is asked for: `fleet` of the `layout` on a `deployment`, of weights in a `precision`, under a
-    `workload`. `near` says what was measured near it, `level` by which figure of throughput (`tiers.level_figure`),
-    `by` what runs of the user's own leave of its intervals."""
+    `workload`. `near` says what was measured near it, `doubt` how far its figures may be off, `by` what runs of the
+    user's own leave of that."""
 
     deployment: Deployment
     layout: Layout
@@ -170,7 +181,7 @@ class Deployed:
     precision: Precision
     workload: Workload
     near: Nearness
-    level: str = ""
+    doubt: Doubt
     by: Correction = Correction()  # noqa: RUF009
 
 
@@ -199,10 +210,15 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     package = deployment.chip.devices_per_package
     chips = fleet.devices(layout) // package
     hosts = _hosts(deployment, fleet, layout)
-    pools = judged_as(deployment.runtime.id, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
     requests = one(prediction.requests_per_s)
     largest = max(fleet.carrying * fleet.largest_per_s, requests)
-    by, basis = of.by, of.by.basis()
+    by, doubt = of.by, of.doubt
+    basis = by.basis() or basis_of(near)
+
+    def judged(mid: float, spread: Scatter, left: float, slope: float = 1.0, **ends: float) -> Estimate:
+        sd, known = float(spread.sd(slope)[0]) * left, bool(spread.known[0])
+        return judge(mid, sd, basis, provisional=not known, **ends)
+
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
@@ -211,17 +227,14 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         most = one(bounds.peak_per_s)
         if slope * math.log(max(faster, 1.0)) < math.log(most / per_s):
             most = per_s * max(faster, 1.0) ** slope
-        name = "tokens_per_s" + (of.level or pools)
-        return judge(name, per_s, near, basis=basis, most=most, power=float(reach(slope)) * by.further)
+        return judged(per_s, doubt.whole, by.further, slope, most=most)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
     tpot = None
     if workload.output_tokens > 1.0:
         least = one(bounds.tpot_s)
-        tpot = judge(
-            "tpot_s" + pools, one(prediction.tpot_s), near, basis=basis, least=least, power=by.further
-        )
+        tpot = judged(one(prediction.tpot_s), doubt.further, by.further, least=least)
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -238,15 +251,15 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     total = sum(exposed.values())
     shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
     least = one(bounds.ttft_s)
-    ttft = judge("ttft_s" + pools, one(prediction.ttft_s), near, basis=basis, least=least, power=by.first)
+    ttft = judged(one(prediction.ttft_s), doubt.first, by.first, least=least)
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
         powered, use = does.drawn
-        speed: Nearness = "own" if by.mostly else near
-        energy = energy_record(powered, use * working, chips, hosts, tokens, speed, workload.output_tokens)
+        energy = energy_record(powered, use * working, chips, hosts, tokens, workload.output_tokens)
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
+    taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
     job = None
     if workload.job is not None and workload.pieces is not None:
         # the last round takes as long as a full one
@@ -279,6 +292,8 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         bound=next(iter(shares)),
         shares=shares,
         memory=memory_record(memory, layout_.dp, held),
+        memory_range=figure(taken),
+        memory_chance=chance(one(memory.capacity_bytes), taken.mid, taken.low, taken.high),
         tails=dict(does.tails),
         spare=fleet.spare,
         prompt_workers=fleet.prompt_workers,
@@ -330,6 +345,23 @@ def _chance(
         )
         found.append(chance(target, *ends))
     return min(found, default=None)
+
+
+def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate:
+    """Bytes that a device needs for so many sequences: weights and cache are counted, all else may be off."""
+
+    def one(value: object) -> float:
+        return float(np.asarray(value).reshape(-1)[0])
+
+    counted = sum(one(i.bytes) for i in account.items if i.kind.startswith("weights"))
+    e = judge(
+        max(one(account.fixed_bytes) - counted, 1.0),
+        float(spread.sd()[0]),
+        "modelled",
+        provisional=not spread.known[0],
+    )
+    counted += sequences * one(account.sequence_bytes)
+    return Estimate(counted + e.mid, counted + e.low, counted + e.high, e.basis, e.provisional)
 
 
 def _hosts(d: Deployment, fleet: ReplicaSet, layout: Layout) -> int:

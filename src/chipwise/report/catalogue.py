@@ -518,8 +518,8 @@ MEDIA_RUNTIMES = (
     Column("kernels", lambda r: PACES[r.pace]),
     Column("chips of", lambda r: ", ".join(sorted(r.vendors)), prose=True),
     Column("also called", lambda r: ", ".join(r.also) or None, prose=True, spare=1),
-    Column("source", "source", prose=True, spare=2),
-    Column("as of", "date", spare=3),
+    Column("source", lambda r: "; ".join(s.ref for s in r.default.sources), prose=True, spare=2),
+    Column("as of", lambda r: max((s.date for s in r.default.sources if s.date), default=None), spare=3),
 )
 """What is said of software for networks without tokens."""
 

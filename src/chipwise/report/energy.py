@@ -11,35 +11,31 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.price import load_assumptions
 from chipwise.catalog.system import load_systems
 from chipwise.catalog.system_spec import System
-from chipwise.evidence.judge import Estimate, Nearness, judge, tier_factors
+from chipwise.evidence.axes import Levels, chip_axes
+from chipwise.evidence.discrepancy import Scatter, spread_of
+from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure
 
 JOULE_PER_KWH = 3.6e6
-JOULES = "joules_per_token"
-"""The figure whose intervals tell how well joules per token are known, speed and power together."""
-AT_WALL = f"{JOULES} wall"
-"""The same of joules at the plug, of submissions to MLPerf."""
-
-OF_SAMPLES = " samples"
-"""Suffix of figures of networks without tokens: they compute most of the time, and their speeds are known otherwise."""
-
-SURE: tuple[Nearness, ...] = ("own", "chip")
-"""Tiers of a speed that rows of measured energy were of too."""
+TOKENS, SAMPLES, SUBMITTED = "language models served", "images and videos made", "submissions to MLPerf"
+"""What ran where power was measured, as the model of error calls it: chips alone that served or made samples, and
+whole machines at the plug."""
 
 
 @dataclass(frozen=True, slots=True)
 class Powered:
     """What turns the work of a chip into watts: its limit, the shares of it, the machine around it, how `near` measured
-    power is, what the building adds (`pue`). `kind`: suffix of figures of the chips alone, by which they are judged."""
+    power is, what the building adds (`pue`). `levels` of the chip in the model of error; `kind`: what runs on it."""
 
     limit_w: float
     power: PowerModel
     machine: PoweredMachine
     near: Nearness
     pue: float
-    kind: str = ""
+    levels: Levels
+    kind: str = TOKENS
 
     @classmethod
     def of(cls, chip: Chip, chips: int, system: System | None, numbers: Parameters) -> Powered | None:
@@ -49,7 +45,7 @@ class Powered:
             return None
         fit, pue = numbers.derived(EnergyFit.of), load_assumptions()["pue"].value
         machine = fit.machine(form_of(chip, chips, system))
-        return cls(chip.tdp_w, fit.power, machine, power_tier(chip, numbers), pue)
+        return cls(chip.tdp_w, fit.power, machine, power_tier(chip, numbers), pue, chip_axes(chip))
 
 
 def form_of(chip: Chip, chips: int, system: System | None = None) -> str:
@@ -70,30 +66,39 @@ def energy_record(
     chips: int,
     machines: int,
     rate: Estimate,
-    speed: Nearness,
     tokens: float | None,
 ) -> EnergyRecord:
-    """Power of `chips` in `machines` at `use` that give `rate` tokens per second, whose interval is that of a `speed`
-    of that tier, and energy per token; per request of `tokens`, where there are requests (None: training).
+    """Power of `chips` in `machines` at `use` that give `rate` tokens per second, and energy per token; per request of
+    `tokens`, where there are requests (None: training).
 
     Joules are watts over tokens per second. Those of serving have an interval that was measured as a whole, no narrower
-    than that of the speed where the speed is less well known; those of training those of power and speed together. A
-    plug delivers what chips draw: no end of its joules is below that of theirs.
+    than that of the speed; those of training those of power and speed together. A plug delivers what chips draw: no end
+    of its joules is below that of theirs.
     """
-    mid = float(powered.power.share(use)) * powered.limit_w
-    one = judge(f"chip_w{powered.kind}", mid, powered.near, most=powered.limit_w)
-    wall_w = float(powered.machine.wall_w(mid * chips, machines))
-    wall = judge("wall_w", wall_w, powered.near)
+    basis = basis_of(powered.near)
 
-    def joules(watts: Estimate, total_w: float, figure: str) -> Figure:
-        each, f = total_w / rate.mid, tier_factors(figure, powered.near)
-        low, high = min(f.low, 1.0), max(f.high, 1.0)
+    def spread(figure: str) -> Scatter:
+        kind = powered.kind if figure == "chip" else SUBMITTED
+        return spread_of({**powered.levels, "kind": kind}, "energy", figure)
+
+    def judged(mid: float, figure: str, most: float = math.inf) -> Estimate:
+        s = spread(figure)
+        return judge(mid, float(s.sd()[0]), basis, provisional=not s.known[0], most=most)
+
+    mid = float(powered.power.share(use)) * powered.limit_w
+    one = judged(mid, "chip", powered.limit_w)
+    wall_w = float(powered.machine.wall_w(mid * chips, machines))
+    wall = judged(wall_w, "wall")
+
+    def joules(watts: Estimate, total_w: float) -> Figure:
+        each = total_w / rate.mid
         slow, fast = rate.mid / rate.low, rate.mid / rate.high
         if tokens is None:
             low, high = _together(watts.low / watts.mid, fast), _together(watts.high / watts.mid, slow)
-        elif speed not in SURE:
-            low, high = min(low, fast), max(high, slow)
-        return Figure(each, each * low, each * high, watts.basis, watts.provisional or not f.tested)
+        else:
+            e = judged(1.0, "joules")
+            low, high = min(e.low, fast), max(e.high, slow)
+        return Figure(each, each * low, each * high, watts.basis, watts.provisional)
 
     def shown(e: Estimate) -> Figure:
         return Figure(e.mid, e.low, e.high, e.basis, e.provisional)
@@ -103,7 +108,7 @@ def energy_record(
             return None
         return replace(token, mid=tokens * token.mid, low=tokens * token.low, high=tokens * token.high)
 
-    inside, plug = joules(one, mid * chips, JOULES + powered.kind), joules(wall, wall_w, AT_WALL)
+    inside, plug = joules(one, mid * chips), joules(wall, wall_w)
     plug = replace(plug, low=max(plug.low, inside.low), high=max(plug.high, inside.high))
     return EnergyRecord(
         chip_w=shown(one),

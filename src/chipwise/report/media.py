@@ -62,7 +62,8 @@ class MediaPlan(Plan):
     `tokens_per_s` where samples are texts or said in words; `step_s` is one call
     of the part that is called most often (a denoising step, a training step), `it_per_s` how many pass per second.
     `shares` of the latency by resource, `stages` its seconds by part of the model. `memory` are bytes of one device by
-    kind, `memory_bytes` their sum, `memory_range` the same with its interval; `spread` says how devices share the work.
+    kind, `memory_bytes` their sum, `memory_range` the same with its interval, `memory_chance` the probability that they
+    fit; `spread` says how devices share the work.
     `energy` counts joules per sample, None where the chip's power limit is not published.
     `wait_s` passes at the rate asked before the mean request is taken up, at most `wait_p99_s` for 99 of 100, never
     less than the mean; `answered_s` and `answered_p99_s` are the same with the time of the request. `load` is the part
@@ -88,6 +89,7 @@ class MediaPlan(Plan):
     stages: dict[str, float]
     memory_bytes: float
     memory_range: Figure
+    memory_chance: float
     memory: dict[str, float]
     capacity_bytes: float
     verdict: str

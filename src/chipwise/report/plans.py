@@ -76,6 +76,7 @@ class PlanRecord(Plan, Tabled):
     none is known), `energy` what they draw (None: no power limit is known). `converted`: weights are not as the
     checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
     share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
+    `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
     """
 
     layout: LayoutRecord
@@ -96,6 +97,7 @@ class PlanRecord(Plan, Tabled):
     usd_per_million_out: Figure | None
     kwh_per_million_out: Figure | None
     memory: MemoryRecord
+    memory_range: Figure
     tails: dict[str, TailRecord] = field(default_factory=dict)
     nearest: NearestRecord | None = None
     day: Day | None = None
@@ -111,6 +113,7 @@ class PlanRecord(Plan, Tabled):
     parts: tuple[PartRecord, ...] = ()
     placed: PlacedRecord | None = None
     capacity: Figure | None = None
+    memory_chance: float = 1.0
     rate_slope: float = 1.0
 
     def tables(self) -> tuple[Table, ...]:

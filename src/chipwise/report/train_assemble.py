@@ -13,7 +13,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
-from chipwise.evidence.judge import Estimate
+from chipwise.evidence.judge import Estimate, chance
 from chipwise.evidence.training_tiers import Tier
 from chipwise.predict.energy import Use
 from chipwise.predict.training.course import MONTH_S, CheckpointStore, Course, Phase
@@ -72,6 +72,7 @@ class TrainCase:
     precision: str
     running: Running
     tier: Tier
+    held: Tier
     devices: int = 1
     counts: Convention = "model"
 
@@ -143,6 +144,8 @@ def plan_record(
     parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
+    bytes_of = case.held
+    taken = Figure(held, held * bytes_of.low, held * bytes_of.high, bytes_of.basis, bytes_of.provisional)
     run = _run_record(running, at, days)
     usd = None
     if price is not None:
@@ -177,6 +180,8 @@ def plan_record(
         energy=energy,
         memory=memory,
         memory_bytes=held,
+        memory_range=taken,
+        memory_chance=chance(room, taken.mid, taken.low, taken.high),
         host_bytes=float(np.asarray(host_bytes(job.network, s, job.recipe))),
         capacity_bytes=room,
         verdict="fits" if held <= job.aim_bytes else "tight" if held <= job.limit_bytes else "over",
@@ -233,7 +238,7 @@ def _energy(
     each = case.per_host
     mid, t = case.at.tokens_per_s, case.tier
     rate = Estimate(mid, mid / t.high, mid / t.low, "calibrated" if t.basis == "calibrated" else "modelled")
-    return energy_record(powered, use, chips, -(-chips // each), rate, powered.near, None)
+    return energy_record(powered, use, chips, -(-chips // each), rate, None)
 
 
 def _bytes(used: MemoryUse) -> dict[str, float]:

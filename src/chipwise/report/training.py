@@ -133,6 +133,8 @@ class TrainPlanRecord(Plan):
     energy_kwh: float | None
     memory: dict[str, float]
     memory_bytes: float
+    memory_range: Figure
+    memory_chance: float
     capacity_bytes: float
     verdict: str
     why: tuple[str, ...]

@@ -27,7 +27,7 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.placement import Placement, expert_layers, split
 from chipwise.parallel.shard import shard
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import quantity
+from chipwise.predict.parts import STARTS, quantity
 from chipwise.predict.passes import Requests, tabulate
 from chipwise.predict.service import Engines
 from chipwise.predict.step import step_parts
@@ -342,15 +342,15 @@ def _sockets(
 def _scaled(
     part: AssemblyPart, step: Step, numbers: tuple[CostParameters, Overheads]
 ) -> Iterator[tuple[str, Cost]]:
-    """A pass of one part with the factors of its own software. What only hides behind work, the host's starts of
-    kernels, is of a pass as a whole, and not told of models that are shared with the host."""
+    """A pass of one part with the factors of its own software."""
     costs, overheads = numbers
     of = step_parts(shard(part.graph, part.layout), step, part.deployment.device, costs, overheads)
     for name, cost in of:
+        if name == STARTS:
+            continue  # stages of a machine follow each other: what a host starts ahead hides behind the one before
         factors = overheads.factors
-        if not cost.exposed:
-            continue
-        yield (
-            name,
-            Cost({r: s * factors.get(quantity(name, r), 1.0) for r, s in cost.exposed.items()}),
+        exposed, hidden = (
+            {r: s * factors.get(quantity(name, r), 1.0) for r, s in kind.items()}
+            for kind in (cost.exposed, cost.hidden)
         )
+        yield name, Cost(exposed, hidden)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from chipwise.api.suites import published
 from chipwise.api.suites.published import published_question
-from chipwise.evidence.judge import USERS
 from chipwise.evidence.residuals import Residuals
 
 ROW = {
@@ -57,12 +55,13 @@ def test_a_layout_that_a_publication_tells_elsewhere_is_the_one_that_is_asked() 
 
 def lines(who: str, ratio: float, count: int = 20) -> Residuals:
     measured = ratio * np.linspace(0.9, 1.1, count)
-    figure = "tpot_s" + USERS
-    return Residuals.of(range(count), 1.0, measured, figure=figure, metric=figure, tier="stack", key=who)
+    return Residuals.of(
+        range(count), 1.0, measured, figure="tpot_s", metric="tpot_s", tier="modelled", key=who
+    )
 
 
-def test_intervals_come_from_other_benchmarkers_by_the_rule_of_plans() -> None:
-    judged = published._judged(Residuals.join([lines("a", 1.0), lines("b", 2.0)]))
-    mine = judged.where(key="a")
-    assert np.allclose(mine.high, 2.2, atol=0.05), "what b measured"
-    assert not np.any((mine.low <= mine.measured) & (mine.measured <= mine.low * 1.01))
+def test_intervals_know_how_far_benchmarkers_lie_apart() -> None:
+    near = Residuals.join([lines(who, ratio) for who, ratio in zip("abc", (0.97, 1.0, 1.03), strict=True)])
+    far = Residuals.join([lines(who, ratio) for who, ratio in zip("abc", (0.5, 1.0, 2.0), strict=True)])
+    widths = [float(np.log(found.high / found.low)[0]) for found in (near.judged(), far.judged())]
+    assert widths[1] > 2.0 * widths[0]

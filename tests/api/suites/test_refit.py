@@ -11,8 +11,9 @@ from chipwise.api.suites.refit import main, refitted
 from chipwise.calibrate.kernel_priors import GEMM
 from chipwise.calibrate.parameter import read_table
 from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.evidence.judge import shipped_factors
+from chipwise.evidence.discrepancy import TABLE
 
 HEAD = "chip,op,framework,dtype,timing,m,n,k,latency_us,chip_known\n"
 ROW = "h100-sxm5-80gb,gemm,vllm,bfloat16,cuda-graph replay,4096,{n},8192,{us},{known}\n"
@@ -57,13 +58,18 @@ def test_what_is_not_fitted_is_named() -> None:
         main(["kv_cache", "rows.csv"])
 
 
-def test_published_figures_give_the_intervals_of_users(truth: Path, tmp_path: Path) -> None:
-    """Interval ends of every tier with enough rows, beside those of others, which stay."""
-    lines = (truth / "published_serving.csv").read_text("utf-8").splitlines(keepends=True)
-    path = tmp_path / "published.csv"
-    path.write_text("".join([lines[0], *lines[1::6]]), "utf-8")
-    texts = refitted("published", [str(path)])
-    assert list(texts) == ["evidence/data/intervals.csv"]
-    found = {tuple(line.split(",")[:2]) for line in texts["evidence/data/intervals.csv"].splitlines()}
-    assert any(figure.endswith(" of users") for figure, _ in found)
-    assert found >= {key for key in shipped_factors() if not key[0].endswith(" of users")}
+def test_the_model_of_error_is_fitted_by_the_same_door(tmp_path: Path) -> None:
+    """Families without a row keep what ships; those with rows are fitted anew."""
+    path = tmp_path / "token_speeds.csv"
+    head = "row_id,vendor,chip,hardware_text,model,model_family,speculative,use,date,source,tokens_per_s_per_user\n"
+    row = "t{i},Groq,groq-lpu1,,{m},{m},no,main,2024-09,a page,{v}\n"
+    models = ("Llama 3.1 8B", "Llama 3.1 70B", "Llama 2 70B")
+    path.write_text(head + "".join(row.format(i=i, m=m, v=200 + 50 * i) for i, m in enumerate(models)))
+    texts = refitted("discrepancy", [str(path)])
+    assert list(texts) == [TABLE]
+    before, after = (
+        {line for line in text.splitlines() if line.startswith("serving,")}
+        for text in (shipped_text(TABLE), texts[TABLE])
+    )
+    assert {line.split(",")[1] for line in before} == {line.split(",")[1] for line in after}
+    assert any(line.startswith("speeds,0,groq-lpu1,") for line in texts[TABLE].splitlines())

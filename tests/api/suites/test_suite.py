@@ -53,8 +53,6 @@ TOY = Trial(
     fit,
     answer,
     report,
-    tiers={"own": ("machine", OWN), "chip": ("machine", "unseen"), "vendor": ("half", "unseen")},
-    figures=lambda figure: figure == "s",
 )
 
 
@@ -66,17 +64,6 @@ def test_no_row_is_answered_by_a_fit_that_saw_its_key() -> None:
     for machine in range(30):
         here = table["machine"] == machine
         assert found.predicted[here] == pytest.approx(float(np.mean(table["true"][~here])))
-
-
-def test_every_tier_has_the_interval_of_its_residuals() -> None:
-    numbers = shipped_parameters()
-    table = read([], numbers)
-    found = TOY.intervals(lambda key: TOY.unseen(table, numbers, key))
-    assert list(found) == [("s", "own"), ("s", "chip"), ("s", "vendor")]
-    own, chip = found["s", "own"], found["s", "chip"]
-    assert own.rows == SIZE - 30
-    assert own.high / own.low < chip.high / chip.low
-    assert (chip.rows, chip.cells) == (SIZE, 30)
 
 
 def test_what_is_judged_by_others_holds_four_fifths() -> None:

@@ -9,7 +9,7 @@ import pytest
 from naive import naive
 
 from chipwise.predict.events.cache import ENDLESS, Blocks, hit_rate
-from chipwise.predict.events.engine import ROUTES, Fleet, Outcome, run
+from chipwise.predict.events.engine import ROUTES, Fleet, Outcome, run, run_apart
 from chipwise.predict.events.rank import Rules
 from chipwise.predict.steptable import StepTable
 from chipwise.workload.arrivals import Arrivals, read_log
@@ -233,3 +233,21 @@ def test_a_pool_forgets_tails_first() -> None:
     assert not pool.fits(2, [1])
     pool.read([1])
     assert pool.used == 3
+
+
+def test_requests_that_come_with_their_prompts_only_decode(
+    stream: Arrivals, mixed: StepTable, alone: StepTable
+) -> None:
+    prompts = Fleet(Rules(4096, 64, alone=True), alone, 3)
+    for rules in (Rules(1024, 64, 3000, 16), Rules(1024, 64, 600, 16), POLICIES["whole"], POLICIES["alone"]):
+        sent = np.full(len(stream), 0.02)
+        found = run_apart(stream, prompts, Fleet(rules, alone if rules.alone else mixed), sent)
+        assert found.served.all()
+        assert found.computed == stream.prompt.sum() + found.again
+        assert (found.again == 0) == (found.preempted == 0)
+        one = stream.output == 1
+        assert np.array_equal(found.first[one], found.last[one])
+        # nothing decodes faster than one pass a token
+        assert ((found.last - found.first)[~one] >= 4.9e-3 * (stream.output[~one] - 1.0)).all()
+    slower = run_apart(stream, prompts, Fleet(rules, alone), sent + 1.0)
+    assert slower.ttft_s.mean() == pytest.approx(found.ttft_s.mean() + 1.0)

@@ -7,7 +7,6 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from chipwise import api
 from chipwise.api.requests.command import about, hinting
 from chipwise.api.requests.field import (
     CONFIG,
@@ -297,6 +296,8 @@ class PlanRequest(PlanOptions):
     def ranked(self, numbers: Parameters | None, *, published: bool = True) -> Ranked:
         """The plans of a language model as they are ranked, priced with these numbers (None: those shipped); not
         `published`: without results beside them."""
+        from chipwise.api.planning import ranked
+
         self._check_host("" if self.task == "local" else "--task local ")
         have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
@@ -311,7 +312,7 @@ class PlanRequest(PlanOptions):
             runtime=None if self.runtime == "best" else self.runtime,
         )
         with hinting("fit", sized):
-            return api.ranked(
+            return ranked(
                 self.model,
                 workload,
                 self.terms(numbers),
@@ -392,10 +393,12 @@ class EstimateRequest(EstimateOptions):
 
     def report(self) -> PlanReport:
         """The same of a language model."""
+        from chipwise.api.estimating import estimate
+
         workload, given = self.workload(self.task), self.given()
         sized = partial(about, self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")
         with hinting("fit", sized):
-            return api.estimate(
+            return estimate(
                 self.model,
                 workload,
                 given,
@@ -465,6 +468,8 @@ class FitRequest(FitOptions):
 
     def run(self) -> FitReport | MediaReport:
         """The memory of a model on every chip asked for. Raises the errors of `api.fit`."""
+        from chipwise.api.fitting import fit
+
         if self.media(self.model):
             from chipwise.api import media
 
@@ -473,7 +478,7 @@ class FitRequest(FitOptions):
         count_of(self.count, "--count", "chips", 100_000)
         count_of(self.batch, "--batch", "sequences", 10_000_000)
         context = self.values["context"]
-        return api.fit(
+        return fit(
             self.model,
             self.terms(),
             context=None if context is None else int(context),

@@ -139,6 +139,7 @@ class SimulateRequest(Serving, LengthOptions, PlaceOptions):
                 "the log says what prompts share",
             ),
             ("harness", True, at_once),
+            ("plan", True, "it is a number in a saved answer: name its file in place of a model and a chip"),
         ):
             if getattr(self, name) != type(self).__dataclass_fields__[name].default and useless:
                 raise UsageError(f"{option_of(name)} changes nothing here", hint, field=name)
@@ -168,6 +169,7 @@ class SimulateRequest(Serving, LengthOptions, PlaceOptions):
             raise UsageError(f"--plan {self.plan}: no such plan", f"1 to {len(plans)}", field="plan")
         question, plan = request_of(saved.verb, saved.request), plans[self.plan]
         said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        # the number of the plan has done its work
         own: dict[str, Any] = {name: value for name, value in said.items() if name not in ("model", "plan")}
         deployed: dict[str, Any] = {"harness": None}
         if isinstance(question, PlanRequest):

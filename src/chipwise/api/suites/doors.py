@@ -22,6 +22,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.files import output_file
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.residuals import Validation
+from chipwise.evidence.rounds import rounds
 from chipwise.evidence.rows import shipped_table, write_commands, write_predictions
 
 SUITES: Mapping[str, Suite] = {
@@ -45,9 +46,9 @@ SUITES: Mapping[str, Suite] = {
 
 VALIDATIONS: tuple[str, ...] = (
     "serving", "published", "mlperf", "training", "mlperf_training", "token_speeds", "local", "kernels", "systolic",
-    "model_params", "kv_cache", "energy", "media",
+    "model_params", "kv_cache", "energy", "media", "rounds",
 )  # fmt: skip
-"""Suites that can be validated."""
+"""Suites that can be validated, and the register of rounds."""
 
 TABLES = "CHIPWISE_TRUTH"
 
@@ -99,6 +100,12 @@ def validate(
     """
     if suite not in VALIDATIONS:
         raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
+    if suite == "rounds":
+        if rows or folds:
+            raise UsageError(
+                "rounds are a register: they take no rows and no folds", "chipwise validate rounds"
+            )
+        return rounds()
     trial = SUITES[suite].trial
     assert isinstance(trial, Trial)
     if rows is None:

@@ -36,7 +36,7 @@ from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.predict.energy import Use
-from chipwise.report.energy import AT_WALL, JOULES, OF_SAMPLES, form_of
+from chipwise.report.energy import SAMPLES, SUBMITTED, TOKENS, form_of
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import EnergyRecord, Figure
@@ -50,26 +50,21 @@ FIGURES: Mapping[str, Mapping[str, tuple[str, Read]]] = {
     "chip": {
         "avg_power_w_per_chip": ("chip_w", lambda e: e.chip_w),
         "avg_power_w": ("chip_w", lambda e: e.chip_w),
-        "joules_per_output_token": (JOULES, lambda e: e.joules_per_token),
-        "joules_per_request": (JOULES, lambda e: e.joules_per_request),
+        "joules_per_output_token": ("joules_per_token", lambda e: e.joules_per_token),
+        "joules_per_request": ("joules_per_token", lambda e: e.joules_per_request),
     },
     "wall": {
         "system_power_w": ("wall_w", lambda e: e.wall_w),
-        "joules_per_output_token": (AT_WALL, lambda e: e.joules_per_token_wall),
-        "joules_per_request": (AT_WALL, lambda e: e.joules_per_request_wall),
+        "joules_per_output_token": ("joules_per_token wall", lambda e: e.joules_per_token_wall),
+        "joules_per_request": ("joules_per_token wall", lambda e: e.joules_per_request_wall),
     },
 }
-"""By scope and metric of a row: which figure's interval it takes, and how it is read from an answer."""
-
-INTERVALS = frozenset(
-    name + kind for each in FIGURES.values() for name, _ in each.values() for kind in ("", OF_SAMPLES)
-)
+"""By scope and metric of a row: which figure it is, and how it is read from an answer."""
 
 AT_RATE = " at the measured rate"
 """Suffix of watts of what chips did at the rate that was measured, which say what the model of power errs by itself."""
 
 RULES = "energy_runs"
-MADE = "images and videos made"
 
 
 @dataclass(frozen=True)
@@ -97,8 +92,8 @@ class _AskedEnergy:
     def kind(self) -> str:
         """What ran, in words."""
         if self.run is not None:
-            return "submissions to MLPerf"
-        return MADE if self.question and self.question.steps else "language models served"
+            return SUBMITTED
+        return SAMPLES if self.question and self.question.steps else TOKENS
 
 
 @dataclass(frozen=True)
@@ -265,9 +260,9 @@ class _EnergyLine:
 
     @property
     def figure(self) -> str:
-        """The figure whose interval it takes."""
-        made = self.asked.kind == MADE and self.asked.scope == "chip"
-        return FIGURES[self.asked.scope][self.metric][0] + OF_SAMPLES * made
+        """The figure that it is, of samples apart: their speeds are known otherwise."""
+        made = self.asked.kind == SAMPLES and self.asked.scope == "chip"
+        return FIGURES[self.asked.scope][self.metric][0] + " samples" * made
 
     @property
     def per_watt(self) -> float:
@@ -420,8 +415,6 @@ ENERGY = Suite(
         _compared,
         _report,
         {"energy.csv": EnergyFit.parameters},
-        tiers={"chip": ("cell", UNSEEN), "kind": ("chip", UNSEEN)},
-        figures=lambda figure: figure in INTERVALS,
     ),
     commanded=True,
 )

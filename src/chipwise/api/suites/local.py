@@ -31,7 +31,6 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.cost.local import LocalNumbers, LocalWork
 from chipwise.errors import UsageError, shorten
-from chipwise.evidence.judge import LOCAL
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.parallel.layout import Layout
@@ -44,7 +43,7 @@ from chipwise.workload.workload import Workload
 
 NEEDED = ("model", "chip", "chips", "quant", "runtime", "context", "metric")
 PROMPT, DECODE, MEMORY = "pp_tok_s", "tg_tok_s", "memory_gb"
-FIGURES: Mapping[str, str] = {PROMPT: f"ttft_s{LOCAL}", DECODE: f"tpot_s{LOCAL}"}
+FIGURES: Mapping[str, str] = {PROMPT: "ttft_s", DECODE: "tpot_s"}
 GENERATED = 128  # tokens of a benchmark that does not say, as llama-bench does
 BACKENDS = {"rocm": "hip", "vulkan-radv": "vulkan"}
 FORMATS = {"f16": "fp16", "bf16": ""}
@@ -125,7 +124,8 @@ class AskedDesk:
         plan = report.plans[0]
         if self.row["metric"] == MEMORY:
             size = _memory_gb(report, int(number(self.row, "context")))
-            return size, size, size, plan.ttft_s.basis, question
+            e = plan.memory_range
+            return size, size * e.low / e.mid, size * e.high / e.mid, e.basis, question
         if self.row["metric"] == PROMPT:
             first, seconds = plan.ttft_s, plan.prefill_s
             if self.depth:
@@ -285,6 +285,7 @@ def _unfit(m: _LocalSpeeds, out: Index, fitted: Effects, key: str) -> Residuals:
         m.rows.take(out).predict(fitted),
         m.rows.measured_s[out],
         metric=[row["metric"] for row in rows],
+        row=[row.get("row_id") or row.get("id", "") for row in rows],
         figure=[FIGURES[row["metric"]] for row in rows],
         tier="chip" if key == "model" else "vendor",
         key=[f"{case.chip.id} {row['model']}" for row, case in zip(rows, cases, strict=True)],
@@ -329,8 +330,6 @@ LOCAL_SPEEDS = Suite(
         _report,
         {"local.csv": _shipped},
         folds={"model": GROUPS, "chip": GROUPS},
-        tiers={"chip": ("model", "chip"), "vendor": ("chip", "vendor")},
-        figures=lambda figure: figure.endswith(LOCAL),
     ),
     commanded=True,
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.api.media_asked import Sampling
-from chipwise.api.media_judged import LATENCY, MEMORY, STEP, figured
+from chipwise.api.media_judged import levels
 from chipwise.api.media_record import plan_of
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
@@ -30,6 +30,7 @@ from chipwise.catalog.habits import Habit, habit_of
 from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime
 from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError, UsageError, shorten
+from chipwise.evidence.axes import Levels
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, read_rows
 from chipwise.predict.pipeline import Account, Offload
@@ -268,6 +269,11 @@ def _work(question: EstimateRequest) -> Work:
     return Work.of(place.pipeline(question.model, terms, asked), place, terms, asked)
 
 
+def levels_of(row: Row, folder: Path) -> Levels:
+    """The levels of a row on the axes of the model of error. Raises `ChipwiseError` for a row that is not answered."""
+    return levels(_work(_read(row, folder, None).question))
+
+
 def answer_of(question: EstimateRequest, numbers: Parameters | None) -> MediaPlan:
     """The answer of `estimate` to a question of a measured row. Memory refuses nothing: the run exists."""
     return plan_of(_work(question), numbers or shipped_parameters(), Terms())
@@ -307,9 +313,8 @@ class _MediaLine:
 
     @property
     def figure(self) -> str:
-        """The figure by which it is judged."""
-        asked, trained = self.work.asked, self.work.pipeline.trained
-        return MEMORY if self.memory else figured(asked.task, asked.level, trained=trained)
+        """What is judged alike."""
+        return "memory" if self.memory else "step" if self.work.pipeline.trained else "request"
 
     @property
     def whole(self) -> bool:
@@ -415,6 +420,7 @@ def _compared(m: _MeasuredMedia, out: Index, fitted: MediaFit, _: str) -> Residu
                 said,
                 rows.measured,
                 metric=[line.asked.metric for line in lines],
+                row=[line.asked.id for line in lines],
                 figure=[line.figure for line in lines],
                 tier=UNSEEN,
                 cell=[line.asked.cell for line in lines],
@@ -470,8 +476,6 @@ MEDIA = Suite(
         _report,
         {"media.csv": MediaFit.parameters},
         folds={"cell": 24, "source": 24},
-        tiers={"chip": ("cell", UNSEEN), "generation": ("chip", UNSEEN), "kind": ("runtime", UNSEEN)},
-        figures=lambda figure: figure in (LATENCY, STEP, MEMORY),
     ),
     commanded=True,
 )

@@ -17,7 +17,6 @@ import numpy as np
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.media_asked import own_model
 from chipwise.api.media_choice import most_of
-from chipwise.api.media_judged import figured
 from chipwise.api.media_ways import NetworkSpace, Way
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import SoftwareOptions
@@ -32,11 +31,12 @@ from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.software import all_software
 from chipwise.catalog.system import parse_have
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
-from chipwise.evidence.anchors import Anchor, correction
-from chipwise.evidence.judge import judge, reach
+from chipwise.evidence.anchors import CELL_LEFT, Anchor, correction
+from chipwise.evidence.axes import chip_axes
+from chipwise.evidence.discrepancy import spread_of
+from chipwise.evidence.judge import judge
 from chipwise.evidence.mlperf_rows import GENERATES, MlperfRun, Scenario, read_run
 from chipwise.evidence.rows import Predicted, Row
-from chipwise.evidence.tiers import level_figure
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
 from chipwise.search.deployments import runtimes_that
@@ -81,30 +81,30 @@ class MlperfAnswer:
             found["tokens_per_s"] = rate
         tail = self.plan.tails.get("p99") if isinstance(self.plan, PlanRecord) else None
         if tail is not None and self.run.scenario in self.run.benchmark.limits:
-            for name, seconds in (("ttft", tail.ttft_s), ("tpot", tail.tpot_s)):
-                if seconds is not None:
-                    e = judge(f"{name}_s", 1e3 * seconds)
-                    found[f"{name}_p99_ms"] = (e.mid, e.low, e.high)
+            assert isinstance(self.plan, PlanRecord)
+            for name, seconds, mean in (
+                ("ttft", tail.ttft_s, self.plan.ttft_s),
+                ("tpot", tail.tpot_s, self.plan.tpot_s),
+            ):
+                if seconds is not None and mean is not None:
+                    ms = 1e3 * seconds / mean.mid  # as uncertain as its mean
+                    found[f"{name}_p99_ms"] = (ms * mean.mid, ms * mean.low, ms * mean.high)
         return found
 
     def _anchored(self, shift: float) -> Range:
         mid = self.rate[0] * math.exp(shift)
-        if isinstance(self.plan, MediaPlan):
-            seconds = judge(figure_of(self.run), 1.0 / mid, "own")
-            return mid, 1.0 / seconds.high, 1.0 / seconds.low
-        e = judge(figure_of(self.run), mid, "own", power=float(reach(self.slope)))
+        spread = spread_of(
+            chip_axes(self.run.chip, scenario=self.run.scenario, benchmark=self.run.benchmark.name),
+            "tuned",
+            "samples" if self.run.benchmark.network else "tokens",
+        )
+        e = judge(mid, float(spread.shrunk(CELL_LEFT).sd(self.slope)[0]), "measured")
         return e.mid, e.low, e.high
 
     @property
     def slope(self) -> float:
         """By how many per cent the rate falls where passes take one per cent longer; 1 of networks of samples."""
         return self.plan.rate_slope if isinstance(self.plan, PlanRecord) else 1.0
-
-
-def figure_of(run: MlperfRun) -> str:
-    """The figure by which the answer to a run is judged: tokens per second, or of samples the time of a batch."""
-    task, level = TASKS[run.scenario][0], level_of(run)
-    return figured(task, level) if run.benchmark.network else "tokens_per_s" + level_figure(task, level)
 
 
 def level_of(run: MlperfRun) -> Level:

@@ -19,7 +19,6 @@ from chipwise.api.suites.mlperf import (
     MlperfAnswer,
     answer,
     best_of,
-    figure_of,
     level_of,
     measured_log,
     media_runtime_of,
@@ -50,7 +49,6 @@ from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchor, correction
-from chipwise.evidence.judge import TUNED
 from chipwise.evidence.mlperf_rows import MlperfRun, read_run, run_of
 from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
@@ -343,7 +341,6 @@ def _answer(m: MeasuredMlperf, out: Index, fitted: _Fits, key: str) -> Residuals
             "tokens_per_s" if kind == "llm" else "result",
             kind,
             [_near(run, priced) for run in runs],
-            [a.slope if a else 1.0 for a in answers],
         )
         parts += _beside(runs, found, key)
     return Residuals.join(parts)
@@ -377,16 +374,14 @@ def _line(
     metric: str,
     kind: str,
     tiers: Sequence[str],
-    slopes: Sequence[float] | float = 1.0,
 ) -> Residuals:
     return Residuals.of(
         place,
         predicted,
         measured,
-        slope=slopes,
         metric=np.where(np.isfinite(predicted), metric, "result"),
         kind=kind,
-        figure=[figure_of(run) for run in runs],
+        figure=[f"{kind} {TASKS[run.scenario][0]}" for run in runs],
         tier=np.where(np.isfinite(predicted), tiers, "refused"),
         cell=[repr(run.cell) for run in runs],
         scenario=[run.scenario for run in runs],
@@ -490,8 +485,6 @@ MLPERF = Suite(
         _answer,
         _report,
         {"level.csv": lambda f: f.level, "tuned.csv": lambda f: f.tuned.parameters() if f.tuned else {}},
-        tiers={"own": ("cell", OWN), "chip": ("cell", "chip"), "vendor": ("chip", "vendor")},
-        figures=lambda figure: TUNED in figure,
         more=_more,
     ),
     commanded=True,

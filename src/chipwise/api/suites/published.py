@@ -5,32 +5,23 @@ Works on tables with the columns of `published_serving.csv`: one figure a row, o
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import cast, get_args
-
-import numpy as np
 
 from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
-from chipwise.calibrate.parameter import write_table
-from chipwise.calibrate.parameters import Parameters, load_parameters
+from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.judge import USERS, Nearness, shipped_factors, tier_factors
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number
-from chipwise.evidence.tiers import tier_of
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 
@@ -173,57 +164,28 @@ def _devices(chip: Chip, chips: float, tp: int, others: int) -> int:
 
 # --------------------------------------------------------------- measurements
 
-FEW_ROWS = 15  # of a tier: below, its interval is that of the next nearer one, widened
 ASKING = Asking(NEEDED, _read, each(_answer), _lines)
 
 
 @dataclass(frozen=True)
 class _MeasuredPublished:
-    """Published figures that were answered, and how near to them a fit was; from `bare` on under numbers without those
-    that were chosen from such tables."""
+    """Published figures that were answered."""
 
     rows: Sequence[Row]
     figures: Sequence[Figure]
-    near: Sequence[Nearness]
-    bare: int
 
 
-def _figures(
-    path: str, parameters: str | None = None, *, only: Collection[str] | None = None
-) -> Iterator[tuple[Row, Figure]]:
-    """Rows that have an answer, with it, under the numbers that ship or a file of others; all, or some by id."""
-    for row, asked in zip(*ASKING.questions(path, None), strict=True):
-        if not isinstance(asked, ChipwiseError) and (only is None or id_of(row) in only):
-            found = tried(_answer, (row, replace(asked[1], parameters=parameters)), None)
+def _measured(paths: Sequence[str], _: Parameters) -> _MeasuredPublished:
+    kept = []
+    for path in paths:
+        for row, asked in zip(*ASKING.questions(path, None), strict=True):
+            found = asked if isinstance(asked, ChipwiseError) else tried(_answer, asked, None)
             if not isinstance(found, ChipwiseError):
-                yield row, found[1]
-
-
-def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredPublished:
-    """Rows with their answers; of runtimes some of whose numbers were chosen from such tables also without those, as a
-    runtime that nobody measured."""
-    kept = [(row, figure, _near(row, numbers)) for path in paths for row, figure in _figures(path)]
+                kept.append((row, found[1]))
     if not kept:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of published figures?")
-    bare = len(kept)
-    without = {name: replace(numbers.table[name], value=math.nan) for name in numbers.from_benchmarks}
-    chosen = {id_of(row) for row, _, _ in kept if _near(row, numbers, experts=False) == "stack"}
-    with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8") as file:
-        file.write(write_table(without))
-        file.flush()
-        fewer = load_parameters(file.name)
-        kept += [
-            (row, figure, _near(row, fewer))
-            for path in paths
-            for row, figure in _figures(path, file.name, only=chosen)
-        ]
-    rows, figures, near = zip(*kept, strict=True)
-    return _MeasuredPublished(rows, figures, near, bare)
-
-
-def _near(row: Row, numbers: Parameters, *, experts: bool | None = None) -> Nearness:
-    routed = load(row["model"]).graph.routed if experts is None else experts
-    return tier_of(get_chip(row["chip"]), get_runtime(row["runtime"]).id, numbers, experts=routed)
+    rows, figures = zip(*kept, strict=True)
+    return _MeasuredPublished(rows, figures)
 
 
 def _who(m: _MeasuredPublished) -> list[str]:
@@ -235,17 +197,15 @@ def _compared(m: _MeasuredPublished, out: Index, _: None, __: str) -> Residuals:
     """Every row against the answer that users get; nothing is fitted to it."""
     every = _who(m)
     rows, who = [m.rows[i] for i in out], [every[i] for i in out]
-    figures = [FIGURES[row["metric"]][0] + USERS for row in rows]
-    near = [m.near[i] for i in out]
+    figures = [FIGURES[row["metric"]][0] for row in rows]
     return Residuals.of(
         out,
         [m.figures[i].mid for i in out],
         [float(row["value"]) for row in rows],
         metric=figures,
         figure=figures,
-        tier=near,
+        tier=[m.figures[i].basis for i in out],
         key=who,
-        numbers=["without" if i >= m.bare else "shipped" for i in out],
         chip=[row["chip"] for row in rows],
         reader=[readers(get_chip(row["chip"]), load(row["model"]).graph) for row in rows],
         where=[
@@ -255,40 +215,19 @@ def _compared(m: _MeasuredPublished, out: Index, _: None, __: str) -> Residuals:
     )
 
 
-def _these(lines: Residuals, _: str) -> Residuals:
-    return lines
-
-
-def _judged(found: Residuals) -> Residuals:
-    """Every figure with the interval that a plan would get, were its benchmarker unknown."""
-    trial = PUBLISHED.trial
-    assert trial is not None
-    low, high = found.low.copy(), found.high.copy()
-    fitted = {key: f for key, f in shipped_factors().items() if not trial.figures(key[0])}
-    for (who,), own in replace(found, place=np.arange(len(found))).by("key"):
-        others = found.take(found.label("key") != who)
-        table = fitted | trial.intervals(partial(_these, others))
-        for (figure, near), lines in own.by("figure", "tier"):
-            f, at = tier_factors(figure, cast(Nearness, near), table), lines.place
-            low[at], high[at] = found.predicted[at] * f.low, found.predicted[at] * f.high
-    return replace(found, low=low, high=high)
-
-
 def _report(_: _MeasuredPublished, found: Residuals, key: str) -> Validation:
     """What intervals hold that are made without the benchmarker of a row."""
-    judged = _judged(found)
-    shipped, bare = (judged.where(numbers=name) for name in ("shipped", "without"))
+    judged = found.judged()
     return Validation(
         "published",
-        f"Nothing is fitted; intervals come from all other benchmarkers, by what the serving fit knew ({key}).",
+        f"Nothing is fitted; intervals come from all other benchmarkers ({key}).",
         {
-            "all": shipped.summaries(),
-            "by what a fit had seen": shipped.summaries("tier"),
-            "without numbers that were chosen from such tables, by what is left": bare.summaries("tier"),
-            "by benchmarker": shipped.summaries("key", 5),
-            "by chip": shipped.summaries("chip", 5),
+            "all": judged.summaries(),
+            "by what a figure rests on": judged.summaries("tier"),
+            "by benchmarker": judged.summaries("key", 5),
+            "by chip": judged.summaries("chip", 5),
         },
-    ).shown(shipped)
+    ).shown(judged)
 
 
 PUBLISHED = Suite(
@@ -303,10 +242,6 @@ PUBLISHED = Suite(
         _compared,
         _report,
         folds={"benchmarker": 1},
-        tiers={tier: ("benchmarker", tier) for tier in get_args(Nearness)},
-        figures=lambda figure: USERS in figure,
-        least=FEW_ROWS,
-        few=("kernels",),  # what is new there is the software, of which two or three were seen
     ),
     commanded=True,
 )

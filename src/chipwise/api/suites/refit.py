@@ -1,16 +1,17 @@
 """`python -m chipwise.api.suites.refit SUITE ROWS... [--write]`: the numbers of a suite, fitted anew.
 
-Fits to every measured row that counts and prints what moved; with --write ships the parameters in calibrate/data and
-the intervals, from residuals out of fold, in evidence/data. To be run again whenever the physics has changed, kernels
-first: fitted numbers are relative to it, and those of serving to those of kernels. The suite `published` is fitted to
-nothing; it gives the intervals of plans without a benchmark client, from figures of other benchmarkers. A user's own
-rows do not go here but through `chipwise calibrate`, which moves what is shipped.
+Fits to every measured row that counts and prints what moved; with --write ships the parameters in calibrate/data. To be
+run again whenever the physics has changed, kernels first: fitted numbers are relative to it, and those of serving to
+those of kernels. Last comes `discrepancy`, with all tables: the model of error behind every interval, fitted to what is
+left of rows by fits that had not seen them and by the answers that ship. A user's own rows do not go here but through
+`chipwise calibrate`, which moves what is shipped.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,25 +19,43 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.api.suites.doors import SUITES
+from chipwise.api.suites.errors import lines_of, observed
 from chipwise.api.suites.suite import Trial
 from chipwise.calibrate.parameter import Parameter, write_table
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog import parsed
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
-from chipwise.evidence.judge import as_rows, shipped_factors
+from chipwise.evidence.discrepancy import (
+    TABLE,
+    Observed,
+    Posterior,
+    families,
+    fit,
+    posterior,
+    states,
+    write_states,
+)
 from chipwise.evidence.residuals import Residuals
-from chipwise.report.accuracy import accuracy_section
 
-INTERVALS = "evidence/data/intervals.csv"
 MOVED = 0.01  # of a parameter, beyond which it is printed
+DISCREPANCY = "discrepancy"
+BALANCE = ("who", "model", "chip", "runtime", "trainer", "format", "benchmark", "scenario")
+"""Axes by which the rows of a fit of variances are dealt, so that no large table decides alone."""
+ROWS = 1200  # of a fit of variances, whose cost grows with the third power
+DRAWS = 8  # of a bootstrap over benchmarkers
+PRIVATE = ("who",)
+"""Axes of which no level ships: the benchmarker of a plan is nobody who was seen."""
 
 
 def refitted(suite: str, paths: Sequence[str]) -> dict[str, str]:
-    """Texts by the file of the package that ships them: parameters and intervals. Raises `UnknownNameError` for a suite
-    without measurements, `UsageError` for tables without measured rows."""
-    able = [name for name, s in SUITES.items() if s.trial and (s.trial.parameters or s.trial.tiers)]
+    """Texts by the file of the package that ships them. Raises `UnknownNameError` for a suite without parameters,
+    `UsageError` for tables without measured rows."""
+    able = [name for name, s in SUITES.items() if s.trial and s.trial.parameters]
+    if suite == DISCREPANCY:
+        return {TABLE: discrepancy(paths)}
     if suite not in able:
-        raise UnknownNameError("suite to fit", suite, able, f"one of {', '.join(able)}")
+        names = [*able, DISCREPANCY]
+        raise UnknownNameError("suite to fit", suite, names, f"one of {', '.join(names)}")
     trial = SUITES[suite].trial
     assert isinstance(trial, Trial)
     numbers = shipped_parameters()
@@ -58,16 +77,50 @@ def refitted(suite: str, paths: Sequence[str]) -> dict[str, str]:
 
     if trial.more is not None:
         texts |= trial.more(table, fitted, unseen)
-    if trial.tiers:
-        intervals = trial.intervals(unseen)
-        others = {key: f for key, f in shipped_factors().items() if not trial.figures(key[0])}
-        texts[INTERVALS] = "\n".join(as_rows(intervals | others)) + "\n"
-        for (figure, tier), f in intervals.items():
-            print(f"{figure:24s} {tier:12s} {f.low:.3f} to {f.high:.3f}, {f.rows} rows", file=sys.stderr)
-    if not trial.parameters:
-        key = next(iter(trial.keys))
-        print(accuracy_section(trial.report(table, unseen(key), key)), file=sys.stderr)
     return texts
+
+
+def discrepancy(paths: Sequence[str]) -> str:
+    """The table of the model of error, fitted to the lines of tables; families of which none has a line keep what
+    ships. Prints sigmas with their levels, and what a bootstrap over benchmarkers makes of their sum."""
+    rows = observed([line for path in paths for line in lines_of(path)])
+    kept = [name for name in families() if name not in rows]
+    shipped = states() if kept else {}
+    found = []
+    for name, family in families().items():
+        if name not in rows:
+            found.append(shipped[name])
+            continue
+        mine = rows[name]
+        fitted = fit(family, mine.balanced(ROWS, [a for a in BALANCE if a in mine.axes]))
+        found.append(posterior(fitted, mine).state(PRIVATE))
+        print("\n".join(_log(fitted, mine)), file=sys.stderr)
+    return write_states(found)
+
+
+def _log(fitted: Posterior, rows: Observed) -> Iterator[str]:
+    """Components of a family in words."""
+    levels = Counter(k for k, _ in fitted.at)
+    yield f"{fitted.family.name}: {len(rows)} rows"
+    for k, term in enumerate(fitted.family.terms):
+        yield f"  {term.name:44s} sigma {term.sigma:.3f}, {levels[k]} levels"
+    for group, scale in sorted(fitted.scales.items()):
+        yield f"  noise of {group:35s} scale {scale:.3f}"
+    who, rng = rows.axes["who"] if "who" in rows.axes else np.array([]), np.random.default_rng(0)
+    names = np.unique(who)
+    if len(names) < 2:
+        return
+    sums = []
+    for _ in range(DRAWS):
+        drawn = np.concatenate([np.flatnonzero(who == n) for n in rng.choice(names, len(names))])
+        part = rows.take(drawn).balanced(ROWS // 2, [a for a in BALANCE if a in rows.axes])
+        sums.append(_whole(fit(fitted.family, part)))
+    low, high = np.quantile(sums, (0.1, 0.9))
+    yield f"  of a row of which nothing was seen {_whole(fitted):.2f}, bootstrap {low:.2f} to {high:.2f}"
+
+
+def _whole(fitted: Posterior) -> float:
+    return float(np.sqrt(sum(t.sigma**2 for t in fitted.family.terms if not t.figure)))
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -37,7 +37,8 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
 from chipwise.evidence.anchors import Anchors, Correction, Corrections, OwnRun, corrections
-from chipwise.evidence.judge import APART, USERS, Nearness, judge, tier_factors
+from chipwise.evidence.discrepancy import Scatter
+from chipwise.evidence.judge import Nearness, basis_of, judge
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
@@ -51,6 +52,8 @@ NEEDED = ("row_id", "chip", "backend", "isl", "osl", "concurrency")
 FIGURES: Mapping[str, str] = {"ttft_s": "ttft_ms", "tpot_s": "tpot_ms"}
 """Figures of a prediction and the columns of the table that they answer."""
 THROUGHPUT = "tokens_per_s"
+TIMES = frozenset(FIGURES.values())
+"""Metrics that are times: throughput follows from both."""
 
 STREAMED = re.compile(r"mtp|eagle|speculat|medusa|draft", re.I)
 DATE = re.compile(r"\d{4}-\d\d")
@@ -159,24 +162,24 @@ def _corrected(
     ]
 
 
-def _spread(runs: Sequence[ServingRun]) -> tuple[Array, Array]:
-    """Standard deviations of the logarithms of both times where nothing of a deployment was measured."""
-
-    def of(figure: str) -> Array:
-        return np.array([tier_factors(figure + _suffix(r), _near(r)).deviation for r in runs])
-
-    return of("tpot_s"), of("ttft_s")
-
-
 def _near(run: ServingRun) -> Nearness:
     d, experts = run.asked.deployment, run.asked.context.found.graph.routed
     return tier_of(d.chip, d.runtime.id, run.asked.context.numbers, experts=experts)
 
 
-def _suffix(run: ServingRun) -> str:
-    """Of the figures by which a row is judged."""
-    known = knows_client(run.asked.context.numbers, run.asked.context.tactics.harness, apart=run.apart)
-    return (APART if run.apart else "") + ("" if known else USERS)
+def _doubt(run: ServingRun) -> Mapping[str, Scatter]:
+    """How far both times of a row may be off, as `estimate` says."""
+    context = run.asked.context
+    known = knows_client(context.numbers, context.tactics.harness, apart=run.apart)
+    doubt = context.doubt(run.asked.deployment, apart=run.apart, harnessed=known)
+    return {"ttft_s": doubt.first, "tpot_s": doubt.further}
+
+
+def _spread(runs: Sequence[ServingRun]) -> tuple[Array, Array]:
+    """Standard deviations of the logarithms of both times where nothing of a deployment was measured."""
+    doubts = [_doubt(run) for run in runs]
+    further, first = (np.array([float(d[f].sd()[0]) for d in doubts]) for f in ("tpot_s", "ttft_s"))
+    return further, first
 
 
 def _seconds(row: Row, name: str) -> float:
@@ -190,19 +193,19 @@ def _seconds(row: Row, name: str) -> float:
 def _lines(run: ServingRun, found: ServedRow) -> Iterator[Predicted]:
     """`ttft_ms` and `tpot_ms` with 80 % intervals."""
     command = "" if found.by else command_line("estimate", run.question)
-    by, near = found.by or Correction(), _near(run)
+    by, doubt = found.by or Correction(), _doubt(run)
     for figure, metric in FIGURES.items():
         if figure == "tpot_s" and run.asked.context.workload.output_tokens <= 1.0:
             yield Predicted(run.id, metric, None, refused="one token: there is no time per further one")
             continue
         left = by.first if figure == "ttft_s" else by.further
+        spread = doubt[figure]
         e = judge(
-            figure + _suffix(run),
             found.times[figure],
-            near,
-            basis=by.basis(),
+            float(spread.sd()[0]) * left,
+            by.basis() or basis_of(_near(run)),
+            provisional=not spread.known[0],
             least=found.least[figure],
-            power=left,
         ).scaled(1e3)
         yield Predicted(run.id, metric, e.mid, e.low, e.high, e.basis, "", command)
 
@@ -481,9 +484,9 @@ def _compared(
             place,
             mine,
             its,
-            left=1.0 if by is None else by.first_left if figure == "ttft_s" else by.left,
             metric=metric,
-            figure=[figure + (APART if r.apart else "") for r in runs],
+            row=[r.id for r in runs],
+            figure=[figure + (" apart" if r.apart else "") for r in runs],
             tier=tier,
             cell=[repr(r.cell) for r in runs],
             mode=["disaggregated" if r.apart else "aggregated" for r in runs],
@@ -527,7 +530,7 @@ def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp],
 def _report(m: MeasuredServing, found: Residuals, key: str) -> Validation:
     """Errors on what no fit had seen, by slice; anchored rows apart."""
     times = found.take(found.label("metric") != THROUGHPUT)
-    times = times.judged("cell", UNSEEN)
+    times = times.judged("cell")
     unseen, own = (times.where(tier=tier) for tier in (UNSEEN, OWN))
     none = [
         Residuals.of([-1] * len(m.refused), np.nan, np.nan, metric=metric, mode="refused")
@@ -591,13 +594,6 @@ SERVING = Suite(
         _answer,
         _report,
         {"serving.csv": ServingFit.parameters},
-        tiers={
-            "chip": ("cell", UNSEEN),
-            "vendor": ("chip", UNSEEN),
-            "runtime": ("runtime", UNSEEN),
-            "generation": ("generation", UNSEEN),
-        },
-        figures=lambda figure: figure.removesuffix(APART) in {*FIGURES, THROUGHPUT},
     ),
     commanded=True,
     priced=True,

@@ -26,7 +26,9 @@ from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.errors import UsageError
-from chipwise.evidence.judge import tier_factors
+from chipwise.evidence.axes import chip_axes
+from chipwise.evidence.discrepancy import spread_of
+from chipwise.evidence.judge import Estimate, judge
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.speed_rows import SpeedRun, read_speed
@@ -64,8 +66,13 @@ def _read(row: Row, _: Path, __: Parameters | None) -> SpeedRun:
 
 
 def _lines(run: SpeedRun, seconds: float) -> Iterator[Predicted]:
-    speed, f = 1.0 / seconds, tier_factors(METRIC, "chip")
-    yield Predicted(run.id, METRIC, speed, speed * f.low, speed * f.high, "modelled")
+    e = judged(run, 1.0 / seconds)
+    yield Predicted(run.id, METRIC, e.mid, e.low, e.high, e.basis)
+
+
+def judged(run: SpeedRun, per_s: float) -> Estimate:
+    """Tokens per second of one user with their interval."""
+    return judge(per_s, float(spread_of(chip_axes(run.chip), "speeds").sd()[0]), "modelled")
 
 
 @dataclass(frozen=True)
@@ -274,7 +281,5 @@ TOKEN_SPEEDS = Suite(
         _answer,
         _report,
         {"speeds.csv": _shipped},
-        tiers={"chip": ("model", "chip")},
-        figures=lambda figure: figure == METRIC,
     ),
 )

@@ -4,7 +4,7 @@ intervals and refits are written here, once over it.
 A row becomes the question of a user (`Asking.read`), takes the product's answer (`Asking.answer`), which measurements
 of one's own may move (`Asking.correct`), and becomes lines (`Asking.lines`). Of a table of measurements (`Trial.read`)
 every key is left out in turn: what the rest teaches (`Trial.fit`) answers what was left out (`Trial.answer`), and
-what is left over are `Residuals`, of which errors, intervals and tiers are made.
+what is left over are `Residuals`, of which errors and the model of error are made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.errors import ChipwiseError, UnknownNameError, shorten
-from chipwise.evidence.judge import Factors
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
 from chipwise.workload.graph import Graph
@@ -94,10 +93,6 @@ class Trial(Generic[T, F]):
     | report | rows, residuals and key to what is shown |
     | parameters | what a fit ships, by file in calibrate/data |
     | folds | into how many groups a key is dealt, where not one each |
-    | tiers | of each tier the key that was left out and the label of the lines that give its intervals |
-    | figures | those that have intervals of this suite |
-    | least | lines below which a tier has no interval of its own; 0: few cells widen every tier |
-    | few | tiers that few cells widen in any case |
     | more | what else a refit writes, text by file of the package, from rows, fit and residuals by key |
     | under | the numbers of a fit, where those decide how rows are read |
     """
@@ -110,10 +105,6 @@ class Trial(Generic[T, F]):
     report: Callable[[T, Residuals, str], Validation]
     parameters: Mapping[str, Callable[[F], Mapping[str, Parameter]]] = field(default_factory=dict)
     folds: Mapping[str, int] = field(default_factory=dict)
-    tiers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    figures: Callable[[str], bool] = lambda figure: False
-    least: int = 0
-    few: tuple[str, ...] = ()
     more: Callable[[T, F, Callable[[str], Residuals]], Mapping[str, str]] | None = None
     under: Callable[[F], Parameters] | None = None
 
@@ -134,16 +125,6 @@ class Trial(Generic[T, F]):
     def size(self, table: T) -> int:
         """How many rows a table has."""
         return len(next(iter(self.keys.values()))(table))
-
-    def intervals(self, unseen: Callable[[str], Residuals]) -> dict[tuple[str, str], Factors]:
-        """Ends of 80 % by figure and tier, of residuals out of fold by key."""
-        found: dict[tuple[str, str], Factors] = {}
-        for tier, (key, kind) in self.tiers.items():
-            for (figure,), lines in unseen(key).where(tier=kind).by("figure"):
-                if self.figures(figure) and len(lines) >= self.least:
-                    f = lines.factors()
-                    found[figure, tier] = f if self.least and tier not in self.few else f.for_few()
-        return found
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,11 @@ from chipwise.api.train_input import near
 from chipwise.calibrate.fit_training import Runs
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.rows import Predicted, Row
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
 from chipwise.evidence.training_rows import RULES, TrainingRun, number, read_run
-from chipwise.evidence.training_tiers import tier_of
 from chipwise.predict.training.operators import TrainWork, work_of
 from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Transformer
 from chipwise.report.media import MediaPlan
@@ -96,16 +94,14 @@ def lines_of(run: TrainingRun, plan: TrainPlanRecord, numbers: Parameters) -> It
         ("hfu_pct", 100.0 * plan.hfu),
     ):
         yield line(metric, plan.tokens_per_s, value / plan.tokens_per_s.mid)
-    held = tier_of(numbers, {"stack": get_trainer(plan.stack).stack}, "memory")
-    used = plan.memory
+    held, used = plan.memory_range, plan.memory
     state = sum(used[part] for part in ("weights", "gradients", "optimiser", "gathered"))
     for metric, value in (
         ("memory_gb", plan.memory_bytes),
         ("activation_memory_gb", used["activations"]),
         ("state_memory_gb", state),
     ):
-        held_gb = value * share / 1e9
-        yield Predicted(name, metric, held_gb, held_gb * held.low, held_gb * held.high, held.basis)
+        yield line(metric, held, value * share / held.mid / 1e9)
 
 
 def impossible(row: Row) -> str:

@@ -278,3 +278,32 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
         max((clock.start for clock in clocks), default=0.0) - (times[0] if count else 0.0),
         len(clocks),
     )
+
+
+def run_apart(requests: Arrivals, prompts: Fleet, decoding: Fleet, sent_s: Array) -> Outcome:
+    """Serve requests whose prompts are computed by workers of their own: each is then sent to those that decode, which
+    takes `sent_s` [requests], and is seen by its client from then on. Workers for prompts do not wait for room where
+    their requests go. What either pool could never hold is not served."""
+    ones = np.ones(len(requests))
+    before = run(replace(requests, output=ones), prompts)
+    first = before.first + sent_s
+    more = np.flatnonzero(np.isfinite(first) & (requests.output > 1))
+    order = more[np.argsort(first[more], kind="stable")]
+    last = np.where(requests.output > 1, nan, first)
+    sent = Arrivals(requests.prompt[order], requests.output[order] - 1.0, first[order])
+    after = run(sent, replace(decoding, rules=replace(decoding.rules, ready=True)))
+    last[order] = after.last
+    return replace(
+        before,
+        first=np.where(np.isfinite(last), first, nan),
+        last=last,
+        output=requests.output,
+        computed=before.computed + after.computed,
+        again=before.again + after.again,
+        preempted=before.preempted + after.preempted,
+        passes=before.passes + after.passes,
+        events=before.events + after.events,
+        busy_s=before.busy_s + after.busy_s,
+        whole_s=max(before.whole_s, float(np.nanmax(last, initial=0.0)) - float(before.arrived[0])),
+        engines=before.engines + after.engines,
+    )

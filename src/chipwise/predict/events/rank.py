@@ -22,7 +22,8 @@ class Rules:
     `block_tokens`. `whole`: room for the whole output is taken when a request enters, else as it grows, and where none
     is left the last one to enter is recomputed later. `alone`: prompts have passes of their own, before decoding;
     `static`: a batch starts together, and the next when all of it has ended. `jumps`: passes that are alike are one
-    event; without, each is one. `known`: share of every prompt that the cache has, where requests do not say which."""
+    event; without, each is one. `known`: share of every prompt that the cache has, where requests do not say which.
+    `ready`: requests come with their prompts, computed elsewhere, and decode at once."""
 
     budget: int
     most: int
@@ -33,6 +34,7 @@ class Rules:
     static: bool = False
     jumps: bool = True
     known: float = 0.0
+    ready: bool = False
 
 
 @dataclass
@@ -140,7 +142,7 @@ class Rank:
                 if batch:
                     self.step_s += self.table.line(batch, self.held / batch).seconds
             return True
-        if not decodes:
+        if not self.batch:
             return False
         if rules.alone and not rules.whole:
             self._grown()
@@ -237,6 +239,11 @@ class Rank:
             self._left(request, tokens)
             done.append(request)
             return
+        self._decodes(request, state)
+
+    def _decodes(self, request: int, state: list[int]) -> None:
+        """A request whose prompt is computed decodes from the next pass on."""
+        tokens = state[0]
         self.batch += 1
         self.held += tokens
         self.entered[request] = (self.count, tokens)
@@ -340,10 +347,16 @@ class Rank:
             self.doing.append((partial, tokens))
         while queue and tokens < budget and len(self.order) < rules.most:
             request = queue[0]
+            fresh = request not in self.todo
             state = self.todo.get(request) or [ledger.prompt[request], 0, ledger.output[request]]
             if not self._entered(request, state, growing):
                 break
             queue.popleft()
+            if fresh and rules.ready:
+                state[1] = state[0]
+                growing += not rules.whole and state[0] % rules.block_tokens == 0
+                self._decodes(request, state)
+                continue
             chunk = min(state[0] - state[1], budget - tokens)
             pairs += chunk * (state[1] + chunk / 2.0)
             tokens += chunk

@@ -1,0 +1,300 @@
+"""What the model of error (`evidence.discrepancy`) is fitted to: rows of measured tables against answers that had not
+seen them, with their levels on its axes.
+
+A table is named by its file: those that a suite can leave parts out of (`FOLDED`) are answered out of fold, those of
+published figures and of rounds by the product as it ships. Rows of validation tables are read here and stay there:
+what ships are variances, and effects at levels.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TypeAlias
+
+import numpy as np
+
+from chipwise.api.loaded import load
+from chipwise.api.suites import media, serving
+from chipwise.api.suites.doors import SUITES
+from chipwise.api.suites.local import AskedDesk
+from chipwise.api.suites.published import RULES, id_of
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.runtime import get_runtime
+from chipwise.errors import ChipwiseError, UsageError
+from chipwise.evidence.axes import Levels, chip_axes, served_axes, served_family, trained_axes
+from chipwise.evidence.discrepancy import Observed
+from chipwise.evidence.publications import said_of
+from chipwise.evidence.residuals import Residuals
+from chipwise.evidence.rows import Row, read_rows
+from chipwise.units import Array
+from chipwise.workload.graph import Graph
+
+RATES = frozenset(
+    {
+        "tokens_out_per_s", "tokens_out_per_s_per_chip", "requests_per_s", "decode_tokens_out_per_s_per_chip",
+        "pp_tok_s", "tg_tok_s", "samples_per_s", "images_per_s", "it_per_s",
+    }
+)  # fmt: skip
+"""Metrics of which more is better: their errors are those of the time, turned round."""
+
+DOUBTFUL = ("CONTEXT", "DOUBT")
+QUARANTINED = 1.6
+"""Of the logarithm: rows that are off by a factor of five are taken to be of something else than they say."""
+ONE_WAVE = "one_wave"
+"""Load of rows whose figure holds the start and the end of a run: no state that a plan describes."""
+
+
+@dataclass(frozen=True)
+class ErrorLine:
+    """A measured figure beside its answer: family and figure of the model of error, kind of table, y of its time, and
+    its levels."""
+
+    family: str
+    figure: str
+    kind: str
+    y: float
+    levels: Levels
+
+
+def who_of(row: Row) -> str:
+    """Who measured a row: the first two words of its source, without the revision."""
+    return " ".join(row.get("source", "").split()[:2]).split("@")[0]
+
+
+@lru_cache(maxsize=512)
+def _graph(model: str, precision: str) -> Graph:
+    return load(model, precision or None).graph
+
+
+def _served(row: Row, _: Mapping[str, str], __: Path) -> tuple[str, Levels]:
+    said = {**row, **said_of(row, RULES)}
+    runtime = get_runtime(said["runtime"]).id
+    graph = _graph(said["model"], said.get("precision", ""))
+    return served_family(runtime), served_axes(get_chip(said["chip"]), runtime, graph)
+
+
+def _point(row: Row, _: Mapping[str, str], folder: Path) -> tuple[str, Levels]:
+    q = serving.question_of(row, folder / "models")
+    levels = served_axes(
+        get_chip(q.chip), str(q.runtime), _graph(q.model, q.precision or ""), apart=bool(q.prefill)
+    )
+    return "serving", levels
+
+
+def _desk(row: Row, _: Mapping[str, str], __: Path) -> tuple[str, Levels]:
+    asked = AskedDesk.of(row)
+    runtime = get_runtime(row["runtime"]).id
+    graph = _graph(row["model"], asked.precision or "")
+    return served_family(runtime), served_axes(get_chip(row["chip"]), runtime, graph, lone=True)
+
+
+def _network(row: Row, line: Mapping[str, str], folder: Path) -> tuple[str, Levels]:
+    return "media_memory" if line["metric"] == media.PEAK else "media", media.levels_of(row, folder)
+
+
+def _trained(_: Row, line: Mapping[str, str], __: Path) -> tuple[str, Levels]:
+    levels = trained_axes(
+        get_chip(line["chip"]),
+        line["stack"],
+        experts=line["experts"] == "experts",
+        method=line["method"],
+        precision=line["precision"],
+    )
+    family = "training_memory" if line["metric"] == "memory_gb" else "training"
+    return family, {**levels, "model": line["model"]}
+
+
+def _submitted(_: Row, line: Mapping[str, str], __: Path) -> tuple[str, Levels]:
+    chip = get_chip(line["chip"])
+    unit = "tokens" if line["kind"] == "llm" else "samples"
+    return "tuned", chip_axes(chip, unit=unit, benchmark=line["benchmark"], scenario=line["scenario"])
+
+
+def _drawn(_: Row, line: Mapping[str, str], __: Path) -> tuple[str, Levels]:
+    return "energy", chip_axes(get_chip(line["chip"]), kind=line["kind"], model=line["model"])
+
+
+def _spoken(_: Row, line: Mapping[str, str], __: Path) -> tuple[str, Levels]:
+    return "speeds", chip_axes(get_chip(line["chip"]), model=line["cell"])
+
+
+FIRST = {"ttft_ms", "ttft_osl1_ms", "pp_tok_s"}
+"""Metrics of the time to the first token."""
+
+
+Leveled: TypeAlias = Callable[[Row, Mapping[str, str], Path], tuple[str, Levels]]
+"""A row, the labels of its line and the folder of its table to the family and the levels."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """How a table is answered out of fold: its suite, the key that is left out, the levels of its lines, which of them
+    count, and whether they are `rates`, not times."""
+
+    suite: str
+    key: str
+    levels: Leveled
+    only: Callable[[Mapping[str, str]], bool] = lambda line: True
+    rates: bool = False
+
+
+FOLDED: Mapping[str, Folded] = {
+    "serving_points.csv": Folded(
+        "serving",
+        "cell",
+        _point,
+        lambda line: line["tier"] == serving.UNSEEN and line["metric"] in serving.TIMES,
+    ),
+    "published_local.csv": Folded("local", "model", _desk),
+    "media.csv": Folded("media", "cell", _network),
+    "training.csv": Folded("training", "family", _trained, lambda line: line["kind"] != "vtrain"),
+    "mlperf_training.csv": Folded("mlperf_training", "family", _trained),
+    "mlperf_inference.csv": Folded(
+        "mlperf", "cell", _submitted, lambda line: line["tier"] != "own", rates=True
+    ),
+    "energy.csv": Folded("energy", "cell", _drawn, lambda line: "at the measured" not in line["metric"]),
+    "token_speeds.csv": Folded("token_speeds", "model", _spoken, rates=True),
+}
+
+
+def lines_of(path: str) -> Iterator[ErrorLine]:
+    """The lines of a table that are answered. Raises `UsageError` for a table that is none of those."""
+    name, numbers = Path(path).name, shipped_parameters()
+    rows = {id_of(row): row for row in read_rows(path, ())}
+    first = next(iter(rows.values()))
+    if name in FOLDED:
+        f = FOLDED[name]
+        trial = SUITES[f.suite].trial
+        assert trial is not None
+        found = trial.unseen(trial.read([path], numbers), numbers, f.key)
+        kind = "points" if f.suite == "serving" else "published"
+        signs = np.full(len(found), -1.0 if f.rates else 1.0)
+        yield from _read(found, rows, f.levels, Path(path).parent, kind, signs, f.only)
+        return
+    if "method" in first:
+        found = _training(path, rows, numbers)
+        yield from _read(found, rows, _trained, Path(path).parent, "published", np.ones(len(found)))
+        return
+    for column, suite, levels in (
+        ("config_file", "serving", _point), ("quant", "local", _desk), ("task", "media", _network),
+        ("isl", "published", _served),
+    ):  # fmt: skip
+        if column in first:
+            found = _asked(suite, path, rows)
+            signs = np.where(np.isin(found.label("metric"), sorted(RATES)), -1.0, 1.0)
+            yield from _read(found, rows, levels, Path(path).parent, "published", signs)
+            return
+    raise UsageError(f"{name}: no table of measured figures that the model of error reads")
+
+
+def _asked(suite: str, path: str, rows: Mapping[str, Row]) -> Residuals:
+    """Answers of the product to a table beside what was measured."""
+    kept = [p for p in SUITES[suite].predict(path) if p.mid]
+    values = [rows[p.row_id].get("value") or rows[p.row_id].get(p.metric, "") for p in kept]
+    return Residuals.of(
+        np.arange(len(kept)),
+        [p.mid or np.nan for p in kept],
+        [float(v) if v else np.nan for v in values],
+        metric=[p.metric for p in kept],
+        row=[p.row_id for p in kept],
+    )
+
+
+RENAMED = {
+    "id": "row_id", "chips": "chips_total", "seq": "seq_len", "microbatch": "micro_batch",
+    "optimizer_sharding": "sharding",
+}  # fmt: skip
+"""Columns of published training figures, and those of the suite `training`."""
+
+
+def _training(path: str, rows: Mapping[str, Row], numbers: Parameters) -> Residuals:
+    """Published training figures as rows of the suite, answered with the shipped numbers."""
+    table = []
+    for row in rows.values():
+        if not row["chips"]:
+            continue
+        value, chips = float(row["value"]), float(row["chips"])
+        figure = {row["metric"]: value}
+        if row["metric"] in ("days", "chip_hours"):
+            seconds = value * (86400.0 * chips if row["metric"] == "days" else 3600.0)
+            figure = {"tokens_per_s_per_chip": float(row["tokens"] or "nan") / seconds}
+        shard = "8" if row["optimizer_sharding"].startswith("HSDP") else row["optimizer_sharding"]
+        table.append(
+            {RENAMED.get(k, k): v for k, v in row.items() if k not in ("config", "value", "metric")}
+            | {
+                "family": "published",
+                "sharding": "" if shard == "none" else shard,
+                "accelerator": row["chip"],
+            }
+            | {"task": "LoRA" if row["method"] == "lora" else "pretrain"}
+            | {name: f"{x:.10g}" for name, x in figure.items()}
+        )
+    columns = list(dict.fromkeys(name for row in table for name in row))
+    with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(table)
+        file.flush()
+        trial = SUITES["training"].trial
+        assert trial is not None
+        measured = trial.read([file.name], numbers)
+    return trial.answer(measured, np.arange(trial.size(measured)), numbers, "family")
+
+
+def _read(
+    found: Residuals,
+    rows: Mapping[str, Row],
+    levels: Leveled,
+    folder: Path,
+    kind: str,
+    signs: Array,
+    only: Callable[[Mapping[str, str]], bool] = lambda line: True,
+) -> Iterator[ErrorLine]:
+    names = list(found.labels)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y = found.log
+    for i in np.flatnonzero(np.isfinite(y) & (np.abs(y) < QUARANTINED)):
+        line = {name: str(found.labels[name][i]) for name in names}
+        row = rows.get(line.get("row", ""), {})
+        note = row.get("note", "")
+        if (
+            not only(line)
+            or row.get("load") == ONE_WAVE
+            or row.get("doubt")
+            or any(d in note for d in DOUBTFUL)
+        ):
+            continue
+        metric = line["metric"]
+        try:
+            family, at = levels(row, line, folder)
+        except ChipwiseError:
+            continue
+        figure = "first" if metric in FIRST else "rate"
+        if family == "tuned":
+            figure = at["unit"]
+        if family == "energy":
+            figure = "joules" if "joules" in metric else "wall" if "wall" in metric else "chip"
+        group = line.get("group", "")
+        who = who_of(row) if group in ("", "published") else group
+        yield ErrorLine(family, figure, kind, float(signs[i] * y[i]), {**at, "who": who})
+
+
+def observed(lines: Sequence[ErrorLine]) -> Mapping[str, Observed]:
+    """Lines as rows by family."""
+    found = {}
+    for family in dict.fromkeys(line.family for line in lines):
+        mine = [line for line in lines if line.family == family]
+        axes = list(dict.fromkeys(a for line in mine for a in line.levels))
+        found[family] = Observed(
+            np.array([line.y for line in mine]),
+            {a: np.array([line.levels.get(a, "") for line in mine], dtype=np.str_) for a in axes},
+            np.array([line.figure for line in mine], dtype=np.str_),
+            np.array([line.kind for line in mine], dtype=np.str_),
+        )
+    return found

@@ -1,0 +1,504 @@
+"""One model of what the physics misses: random effects over the axes of a row, their variances and their posterior.
+
+Of row i of a family of figures, with y = log(measured / predicted) of its time (or bytes):
+
+    y_i = sum_k x_ik u_k[level_k(i)] + e_i,   u_k[.] ~ N(0, s_k^2),   e_i ~ s_g t_4
+
+A term k is one or several axes (chip; chip and runtime); its level is what the row has there. The loading x is 1, or
+`first` where an effect of all passes enters the time to the first token. `fit` finds the variances by marginal
+likelihood under a prior of every sigma, so that an axis with few levels is never free; heavy tails are weights of rows.
+What ships is the posterior of the levels, cut to low rank: means, and B with covariance D - B B'. New rows have the
+variance sum x^2 s_k^2 - |z B|^2 + (z u)^2 + 1.43 s_g^2: an unseen level costs its whole variance, a known one what is
+left of it, and what the mean of known ones is off counts too, as mids are moved by own runs alone (Henderson, 1975;
+Robinson, 1991).
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.units import Array, Real
+
+AXES = "evidence/data/discrepancy.toml"
+TABLE = "evidence/data/discrepancy.csv"
+COLUMNS = ("family", "term", "level", "value", "known")
+
+Axes = Mapping[str, Sequence[str] | NDArray[np.str_]]
+"""Levels by axis, a text per row; an axis that is not given, or blank, is a level that nobody measured."""
+
+PRIOR_SUM = 0.35
+"""Of the logarithm: deviation of a row of which nothing was seen, the centre of the prior of each sigma times the
+square root of the number of terms; the sum of all folds of round 2 (design of the discrepancy, "Model")."""
+PRIOR_SPREAD = 0.8
+"""Deviation of the logarithm of each sigma in that prior."""
+DEGREES = 4.0
+"""Of freedom of the noise of rows: tails in which 1 row of 40 is off by 2.8 deviations."""
+HEAVY = (1.5332 / 1.2816) ** 2
+"""Variance of the normal distribution whose 80 % ends are those of t_4 with a scale of 1: ends are sold, no tails."""
+RANK = 64  # of B: deviations are about 1 % too large in the median
+FULL = 127.0  # of 8 bits: |b| <= sigma
+STEPS, SMALL = 40, 1e-3  # of the search for variances: at most so many, until none moves by more
+ROUNDS = 3  # of weights of rows
+
+
+@dataclass(frozen=True)
+class Term:
+    """Axes that share an effect, of one `figure` of the family alone ("": of all), with its standard deviation."""
+
+    axes: tuple[str, ...]
+    figure: str = ""
+    sigma: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """As tables and logs write it."""
+        return " x ".join(self.axes) + (f" of {self.figure}" if self.figure else "")
+
+    def levels(self, axes: Axes, size: int) -> NDArray[np.str_]:
+        """The level of every row, "" where one of the axes is blank or not given."""
+        each = [np.asarray(axes.get(a, ""), dtype=np.str_) for a in self.axes]
+        each = [np.broadcast_to(a, (size,)) for a in each]
+        joined = each[0]
+        for more in each[1:]:
+            joined = np.char.add(np.char.add(joined, "|"), more)
+        blank = np.any([a == "" for a in each], axis=0)
+        return np.asarray(np.where(blank, "", joined), dtype=np.str_)
+
+
+@dataclass(frozen=True)
+class FigureFamily:
+    """Figures whose errors share effects: terms over axes, `intercept` the deviation of a common bias, `first` the
+    loading of shared effects in the time to the first token."""
+
+    name: str
+    terms: tuple[Term, ...]
+    intercept: float
+    first: float
+
+    def loading(self, term: Term, figure: NDArray[np.str_]) -> Array:
+        """x of a term for rows of these figures."""
+        if term.figure:
+            return np.asarray(figure == term.figure, dtype=float)
+        return np.where(figure == "first", self.first, 1.0)
+
+
+@per_snapshot
+def families() -> Mapping[str, FigureFamily]:
+    """The families of `evidence/data/discrepancy.toml`."""
+    found = {}
+    for name, row in parse(shipped_text(AXES)).items():
+        terms = [Term(tuple(axes)) for axes in row["terms"]]
+        terms += [Term(tuple(axes), figure) for figure, own in row.get("of", {}).items() for axes in own]
+        found[name] = FigureFamily(name, tuple(terms), row["intercept"], row.get("first", 1.0))
+    return found
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Rows of a family: y [n] = log(measured / predicted) of times, levels by axis, `figure` of each, and the `kind` of
+    table that it is of, whose rows scatter alike."""
+
+    y: Array
+    axes: Mapping[str, NDArray[np.str_]]
+    figure: NDArray[np.str_]
+    kind: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Observed:
+        """Some rows."""
+        axes = {name: np.asarray(column)[which] for name, column in self.axes.items()}
+        return Observed(self.y[which], axes, self.figure[which], self.kind[which])
+
+    @property
+    def group(self) -> NDArray[np.str_]:
+        """Whose noise rows have."""
+        return np.char.add(np.char.add(self.figure, " "), self.kind)
+
+    @classmethod
+    def join(cls, parts: Sequence[Observed]) -> Observed:
+        """All rows of the parts; an axis that a part lacks is blank."""
+        names = list(dict.fromkeys(name for part in parts for name in part.axes))
+
+        def column(name: str) -> NDArray[np.str_]:
+            return np.concatenate([np.asarray(p.axes.get(name, np.full(len(p), ""))) for p in parts])
+
+        axes = {name: column(name) for name in names}
+        of = (np.concatenate([getattr(p, n) for p in parts]) for n in ("y", "figure", "kind"))
+        y, figure, kind = of
+        return cls(y, axes, figure, kind)
+
+    def balanced(self, most: int, by: Sequence[str]) -> Observed:
+        """At most so many rows, of every combination of axes alike: one after the other, in a fixed random order."""
+        if len(self) <= most:
+            return self
+        rng = np.random.default_rng(0)
+        keys = np.array(
+            ["|".join(row) for row in zip(*(self.axes[name].tolist() for name in by), strict=True)]
+        )
+        mixed = rng.permutation(len(self))
+        turn = np.empty(len(self), dtype=int)
+        for key in np.unique(keys):
+            mine = mixed[keys[mixed] == key]
+            turn[mine] = np.arange(len(mine))
+        return self.take(np.sort(mixed[np.argsort(turn[mixed], kind="stable")][:most]))
+
+
+@dataclass(frozen=True)
+class _Design:
+    """Rows as matrices: Z [n, levels], which term each column is of, and the name of its level."""
+
+    z: Array
+    term: NDArray[np.intp]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, family: FigureFamily, rows: Observed) -> _Design:
+        """The first column is the intercept, whose deviation is fixed (term -1)."""
+        columns, terms, names = [np.ones((len(rows), 1))], [-1], [""]
+        for k, term in enumerate(family.terms):
+            level, x = term.levels(rows.axes, len(rows)), family.loading(term, rows.figure)
+            known, codes = np.unique(level, return_inverse=True)
+            z = np.zeros((len(rows), len(known)))
+            z[np.arange(len(rows)), codes] = np.where(level != "", x, 0.0)
+            keep = (known != "") & np.any(z != 0.0, axis=0)
+            columns.append(z[:, keep])
+            terms += [k] * int(keep.sum())
+            names += known[keep].tolist()
+        return cls(np.hstack(columns), np.array(terms), tuple(names))
+
+    def prior(self, family: FigureFamily, variances: Array) -> Array:
+        """D, the variance of every level."""
+        return np.where(self.term < 0, family.intercept**2, variances[self.term])
+
+
+def fit(family: FigureFamily, rows: Observed) -> Posterior:
+    """Variances by marginal likelihood, with the posterior of the levels of these rows.
+
+    -2 log L = log|V| + y' V^-1 y of V = Z D Z' + R, plus the prior of each sigma; damped Newton steps in log s^2 with
+    the average information as curvature. Weights of rows, 5 / (4 + e^2 / s^2) of t_4, are found in between.
+    """
+    d = _Design.of(family, rows)
+    groups, code = np.unique(rows.group, return_inverse=True)
+    count = len(family.terms)
+    centre = np.log((PRIOR_SUM / np.sqrt(count)) ** 2)
+    theta = np.full(count + len(groups), centre)
+    theta[count:] = np.log(0.02)  # of rows: a deviation of 0.14, from where the search begins
+    prior_of = np.arange(count + len(groups)) < count
+    weight = np.ones(len(rows))
+    for _ in range(ROUNDS):
+        theta = _variances(family, d, rows.y, code, weight, theta, np.where(prior_of, centre, np.nan))
+        post = _posterior(family, d, rows, theta[:count], np.exp(theta[count:]), weight)
+        noise = np.exp(theta[count:])[code]
+        left = rows.y - d.z @ post.mean
+        own = np.sum((d.z @ post.covariance) * d.z, axis=1)
+        weight = (DEGREES + 1.0) / (DEGREES + (left**2 + own) / noise)
+    scales = {str(g): float(np.exp(0.5 * t)) for g, t in zip(groups, theta[count:], strict=True)}
+    return replace(post, scales=scales)
+
+
+def posterior(fitted: Posterior, rows: Observed) -> Posterior:
+    """The levels of other rows under variances that were fitted: C = (Z' R^-1 Z + D^-1)^-1, u = C Z' R^-1 y."""
+    family = fitted.family
+    d = _Design.of(family, rows)
+    usual = float(np.median(list(fitted.scales.values())))
+    scale = np.array([fitted.scales.get(g, usual) for g in rows.group.tolist()]) ** 2
+    weight = np.ones(len(rows))
+    theta = np.log(np.array([t.sigma for t in family.terms]) ** 2)
+    for _ in range(ROUNDS):
+        post = _posterior(family, d, rows, theta, scale, weight, code=np.arange(len(rows)))
+        left = rows.y - d.z @ post.mean
+        own = np.sum((d.z @ post.covariance) * d.z, axis=1)
+        weight = (DEGREES + 1.0) / (DEGREES + (left**2 + own) / scale)
+    return replace(post, scales=fitted.scales)
+
+
+def _posterior(
+    family: FigureFamily,
+    d: _Design,
+    rows: Observed,
+    theta: Array,
+    noise: Array,
+    weight: Array,
+    code: NDArray[np.intp] | None = None,
+) -> Posterior:
+    at = np.unique(rows.group, return_inverse=True)[1] if code is None else code
+    r = weight / noise[at]
+    prior = d.prior(family, np.exp(theta))
+    among = (d.z * r[:, None]).T @ d.z + np.diag(1.0 / prior)
+    covariance = np.asarray(np.linalg.inv(among), dtype=float)
+    mean = covariance @ (d.z.T @ (r * rows.y))
+    terms = tuple(replace(t, sigma=float(np.exp(0.5 * x))) for t, x in zip(family.terms, theta, strict=True))
+    known = {(int(k), name): i for i, (k, name) in enumerate(zip(d.term, d.names, strict=True))}
+    return Posterior(replace(family, terms=terms), known, mean, covariance, {})
+
+
+def _variances(
+    family: FigureFamily,
+    d: _Design,
+    y: Array,
+    code: NDArray[np.intp],
+    weight: Array,
+    start: Array,
+    centre: Array,
+) -> Array:
+    """log s^2 of every term, then of every group of rows, from those of a `start`."""
+    count, size = len(family.terms), len(start)
+    theta, damp = start.copy(), 1.0
+    penalty = 1.0 / (4.0 * PRIOR_SPREAD**2)  # of log s^2, whose deviation is twice that of log s
+    at = [d.term == k for k in range(count)]
+
+    def at_theta(values: Array) -> tuple[float, Array, Array]:
+        dee, r = d.prior(family, np.exp(values[:count])), np.exp(values[count:])[code] / weight
+        v = (d.z * dee) @ d.z.T
+        v[np.diag_indices(len(y))] += r
+        lower = np.linalg.cholesky(v)
+        p = np.linalg.inv(v)
+        py = p @ y
+        pz, zpy = p @ d.z, d.z.T @ py
+        each = np.sum(d.z * pz, axis=0)
+        gradient, moved = np.empty(size), np.empty((size, len(y)))
+        for k in range(size):
+            if k < count:
+                s, mine = np.exp(values[k]), at[k]
+                gradient[k] = 0.5 * s * (each[mine].sum() - np.sum(zpy[mine] ** 2))
+                moved[k] = s * (d.z[:, mine] @ zpy[mine])
+            else:
+                share = np.where(code == k - count, r, 0.0)
+                gradient[k] = 0.5 * (np.sum(np.diag(p) * share) - np.sum(share * py**2))
+                moved[k] = share * py
+        curvature = 0.5 * moved @ p @ moved.T
+        away = np.where(np.isfinite(centre), values - centre, 0.0)
+        held = np.isfinite(centre) * penalty
+        value = float(np.log(np.diag(lower)).sum() + 0.5 * y @ py + 0.5 * np.sum(held * away**2))
+        return value, gradient + held * away, curvature + np.diag(held)
+
+    value, gradient, curvature = at_theta(theta)
+    for _ in range(STEPS):
+        step = -np.linalg.solve(curvature + damp * np.eye(size) * np.trace(curvature) / size, gradient)
+        step = np.clip(step, -1.0, 1.0)
+        tried = at_theta(np.clip(theta + step, -16.0, 4.0))
+        if tried[0] <= value:
+            theta, (value, gradient, curvature), damp = np.clip(theta + step, -16.0, 4.0), tried, damp / 4.0
+            if np.max(np.abs(step)) < SMALL:
+                break
+        else:
+            damp = max(damp, 0.01) * 6.0
+            if damp > 1e6:
+                break
+    return theta
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A fitted family: terms with their sigmas, `mean` and `covariance` of the levels that rows had (`at` by term and
+    name; term -1 is the intercept), and `scales` of the noise of rows by group."""
+
+    family: FigureFamily
+    at: Mapping[tuple[int, str], int]
+    mean: Array
+    covariance: Array
+    scales: Mapping[str, float]
+
+    def state(self, private: Sequence[str] = (), rank: int = RANK) -> State:
+        """What ships: levels but those of terms of `private` axes (who measured), D - C = B B' cut to a rank."""
+        prior = np.array(
+            [self.family.intercept**2 if k < 0 else self.family.terms[k].sigma ** 2 for k, _ in self.at]
+        )
+        root = np.sqrt(prior)
+        gone = np.eye(len(prior)) - self.covariance / np.outer(root, root)
+        values, vectors = np.linalg.eigh(0.5 * (gone + gone.T))
+        order = np.argsort(-values)[:rank]
+        b = root[:, None] * vectors[:, order] * np.sqrt(np.maximum(values[order], 0.0))
+        keep = {
+            key: i
+            for key, i in self.at.items()
+            if key[0] < 0 or not set(self.family.terms[key[0]].axes) & set(private)
+        }
+        where = list(keep.values())
+        return State(
+            self.family, {key: i for i, key in enumerate(keep)}, self.mean[where], b[where], self.scales
+        )
+
+    def without(self, rows: Observed, out: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Mean and covariance of rows that are left out together, as a refit under the same variances would have them
+        (and the weights 1): mean = y_o - P_oo^-1 (P y)_o, covariance P_oo^-1, P = V^-1."""
+        d = _Design.of(self.family, rows)
+        dee = d.prior(self.family, np.array([t.sigma**2 for t in self.family.terms]))
+        r = np.array([self.scales[g] for g in rows.group.tolist()]) ** 2
+        v = (d.z * dee) @ d.z.T + np.diag(r)
+        p = np.linalg.inv(v)
+        cut = np.linalg.inv(p[np.ix_(out, out)])
+        return rows.y[out] - cut @ (p @ rows.y)[out], cut
+
+
+@dataclass(frozen=True)
+class State:
+    """The posterior of a family as it ships: covariance of the levels at hand is D - B B'."""
+
+    family: FigureFamily
+    at: Mapping[tuple[int, str], int]
+    mean: Array
+    b: Array
+    scales: Mapping[str, float]
+
+    @cached_property
+    def _of_term(self) -> tuple[tuple[NDArray[np.str_], NDArray[np.intp]], ...]:
+        """Names of the known levels of each term in order, with their places."""
+        found = []
+        for k in range(len(self.family.terms)):
+            mine = sorted((name, i) for (term, name), i in self.at.items() if term == k)
+            names = np.array([name for name, _ in mine], dtype=np.str_)
+            found.append((names, np.array([i for _, i in mine], dtype=np.intp)))
+        return tuple(found)
+
+    def spread(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Scatter:
+        """How far a figure of rows with these levels may be off, measured as in this kind of table."""
+        size = max((np.size(np.asarray(a)) for a in axes.values()), default=1)
+        which = np.full(size, figure)
+        b, mean, prior = np.zeros((size, self.b.shape[1])), np.zeros(size), np.zeros(size)
+        known = np.ones(size, dtype=bool)
+        base = self.at.get((-1, ""))
+        if base is not None:
+            b, mean, prior = b + self.b[base], mean + self.mean[base], prior + self.family.intercept**2
+        for k, term in enumerate(self.family.terms):
+            x = self.family.loading(term, which)
+            prior = prior + (x * term.sigma) ** 2
+            names, places = self._of_term[k]
+            level = term.levels(axes, size)
+            hit = np.zeros(size)
+            if len(names):
+                spot = np.minimum(np.searchsorted(names, level), len(names) - 1)
+                hit = np.where(names[spot] == level, x, 0.0)
+                b = b + hit[:, None] * self.b[places[spot]]
+                mean = mean + hit * self.mean[places[spot]]
+            if term.axes in MEASURED:
+                known &= hit != 0.0
+        scale = self.scales.get(f"{figure} {kind}")
+        if scale is None:
+            scale = max((s for g, s in self.scales.items() if g.partition(" ")[0] == figure), default=0.0)
+        shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0) + mean**2
+        return Scatter(shared, np.full(size, HEAVY * scale**2), known)
+
+
+MEASURED = (("chip",), ("runtime",), ("trainer",))
+"""Axes whose unseen levels make an interval provisional."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How far figures [n] may be off, as variances of logarithms: what the rows of a deployment have in `shared`, as
+    errors of its passes, and the `noise` of rows. `known`: chip and software were measured."""
+
+    shared: Array
+    noise: Array
+    known: NDArray[np.bool_]
+
+    def sd(self, slope: Real = 1.0) -> Array:
+        """Standard deviations of log(measured / predicted) of new rows; a rate under limits falls by `slope` per cent
+        where passes take one per cent longer."""
+        return np.asarray(np.sqrt(np.square(slope) * self.shared + self.noise))
+
+    def row(self, i: int) -> Scatter:
+        """That of one of them."""
+        return Scatter(self.shared[i : i + 1], self.noise[i : i + 1], self.known[i : i + 1])
+
+    def shrunk(self, left: Real) -> Scatter:
+        """What the user's own runs leave of it, `left` of the standard deviation."""
+        return Scatter(self.shared * np.square(left), self.noise * np.square(left), self.known)
+
+
+def write_states(states: Sequence[State]) -> str:
+    """The text of the shipped table: sigma of every term, scale of every group of rows, mean and B of every level (8
+    bits, over the sigma of its term)."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for s in states:
+        name = s.family.name
+        for k, term in enumerate(s.family.terms):
+            writer.writerow((name, k, "", f"{term.sigma:.5g}", term.name))
+        for group, scale in sorted(s.scales.items()):
+            writer.writerow((name, "noise", group, f"{scale:.5g}", ""))
+        for (k, level), i in s.at.items():
+            sigma = s.family.intercept if k < 0 else s.family.terms[k].sigma
+            row = np.round(s.b[i] / sigma * FULL).astype("i1")
+            text = base64.b85encode(row.tobytes()).decode("ascii")
+            writer.writerow((name, k, level or ".", f"{s.mean[i]:.4g}", text))
+    return out.getvalue()
+
+
+@per_snapshot
+def states() -> Mapping[str, State]:
+    """The shipped posterior of every family. Raises `ValueError` for a table that was fitted on other terms."""
+    csv.field_size_limit(1 << 20)
+    known = families()
+    sigma: dict[str, list[float]] = {name: [] for name in known}
+    scales: dict[str, dict[str, float]] = {name: {} for name in known}
+    at: dict[str, dict[tuple[int, str], int]] = {name: {} for name in known}
+    mean: dict[str, list[float]] = {name: [] for name in known}
+    b: dict[str, list[Array]] = {name: [] for name in known}
+    for row in csv.DictReader(io.StringIO(shipped_text(TABLE))):
+        name, term, level = row["family"], row["term"], row["level"]
+        if term == "noise":
+            scales[name][level] = float(row["value"])
+        elif not level:
+            wanted = known[name].terms[int(term)].name
+            if row["known"] != wanted:
+                raise ValueError(f"{TABLE}: {name} has {row['known']} where {AXES} has {wanted}: refit it")
+            sigma[name].append(float(row["value"]))
+        else:
+            k = int(term)
+            at[name][k, "" if level == "." else level] = len(mean[name])
+            mean[name].append(float(row["value"]))
+            scale = known[name].intercept if k < 0 else sigma[name][k]
+            row_b = np.frombuffer(base64.b85decode(row["known"]), dtype="i1").astype(float) / FULL
+            b[name].append(scale * row_b)
+    found = {}
+    for name, family in known.items():
+        if len(sigma[name]) != len(family.terms):
+            raise ValueError(f"{TABLE}: {len(sigma[name])} of {len(family.terms)} terms of {name}: refit it")
+        terms = tuple(replace(t, sigma=s) for t, s in zip(family.terms, sigma[name], strict=True))
+        matrix = np.array(b[name]) if b[name] else np.zeros((0, 1))
+        found[name] = State(
+            replace(family, terms=terms), at[name], np.array(mean[name]), matrix, scales[name]
+        )
+    return found
+
+
+def spread_of(
+    levels: Mapping[str, str], family: str, figure: str = "rate", kind: str = "published"
+) -> Scatter:
+    """How far a figure of one deployment may be off, under the shipped posterior."""
+    return _spreads()(family, figure, kind, tuple(sorted(levels.items())))
+
+
+@per_snapshot
+def _spreads() -> Callable[[str, str, str, tuple[tuple[str, str], ...]], Scatter]:
+    """A memory of what was asked: plans share most of their levels."""
+    known = states()
+
+    @cache
+    def found(family: str, figure: str, kind: str, levels: tuple[tuple[str, str], ...]) -> Scatter:
+        return known[family].spread({axis: [level] for axis, level in levels}, figure, kind)
+
+    return found
+
+
+def winkler(y: Array, sd: Array, share: float = 0.8) -> Array:
+    """The interval score of 80 % ends at +- 1.28 `sd` around 0: their distance, plus 2 / (1 - share) times what a row
+    lies beyond them; less is better (Gneiting and Raftery, 2007)."""
+    half = NormalDist().inv_cdf(0.5 + share / 2.0) * sd
+    return np.asarray(2.0 * half + 2.0 / (1.0 - share) * np.maximum(np.abs(y) - half, 0.0))

@@ -1,0 +1,64 @@
+"""The register of rounds: figures that strangers published, predicted by a fixed commit before anybody had read them.
+
+It is the one measure of what happens on figures that nobody has seen. Lines stay as they were scored: what is fitted
+later does not change them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.evidence.residuals import Summary, Validation
+
+TABLE = "evidence/data/rounds.csv"
+HOW = (
+    "Somebody looked for measurements from sources that no table names; the product predicted every row at the commit "
+    "that is named; only then were both laid side by side. All rows count, those kept aside too. Errors are of the "
+    "figure; 80 % of measured values are meant to lie inside the interval."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One line of the register: what was predicted in a round, and how far off it was."""
+
+    round: int
+    date: str
+    commit: str
+    found: Summary
+
+
+@per_snapshot
+def register() -> tuple[Scored, ...]:
+    """All lines, the last round first."""
+
+    def share(text: str) -> float:
+        return float(text) if text else float("nan")
+
+    rows = csv.DictReader(io.StringIO(shipped_text(TABLE)))
+    return tuple(
+        Scored(
+            int(r["round"]),
+            r["date"],
+            r["commit"],
+            Summary(
+                r["group"],
+                r["metric"],
+                int(r["rows"]),
+                *(share(r[name]) for name in ("answered", "median", "p90", "bias", "coverage")),
+            ),
+        )
+        for r in rows
+    )
+
+
+def rounds() -> Validation:
+    """The register as `validate rounds` prints it."""
+    tables: dict[str, list[Summary]] = {}
+    for line in register():
+        title = f"round {line.round}, {line.date}, product at {line.commit}"
+        tables.setdefault(title, []).append(line.found)
+    return Validation("rounds", HOW, tables)
