@@ -12,9 +12,10 @@ import pytest
 from tests.command_line import Run
 
 from chipwise import api
-from chipwise.api.kernel import answer, request_of
+from chipwise.api.kernel import answer
 from chipwise.api.operators import OPERATORS
 from chipwise.api.requests.kernel import KernelRequest
+from chipwise.api.suites.kernels import request_of
 from chipwise.calibrate.kernel_questions import taken
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
 from chipwise.evidence.columns import read_columns
