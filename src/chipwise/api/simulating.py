@@ -190,9 +190,9 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
         f"{one.deployment.runtime.name}: "
         + ("batches start and end together" if policies.batch == "static" else "continuous batching")
         + (
-            ", prompts in passes of their own"
+            ", prompts in separate passes"
             if policies.prefill == "alone"
-            else ", prompts in pieces beside decoding"
+            else ", prompts in pieces mixed with decoding"
         )
         + f", {policies.max_batched_tokens:,} tokens a pass, {policies.max_sequences:,} sequences",
     ]
@@ -205,7 +205,7 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
     if engines > 1:
         words.append(f"requests go {how[route]}")
     if float(layout.pp) > 1:
-        words.append("each pipeline stage works on sequences of its own, with its part of the cache")
+        words.append("each pipeline stage works on different sequences, with its part of the cache")
     if traffic.arrivals.blocks is not None and policies.batch != "static":
         words.append(
             "prefixes stay in the cache that running requests leave, the least recently used go first"

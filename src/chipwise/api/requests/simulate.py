@@ -48,7 +48,7 @@ class StepRequest(Serving, PlaceOptions):
         return pass_times(asked(self.model, Workload(output_tokens=1.0), self.given(), self.terms()))
 
 
-SHARE_TOLD = ", e.g. 500ms: the share of requests within it is told"
+SHARE_TOLD = ", e.g. 500ms: the share of requests within it is shown"
 
 
 @dataclass(frozen=True, kw_only=True)
