@@ -6,7 +6,7 @@ import pytest
 
 import chipwise as cw
 from chipwise.errors import UsageError
-from chipwise.report.media import MediaExplainReport, media_view
+from chipwise.report.media import MediaExplainReport
 
 
 def test_every_change_is_the_answer_to_its_own_question() -> None:
@@ -31,7 +31,7 @@ def test_every_change_is_the_answer_to_its_own_question() -> None:
 
 def test_it_says_what_the_time_is_spent_on() -> None:
     found = cw.explain("sdxl", chip="l4", evidence="none")
-    heads = " ".join(t.head[0] for t in media_view(found) if t.head)
+    heads = " ".join(t.head[0] for t in found.tables() if t.head)
     assert "time by what it waits for" in heads
     assert "what would change it" in heads
     assert "what would change it" not in str(cw.estimate("sdxl", chip="l4", evidence="none"))

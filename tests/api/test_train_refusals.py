@@ -72,7 +72,7 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
     with pytest.raises(InfeasibleError, match="global-batch than 1,024"):
         train_plan("meta-llama/Llama-3.1-405B", deadline_days=30.0, **ask)  # type: ignore[arg-type]
     plans = train_plan(ROW, deadline_days=10.0, **ask).plans  # type: ignore[arg-type]
-    assert {p.chips for p in plans} == {4096}
+    assert min(p.chips for p in plans) == 4096
     assert plans[0].days.mid <= 10.0
 
 

@@ -262,7 +262,7 @@ def test_a_model_that_does_not_fit_is_an_answer_with_code_4(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("plan", MODEL, "--tpot", "1us"), ("TPOT out of reach", "best TPOT", "--in")),
+        (("plan", MODEL, "--tpot", "1us"), ("TPOT out of reach", "best TPOT", "what works: --tpot")),
         (("plan", MODEL, "--rate", "1e6/s", "--max-chips", "1"), ("--max-chips",)),
         (("plan", "llama-3.1-80b"), ("did you mean", "Llama-3.1-70B")),
         (("plan", MODEL, "--chips", "h100-sxm"), ()),
@@ -300,9 +300,9 @@ def test_a_missing_extra_is_code_5_with_the_pip_line(
 
 def test_a_bug_is_code_1() -> None:
     script = (
-        "from chipwise import api, cli\n"
+        "from chipwise import cli\nfrom chipwise.api import planning\n"
         "def broken(*a, **k): raise ZeroDivisionError\n"
-        "api.ranked = broken\n"
+        "planning.ranked = broken\n"
         f"cli.main(['plan', '{MODEL}'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

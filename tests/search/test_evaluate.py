@@ -89,7 +89,7 @@ def test_batches_are_allowed_that_fit_in_memory_and_runtime() -> None:
 def test_a_pipeline_needs_a_sequence_for_each_stage() -> None:
     # room for one long sequence on each of four stages, not for four
     d = deployment("l4")
-    workload = Workload(prompt_tokens=230_000, output_tokens=100)
+    workload = Workload(prompt_tokens=300_000, output_tokens=100)
     for task, reason in (("serve", Reason.MEMORY), ("local", Reason.OK)):
         e = evaluate(DENSE, Group.single(d, Layout(pp=4.0)), replace(workload, task=task), *RATES)  # type: ignore[arg-type]
         assert float(np.asarray(e.memory.sequences).item()) == 1

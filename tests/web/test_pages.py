@@ -794,6 +794,7 @@ def test_every_verb_has_its_twin(site: str, verb: str) -> None:
     record = '{"question":{"verb":"estimate","request":{"model":"meta-llama/Llama-3.1-8B","chip":"l4"}}}'
     examples = {
         "estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4",
+        "simulate": "?model=meta-llama/Llama-3.1-8B&chip=l4&rate=1/s&requests=20",
         "rl": "?model=Qwen/Qwen3-8B&chips=h100&counts=16&out=4000",
         "launch": f"?for=vllm&saved={quote(record)}",
         "replay": f"?saved={quote(record[:-1])},%22plans%22:[]}}",

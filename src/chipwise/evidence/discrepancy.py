@@ -443,7 +443,6 @@ def write_states(states: Sequence[State]) -> str:
 @per_snapshot
 def states() -> Mapping[str, State]:
     """The shipped posterior of every family. Raises `ValueError` for a table that was fitted on other terms."""
-    csv.field_size_limit(1 << 20)
     known = families()
     sigma: dict[str, list[float]] = {name: [] for name in known}
     scales: dict[str, dict[str, float]] = {name: {} for name in known}

@@ -9,7 +9,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import TOWER, quantity
+from chipwise.predict.parts import STARTS, TOWER, quantity
 from chipwise.predict.step import step_parts
 from chipwise.units import scalar
 from chipwise.workload.op import Op
@@ -17,6 +17,7 @@ from chipwise.workload.step import Step
 
 # Parts that belong to the operator before them.
 BESIDE = ("imbalance", "quantise")
+WAITS = "waits for kernels to be started"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,12 @@ def pieces(
     left = sum(1 for _ in sharded.ops(step))
     found: dict[str, Piece] = {}
     last: Op | None = None
+    starts_s = 0.0
     for part, cost in step_parts(sharded, step, device, efficiency, overheads):
+        if part == STARTS:
+            factor = overheads.factors.get(quantity(part, "host"), 1.0)
+            starts_s = scalar(cost.hidden["host"]) * scalar(factor)
+            continue
         seconds = {
             name: scalar(value) * scalar(overheads.factors.get(quantity(part, name), 1.0))
             for name, value in cost.exposed.items()
@@ -75,4 +81,7 @@ def pieces(
             times = scalar(next(comms)[0])
             piece = Piece(part.replace("_", "-"), "exchange", "", times, 0.0, 0.0, seconds)
         found[piece.name] = found[piece.name].plus(piece) if piece.name in found else piece
+    waits_s = starts_s - sum(piece.seconds for piece in found.values())
+    if waits_s > 0.0:  # the host starts kernels for longer than they take
+        found[WAITS] = Piece(WAITS, "host", "", 1.0, 0.0, 0.0, {"host": waits_s})
     return found

@@ -149,7 +149,7 @@ def _has(verb: str) -> bool:
 
 
 def _tables(report: PlanReport) -> tuple[Table, ...]:
-    return (plan_view(report, ""), *breakdown_view(report.plans[0]))
+    return (plan_view(report, ""), *breakdown_view(report.plans[0])) if report.inside else report.tables()
 
 
 EXPLAIN = View(
