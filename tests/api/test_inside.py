@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import chipwise as cw
 from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
 from chipwise.api.requests.planning import EstimateRequest
+from chipwise.predict.pieces import WAITS
 
 DENSE = {"model": "meta-llama/Llama-3.1-8B", "chip": "h100-sxm5-80gb", "tp": 2, "concurrency": 32}
 EXPERTS = {"model": "Qwen/Qwen3-30B-A3B", "chip": "mi300x", "tp": 2, "concurrency": 8}
@@ -61,3 +63,12 @@ def test_a_load_that_is_asked_for_ends_the_curve() -> None:
     report = LoadRequest(**DENSE).run()
     assert report.points[-1].concurrency == pytest.approx(32.0, rel=0.02)
     assert "as asked" in report.limit
+
+
+def test_a_prompt_waits_for_kernels_that_its_host_starts() -> None:
+    """SGLang starts kernels of short prompts for longer than a fast chip takes; the wait is a line of its own."""
+    asked = {"runtime": "sglang", "in_": 200, "out": 100, "concurrency": 2}
+    found = cw.operators("Qwen/Qwen3-8B", chip="mi300x", **asked)
+    (wait,) = (o for o in found.operators if o.name == WAITS)
+    assert wait.phase == "prefill"
+    assert 0.3 * found.prefill_s < wait.seconds < found.prefill_s

@@ -64,7 +64,8 @@ def over_time(
     log = workload.log
     if log is None or log.time_s is None:
         raise ValueError("a log without times has no arrivals")
-    ranked, seen = list(rank_plans([*plans, *others], workload)), set()
+    ranked = list(rank_plans([*plans, *others], workload))
+    seen: set[tuple[object, ...]] = set()
     while len(seen) < TRIED or _name(ranked[0]) not in seen:
         place = next((i for i, p in enumerate(ranked[:FIRST]) if _name(p) not in seen), None)
         if place is None:
