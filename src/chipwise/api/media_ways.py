@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_judged import tier
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
 from chipwise.api.media_work import Place, Work, tabled
+from chipwise.api.placing import Terms
 from chipwise.api.tactics import Level
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -25,11 +25,9 @@ from chipwise.evidence.judge import Nearness
 from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
+from chipwise.workload import media
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
@@ -343,7 +341,6 @@ def _limit_s(asked: Sampling) -> float:
 def family_of(model: str | Files) -> str | None:
     """The family of a network, as runtimes name it: the task of its table, a generator of a folder; None of what is
     not known."""
-    from chipwise.workload import media
 
     if isinstance(model, Files):
         return "diffusion" if model.source.sized else None
