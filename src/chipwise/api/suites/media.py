@@ -380,7 +380,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredMedia:
             except (ChipwiseError, ArithmeticError, LookupError):
                 continue
             value = float(row["value"])
-            batch = float(work.pipeline.batch)
+            batch = float(work.pipeline.samples)
             seconds = {"samples_per_s": batch / value, "images_per_s": batch / value, "it_per_s": 1.0 / value}
             measured = value * one.habit.gigabyte if one.metric == PEAK else seconds.get(one.metric, value)
             lines.append(_MediaLine(one, work, measured))
