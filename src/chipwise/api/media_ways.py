@@ -19,11 +19,13 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtimes_tried
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import paid_for
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import Nearness
 from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
+from chipwise.units import Array
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
 
@@ -131,7 +133,7 @@ class NetworkSpace:
                     (ways if fits else lacking).append(Way(doing, place, terms, order))
         pipeline = self._plain(self.places[0], asked)
         if ways:
-            return Tried(self.chip, pipeline, tuple(ways))
+            return Tried(self.chip, pipeline, tuple(self._filled(ways, asked, numbers)))
         on_device = [w for w in lacking if w.doing.work.fits(numbers)]
         off_device = [w for w in lacking if not w.doing.work.fits(numbers)]
         return Tried(
@@ -141,6 +143,33 @@ class NetworkSpace:
             min(off_device, key=lambda w: w.doing.work.held(numbers).total, default=None),
             min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
         )
+
+    def _filled(self, ways: Sequence[Way], asked: Sampling, numbers: Parameters) -> Iterator[Way]:
+        """Ways for rent with the replicas that the machines hold which are billed anyhow: of a job as many as find a
+        sample of it to make."""
+        basis = self.terms.basis(self.chip.id)
+        does = [way.doing for way in ways]
+        if basis is None or self.have is not None or (asked.rate_per_s is None and asked.job is None):
+            yield from ways
+            return
+        group = np.array([float(d.group) for d in does])
+
+        def hour(chips: Array) -> Array:
+            paid = basis.hour(chips, group)
+            return np.array([paid.mid, paid.billed])
+
+        replicas = np.array([float(d.replicas.count or 1) for d in does])
+        alone = np.array([float(d.work.packages) for d in does])
+        more = paid_for(hour, replicas, alone, most=self.most, spare=asked.spare)
+        for way, count in zip(ways, more.astype(int).tolist(), strict=True):
+            d = way.doing
+            if asked.job is not None:
+                at_once = d.work.copies * d.work.pipeline.batch
+                count = min(count, int(rounds(asked.job.tokens, at_once)))
+            larger = Replicas(max(count, d.replicas.all - asked.spare), spare=asked.spare)
+            held = d.work.waiting_bytes(numbers, larger.all) <= d.work.host_capacity_bytes
+            grown = larger.count != d.replicas.count and held
+            yield replace(way, doing=Doing.of(d.work, numbers, d.speed, larger)) if grown else way
 
     def _doubled(
         self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters
