@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chipwise import __version__
 from chipwise.api.suites.mlperf import MlperfAnswer, answer
+from chipwise.api.suites.round import freeze, frozen_beside, score
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
@@ -18,10 +20,12 @@ from chipwise.catalog.published import (
     select,
 )
 from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.snapshot import today
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import ImportTerms, read_paths
 from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
+from chipwise.evidence.residuals import Validation
 from chipwise.evidence.store import Store
 from chipwise.report.evidence import ImportReport, Shown
 
@@ -105,6 +109,16 @@ def layout_of(text: str) -> str:
             raise UsageError(f"--layout {shorten(text)}: '{shorten(part)}' is no degree", "as in tp=4,dp=2")
         degrees[name] = int(value)
     return ",".join(f"{name}={value}" for name, value in degrees.items())
+
+
+def round_of(rows: str, frozen: str | None = None) -> tuple[str, Validation | None]:
+    """Freeze the product's answers to a table that nobody has read, or where they are frozen score them: the file of
+    frozen answers, and the score. Raises the errors of `freeze` and `score`."""
+    file = frozen or frozen_beside(rows)
+    if Path(file).exists():
+        return file, score(rows, file)
+    freeze(rows, file, today().isoformat(), __version__)
+    return file, None
 
 
 def export_evidence(path: str) -> int:

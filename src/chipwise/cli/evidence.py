@@ -9,14 +9,16 @@ from cyclopts import App, Parameter
 
 from chipwise.api import evidence as api
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.suites.round import registered
 from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import ImportTerms
+from chipwise.report.accuracy import accuracy_view
 from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
 
 evidence = App(
     name="evidence",
-    help="Published results and your own: list, show, search, match, claim, import, export.",
+    help="Published results and your own: list, show, search, match, claim, import, round, export.",
     help_format="plaintext",
 )
 
@@ -99,6 +101,32 @@ def import_files(
     )
     report = api.import_evidence(paths, given)
     output.show((import_view(report),), report)
+
+
+@evidence.command(name="round")
+def score_round(
+    rows: Annotated[
+        str,
+        Parameter(help="measurements of others, in the form of predict SUITE --rows"),
+    ],
+    *,
+    frozen: Annotated[
+        str | None, Parameter(help="the file of frozen answers; default: next to the rows, .frozen.csv")
+    ] = None,
+    register: Annotated[
+        int | None, whole("the number of the round: prints its lines of evidence/data/rounds.csv")
+    ] = None,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Predict strangers' measurements and freeze the answers; run again with measured values to score them."""
+    file, found = api.round_of(rows, frozen)
+    if found is None:
+        again = f"fill the column value, then run again: chipwise evidence round {rows}"
+        print(f"answers are frozen in {file}; {again}", file=sys.stderr)
+    elif register is not None:
+        sys.stdout.write(registered(found, file, register))
+    else:
+        output.show(accuracy_view(found), found)
 
 
 @evidence.command(name="export")
