@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -14,11 +15,11 @@ from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import ImportTerms
 from chipwise.report.accuracy import accuracy_view
-from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
+from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view, synced_view
 
 evidence = App(
     name="evidence",
-    help="Published results and your own: list, show, search, match, claim, import, round, export.",
+    help="Published results and your own: list, show, search, match, claim, import, sync, round, export.",
     help_format="plaintext",
 )
 
@@ -72,6 +73,36 @@ def claim(
     output.show(claim_view(report), report)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Unsaid:
+    """What files do not say of what ran."""
+
+    chip: Annotated[str | None, Parameter(help="the chip, where the files do not say")] = None
+    count: Annotated[int | None, whole("total chips, where the files do not say")] = None
+    model: Annotated[str | None, Parameter(help="the model, where the files do not say")] = None
+    precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None
+    runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None
+    date: Annotated[str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")] = None
+    layout: Annotated[
+        str | None,
+        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
+    ] = None
+
+    def given(self) -> ImportTerms:
+        """As importers take them. Raises `UsageError`."""
+        degrees = api.layout_of(self.layout) if self.layout else ""
+        return ImportTerms(
+            self.chip or "",
+            _count(self.count),
+            self.model or "",
+            self.precision or "",
+            self.runtime or "",
+            self.date or "",
+            degrees,
+        )
+
+
 @evidence.command(name="import")
 def import_files(
     *paths: Annotated[
@@ -80,27 +111,29 @@ def import_files(
             help="files or folders: vLLM, AIPerf, GuideLLM, llama-bench, MLPerf, logs of trainers, ..."
         ),
     ],
-    chip: Annotated[str | None, Parameter(help="the chip, where the files do not say")] = None,
-    count: Annotated[int | None, whole("total chips, where the files do not say")] = None,
-    model: Annotated[str | None, Parameter(help="the model, where the files do not say")] = None,
-    precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None,
-    runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None,
-    date: Annotated[
-        str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")
-    ] = None,
-    layout: Annotated[
-        str | None,
-        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
-    ] = None,
+    terms: Unsaid = Unsaid(),
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Read results of vLLM, SGLang, AIPerf, GuideLLM, llama-bench, MLPerf, trainers and exports into your store."""
-    degrees = api.layout_of(layout) if layout else ""
-    given = ImportTerms(
-        chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees
-    )
-    report = api.import_evidence(paths, given)
+    report = api.import_evidence(paths, terms.given())
     output.show((import_view(report),), report)
+
+
+@evidence.command
+def sync(
+    *paths: Annotated[
+        str,
+        Parameter(
+            help="files, or a checkout: InferenceX, LocalScore, vLLM, SGLang, GuideLLM, llama-bench, performance pages"
+        ),
+    ],
+    into: Annotated[str, Parameter(help="the folder of tables that rows are added to")],
+    terms: Unsaid = Unsaid(),
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Read benchmarks of others into tables, set impossible rows apart, compare them with answers, propose a refit."""
+    report = api.sync_evidence(paths, into, terms.given())
+    output.show(synced_view(report), report)
 
 
 @evidence.command(name="round")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -113,6 +114,30 @@ def score(path: str, frozen: str) -> Validation:
         },
         [f"{n} rows {why}: left out" for n, why in left if n],
     )
+
+
+def compared_now(path: str) -> Validation:
+    """How far off the product is now on a table with measured values: rows that a fit may have seen.
+
+    Raises `UsageError` for a table that cannot be read.
+    """
+    rows = [row for row in read_rows(path, ()) if may_count(row) and _value(row)]
+    answers = {p.row_id: p for p in _answers(path, rows)}
+    none = Predicted("", "", None, refused="it was not answered")
+    said = [answers.get(id_of(row), none) for row in rows]
+    columns = [{n: str(getattr(p, f) or "") for n, f in ANSWER.items()} for p in said]
+    found = _compared(rows, columns)
+    why = Counter(p.refused for p in said if p.refused)
+    return Validation(
+        path,
+        f"{path}: answers of the product now, compared with what was measured.",
+        {"by family": found.summaries("family"), "by benchmarker": found.summaries("who")},
+        [f"{n} rows are not answered: {text}" for text, n in why.most_common(5)],
+    )
+
+
+ANSWER = {"predicted": "mid", "low": "low", "high": "high", "basis": "basis"}
+"""Columns of a frozen answer, and the fields of `Predicted`."""
 
 
 def registered(found: Validation, frozen: str, number: int) -> str:
