@@ -342,7 +342,6 @@ LONG: dict[str, str] = {
     "api/fitting.py: fit": VERB,
     "api/measuring.py: measure_probe": VERB,
     "cli/catalogue.py: add_offer": COMMAND,
-    "cli/evidence.py: import_files": COMMAND,
     "cli/measure.py: probe": COMMAND,
     "cli/measure.py: serve": COMMAND,
     "cli/serving.py: watch": COMMAND,
