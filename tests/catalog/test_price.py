@@ -21,7 +21,6 @@ from chipwise.catalog.price import (
     own_usd_per_h,
     rent_basis,
     split_usd_per_million,
-    usd_per_million,
 )
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -47,13 +46,6 @@ def test_other_costs_are_a_share_of_the_purchase_per_year():
 def test_owning_broadcasts():
     many = own_usd_per_h(np.array([35040.0, 70080.0]), 2000.0, **PLAIN)
     assert many == pytest.approx([1.30, 2.30])
-
-
-def test_throughput_alone():
-    # 3.60 USD/h = 0.001 USD/s; 1,000 tokens/s: one dollar per million
-    assert usd_per_million(3.6, 1000.0) == pytest.approx(1.0)
-    assert usd_per_million(3.6, 0.0) == math.inf
-    assert usd_per_million(np.array([3.6, 7.2]), 1000.0) == pytest.approx([1.0, 2.0])
 
 
 def test_split_by_machine_seconds():

@@ -21,7 +21,7 @@ from chipwise.predict.training.cluster import cluster, on_system
 from chipwise.predict.training.dims import plain, transformer
 from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
 from chipwise.predict.training.operators import OperatorTable, TrainKernels, work_of
-from chipwise.predict.training.result import days_for_tokens, goodput, step_flops, young_daly
+from chipwise.predict.training.result import goodput, step_flops, young_daly
 from chipwise.predict.training.step import StepTime, rank_params, step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
 from chipwise.workload.build import build
@@ -216,11 +216,6 @@ def test_goodput_by_hand() -> None:
     assert float(goodput(100.0, 1000.0, 200.0, 600.0, 1000.0)) == pytest.approx(
         (1.0 - lost) * 1000.0 / 1200.0
     )
-
-
-def test_days_for_tokens() -> None:
-    s = TrainSpread(global_batch=1024.0, seq=4096.0)
-    assert float(days_for_tokens(1e12, s, 10.0, 0.5)) == pytest.approx(1e12 / (1024 * 4096) * 20.0 / 86400)
 
 
 def test_clusters_come_from_the_catalogue() -> None:

@@ -14,7 +14,6 @@ from chipwise.api.desk import machine_estimate
 from chipwise.api.infeasible import down
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
-from chipwise.api.published import beside_published
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime
@@ -235,10 +234,14 @@ def estimate(
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)
     plans = rank_plans([record], context.workload)
+    if evidence:
+        from chipwise.api.nearest import beside_published  # networks too, 0.15 s
+
+        plans = beside_published(plans, described, context.workload, context.today)
     return PlanReport(
         model=described,
         workload=workload_record(context.workload),
-        plans=beside_published(plans, described, context.workload, context.today) if evidence else plans,
+        plans=plans,
         refused=(),
         considered=1,
         rejected={},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TypeVar
@@ -19,10 +20,13 @@ from chipwise.evidence.match_axes import ModelFacts, Target
 from chipwise.evidence.nearest import Nearest, nearest_published
 from chipwise.report.evidence import match_words
 from chipwise.report.media import MediaReport
-from chipwise.report.records import ModelRecord
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import ModelRecord, NearestRecord
 from chipwise.workload.workload import Task, Workload
 
 N = TypeVar("N", bound=MediaReport)
+LOOKED_UP = 5
+"""Plans whose nearest result is looked up: those that are shown first."""
 
 
 def nearest(
@@ -103,3 +107,38 @@ def model_facts(name: str) -> ModelFacts | None:
         return facts_of(describe(name))
     except ChipwiseError:
         return None
+
+
+def beside_published(
+    plans: Sequence[PlanRecord], model: ModelRecord, workload: Workload, today: date
+) -> tuple[PlanRecord, ...]:
+    """The first plans with their nearest published result; it moves nothing that they are ranked by."""
+
+    def looked_up(p: PlanRecord) -> PlanRecord:
+        found = nearest(
+            model,
+            p.chip,
+            p.chips,
+            workload,
+            precision=p.precision,
+            runtime=p.runtime,
+            day=today,
+        )
+        if found is None:
+            return p
+        record = NearestRecord(
+            found.result,
+            found.label,
+            found.date,
+            found.verdict,
+            found.supports,
+            found.distance,
+            found.tokens_per_s,
+            found.chips,
+            found.weight,
+            found.anchored(p.tokens_per_s.mid),
+        )
+        return replace(p, nearest=record)
+
+    first = [looked_up(p) for p in plans[:LOOKED_UP]]
+    return (*first, *plans[LOOKED_UP:])

@@ -17,9 +17,9 @@ from chipwise.api.context import Context
 from chipwise.api.desk import assembled, machine_record
 from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
+from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import BEST, Given, Terms
-from chipwise.api.published import beside_published
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips

@@ -11,9 +11,8 @@ offer in the middle is taken, the dearer of two. The range is over the providers
 
 **The rule that splits dollars per hour over tokens.** A machine is paid by the hour, tokens are sold in two
 kinds. Each kind pays for the machine seconds spent on it: input tokens for prefill, output tokens for decode;
-time that serves neither (waiting, bubbles) is borne in the same proportion: `split_usd_per_million`. Where
-only a throughput is known, output tokens bear the whole hour and input tokens are free: `usd_per_million`.
-Both ways the tokens of an hour sum to the price of the hour.
+time that serves neither (waiting, bubbles) is borne in the same proportion: `split_usd_per_million`. The
+tokens of an hour sum to the price of the hour.
 """
 
 from __future__ import annotations
@@ -223,14 +222,6 @@ def own_usd_per_h(
     idle = 1.0 - utilisation
     fixed = capex_usd * (1.0 / years + other_opex_share) / HOURS_PER_YEAR + kwh_usd * idle_power_share * idle
     return fixed / utilisation + kwh_usd
-
-
-def usd_per_million(usd_per_h: Real, tokens_per_s: Real) -> Real:
-    """Dollars per million tokens of a machine at `usd_per_h` that yields `tokens_per_s`; infinite at none.
-
-    Used alone it puts the whole hour on the tokens counted: count output tokens. Broadcasts.
-    """
-    return _per_token(usd_per_h / 3600.0, tokens_per_s) * 1e6
 
 
 def split_usd_per_million(

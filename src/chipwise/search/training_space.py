@@ -87,10 +87,6 @@ class TrainerRules:
     hybrid: bool = True
     staged: bool = True
 
-    def runs_again(self, text: str) -> bool:
-        """Whether it can run so much again (`recomputed`)."""
-        return _kind(*recomputed(text)) in self.recompute
-
 
 ANY = TrainerRules()
 CONTEXT = 32  # ranks that a sequence is cut over, or one for 4,096 tokens of it

@@ -43,11 +43,6 @@ def peak_share(
     return (products / c.narrow + (every - products) / np.fmax(c.wide, c.narrow)) / device_s
 
 
-def days_for_tokens(tokens: Real, s: TrainSpread, step_s: Real, good: Real = 1.0) -> Real:
-    """Days for a budget of tokens at a step time and a goodput."""
-    return tokens / (s.global_batch * s.seq) * step_s / good / 86400.0
-
-
 def young_daly(save_s: Real, mtbf_s: Real) -> Real:
     """Seconds of work between checkpoints that lose the least, to first order: sqrt(2 save mtbf) - save, at least the
     save itself. Source: Young 1974 (the root), Daly 2006 (less the save)."""
