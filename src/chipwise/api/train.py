@@ -265,7 +265,8 @@ class _Tried:
 
 @dataclass(frozen=True)
 class _Placed:
-    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout)."""
+    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout), which may be
+    `due`."""
 
     site: Site
     tier: Tier
@@ -274,6 +275,7 @@ class _Placed:
     at: Point
     running: Running | None
     chance: float
+    due: bool
 
     @property
     def goes(self) -> bool:
@@ -288,7 +290,10 @@ class _Placed:
     def guarded(self, tier: Tier) -> bool:
         """Whether another trainer has to be better beyond its own error: nobody measured it, and this one is the usual,
         which was measured or runs experts. The least of a dozen such predictions is too low, and no dense run tells
-        how software runs experts."""
+        how software runs experts. Of a run that has a deadline the chance to keep it holds that error: a later one
+        never takes a trainer away."""
+        if self.due:
+            return False
         known = self.tier.seen or float(self.job.network.moe_share) > 0.0
         return self.site.usual and known and not tier.seen
 
@@ -459,7 +464,7 @@ def _on_count(
             running = running_of(site, job, at, ask, q.wanted, count)
             days, late = running.days if running else np.inf, q.run.deadline_days
             sure = 1.0 if late is None else chance(late, days, days * tier.low, days * tier.high)
-            found.append(_Placed(site, tier, each.held, job, at, running, sure))
+            found.append(_Placed(site, tier, each.held, job, at, running, sure, late is not None))
     if batch != ask.batch:
         out.moved[count] = batch
     going = [p for p in found if p.goes]
@@ -469,9 +474,9 @@ def _on_count(
 def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
     """Whether a trainer cannot be sooner than one found that is as well founded, even if nothing but its products and
     element-wise work took time. Phases have layouts of their own."""
-    own, free = each.tier, q.run.deadline_days is None
+    own = each.tier
     rivals = [
-        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if free and p.guarded(own) else 1.0)
+        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if p.guarded(own) else 1.0)
         for p in found
         if p.goes and p.tier.seen >= own.seen and p.tier.high <= own.high
     ]
