@@ -222,10 +222,10 @@ def sim2real(truth: Path) -> list[Item]:
     return found
 
 
-def asked_of(row: Item, evidence: str) -> EstimateRequest:
-    """The question of a run, as a user asks it."""
+def answered(row: Item, evidence: str) -> PlanRecord:
+    """The answer to the question of a run, as a user asks it."""
     layout = load_of_item(row).layout
-    return EstimateRequest(
+    question = EstimateRequest(
         model=row.model,
         chip=row.chip,
         runtime=row.runtime,
@@ -236,6 +236,7 @@ def asked_of(row: Item, evidence: str) -> EstimateRequest:
         evidence=evidence,  # type: ignore[arg-type]
         **{name: int(layout.part(name)) for name in ("tp", "pp", "dp", "ep")},  # type: ignore[arg-type]
     )
+    return question.report().plans[0]
 
 
 def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> None:
@@ -249,7 +250,7 @@ def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> 
         if not alike:
             continue
         store.add(alike)
-        plain, own = (asked_of(row, evidence).run().plans[0] for evidence in ("none", "own"))
+        plain, own = (answered(row, evidence) for evidence in ("none", "own"))
         assert row.tpot_mean_s
         assert row.ttft_mean_s
         pairs = [(tpot(p) / row.tpot_mean_s, p.ttft_s.mid / row.ttft_mean_s) for p in (plain, own)]

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_judged import tier
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
 from chipwise.api.media_work import WINDOWED, Place, Work, family_of, tabled
+from chipwise.api.placing import Terms
 from chipwise.api.tactics import Level
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -28,9 +28,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.units import Array
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
