@@ -9,6 +9,7 @@ import pytest
 
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.evidence.discrepancy import (
+    HEAVY,
     TABLE,
     FigureFamily,
     Observed,
@@ -90,6 +91,12 @@ def test_a_block_left_out_is_what_a_refit_without_it_says(fitted: Posterior, row
     wanted = by_hand(fitted, rows, ~out)
     assert mean == pytest.approx(wanted[0], abs=1e-3)
     assert covariance == pytest.approx(wanted[1], abs=1e-3)
+    few = rows.take(np.arange(0, len(rows), 3))
+    away = few.axes["who"] == "w7"
+    mean, covariance = fitted.without(few, away)
+    noise = (HEAVY - 1.0) * np.square([fitted.scales[g] for g in few.group[away].tolist()])
+    sd = np.sqrt(np.diag(covariance) + mean**2 + noise)
+    assert fitted.left_out_sd(few, few.axes["who"])[away] == pytest.approx(sd)
 
 
 def test_the_posterior_of_levels_is_that_of_least_squares(fitted: Posterior, rows: Observed) -> None:

@@ -335,13 +335,30 @@ class Posterior:
     def without(self, rows: Observed, out: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Mean and covariance of rows that are left out together, as a refit under the same variances would have them
         (and the weights 1): mean = y_o - P_oo^-1 (P y)_o, covariance P_oo^-1, P = V^-1."""
+        return _left_out(self._precision(rows), rows.y, out)
+
+    def left_out_sd(self, rows: Observed, keys: NDArray[np.str_]) -> Array:
+        """Standard deviations of rows around predictions, all rows of their key left out: of the covariance and of the
+        mean, as mids do not move (`State.spread`)."""
+        p, variance = self._precision(rows), np.empty(len(rows))
+        noise = (HEAVY - 1.0) * np.square([self.scales[g] for g in rows.group.tolist()])
+        for key in np.unique(keys):
+            out = keys == key
+            mean, covariance = _left_out(p, rows.y, out)
+            variance[out] = np.diag(covariance) + mean**2 + noise[out]
+        return np.asarray(np.sqrt(variance))
+
+    def _precision(self, rows: Observed) -> Array:
+        """P = V^-1 of rows."""
         d = _Design.of(self.family, rows)
         dee = d.prior(self.family, np.array([t.sigma**2 for t in self.family.terms]))
         r = np.array([self.scales[g] for g in rows.group.tolist()]) ** 2
-        v = (d.z * dee) @ d.z.T + np.diag(r)
-        p = np.linalg.inv(v)
-        cut = np.linalg.inv(p[np.ix_(out, out)])
-        return rows.y[out] - cut @ (p @ rows.y)[out], cut
+        return np.asarray(np.linalg.inv((d.z * dee) @ d.z.T + np.diag(r)))
+
+
+def _left_out(p: Array, y: Array, out: NDArray[np.bool_]) -> tuple[Array, Array]:
+    cut = np.asarray(np.linalg.inv(p[np.ix_(out, out)]))
+    return y[out] - cut @ (p @ y)[out], cut
 
 
 @dataclass(frozen=True)
