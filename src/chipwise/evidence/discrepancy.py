@@ -409,6 +409,31 @@ class State:
         shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0) + mean**2
         return Scatter(shared, np.full(size, HEAVY * scale**2), known)
 
+    def apart(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Array:
+        """Standard deviations [n, n] of log(error of one row / error of another): what both share cancels, who measures
+        included; levels that they do not share, known or not, and the noise of either are left.
+
+        The variance is (z_a - z_b)' C (z_a - z_b), plus that of the difference of means, as mids do not move.
+        """
+        size = max((np.size(np.asarray(a)) for a in axes.values()), default=1)
+        which = np.full(size, figure)
+        b, mean, prior = np.zeros((size, self.b.shape[1])), np.zeros(size), np.zeros((size, size))
+        for k, term in enumerate(self.family.terms):
+            x = self.family.loading(term, which)
+            each = [np.broadcast_to(np.asarray(axes.get(a, ""), dtype=np.str_), (size,)) for a in term.axes]
+            same = np.all([column[:, None] == column for column in each], axis=0)
+            prior += np.where(same, 0.0, 2.0 * np.square(x * term.sigma)[:, None])
+            names, places = self._of_term[k]
+            level = term.levels(axes, size)
+            if len(names):
+                spot = np.minimum(np.searchsorted(names, level), len(names) - 1)
+                hit = np.where(names[spot] == level, x, 0.0)
+                b += hit[:, None] * self.b[places[spot]]
+                mean += hit * self.mean[places[spot]]
+        gone = np.sum((b[:, None] - b) ** 2, axis=2)
+        noise = 2.0 * float(self.spread(axes, figure, kind).noise[0]) * (1.0 - np.eye(size))
+        return np.asarray(np.sqrt(np.maximum(prior - gone, 0.0) + (mean[:, None] - mean) ** 2 + noise))
+
 
 MEASURED = (("chip",), ("runtime",), ("trainer",))
 """Axes whose unseen levels make an interval provisional."""
@@ -499,6 +524,13 @@ def spread_of(
 ) -> Scatter:
     """How far a figure of one deployment may be off, under the shipped posterior."""
     return _spreads()(family, figure, kind, tuple(sorted(levels.items())))
+
+
+def apart_of(mine: Mapping[str, str], other: Mapping[str, str], family: str, figure: str = "rate") -> float:
+    """The standard deviation of log(error of one deployment / error of another) of a family, where both were measured
+    by the same people."""
+    axes = {name: [mine.get(name, ""), other.get(name, "")] for name in {**mine, **other}}
+    return float(states()[family].apart(axes, figure)[0, 1])
 
 
 @per_snapshot
