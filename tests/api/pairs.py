@@ -115,7 +115,7 @@ class Answer:
 
 def answer(verb: str, question: Question) -> Answer | ChipwiseError:
     """The answer to a question, or why there is none."""
-    asked = read_request(verb, {**question, **({} if verb == "local" else {"evidence": "none"})})
+    asked = read_request(verb, {**question, **({} if verb in ("local", "train") else {"evidence": "none"})})
     try:
         if isinstance(asked, PlanRequest) and not asked.media(asked.model):
             found = asked.ranked(None, published=False).report

@@ -47,3 +47,34 @@ def test_estimate_and_plan_of_one_fleet_cost_the_same() -> None:
     assert said.price == planned.price
     for name in ("usd_per_million_in", "usd_per_million_out"):
         assert getattr(said, name).mid == pytest.approx(getattr(planned, name).mid, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rate": "100/s"},
+        {"rate": "20000/s", "e2e": "100ms"},
+        {"rate": "20000/s", "spare": 1},
+        {"task": "batch", "samples": "100M", "deadline": "1h"},
+    ],
+)
+def test_a_network_uses_the_machines_that_it_pays_for(load: dict[str, object]) -> None:
+    plan = cw.plan("resnet50", chips="mi355x", **load).plans[0]  # type: ignore[arg-type]
+    assert plan.price is not None
+    assert plan.price.billed == plan.chips
+    least = cw.plan("resnet50", chips="mi355x", max_chips=plan.chips, **load).plans[0]  # type: ignore[arg-type]
+    assert plan.price.mid <= least.price.mid
+
+
+def test_a_job_of_a_network_takes_no_more_replicas_than_find_a_sample() -> None:
+    plan = cw.plan("resnet50", chips="mi355x", task="batch", samples=3, batch=1).plans[0]
+    assert (plan.replicas, plan.price.billed) == (3, 8)
+
+
+def test_training_uses_the_machines_that_it_pays_for() -> None:
+    found = cw.train("Qwen/Qwen3-8B", chips="trainium1", tokens="10M", task="finetune", method="lora").plans
+    assert max(p.chips for p in found) == max(p.price.billed for p in found if p.price)
+    few = cw.train(
+        "Qwen/Qwen3-0.6B", chips="trainium1", tokens="10M", task="finetune", method="lora", max_chips=4
+    )
+    assert all(p.chips <= 4 for p in few.plans)

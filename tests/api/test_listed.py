@@ -12,13 +12,20 @@ from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError, InfeasibleError
+from command_line import Run
 
 MODEL = "Qwen/Qwen3-8B"
 
 
 @pytest.mark.parametrize(
     ("chip", "runtime"),
-    [("mlu590", "openvino"), ("mlu590", "trtllm"), ("enflame-s60", "vllm"), ("h100", "mlx")],
+    [
+        ("mlu590", "openvino"),
+        ("mlu590", "trtllm"),
+        ("enflame-s60", "vllm"),
+        ("maia-200", "mlx"),
+        ("h100", "mlx"),
+    ],
 )
 def test_a_runtime_that_does_not_list_the_chip(chip: str, runtime: str) -> None:
     with pytest.raises(InfeasibleError, match="does not list") as plan:
@@ -27,6 +34,13 @@ def test_a_runtime_that_does_not_list_the_chip(chip: str, runtime: str) -> None:
         cw.estimate(MODEL, chip=chip, runtime=runtime, concurrency=3)
     for other in runtimes_for(get_chip(chip)):
         assert other.id in str(plan.value)
+
+
+def test_on_the_command_line_a_chip_that_one_can_have_is_named(run: Run) -> None:
+    for command in (("estimate", MODEL, "--chip", "maia-200"), ("plan", MODEL, "--chips", "maia-200")):
+        said = run(*command, "--runtime", "mlx").refused(4)
+        assert "MLX (mlx-lm) does not list Azure Maia 200" in said
+        assert "the nearest chip that you can have is b200-sxm" in said
 
 
 def test_a_trainer_that_does_not_list_the_chip() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from chipwise.catalog.snapshot import Snapshot, use
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -371,3 +372,46 @@ def test_closed_streams_lead_nowhere(closed: tuple[int, ...], word: str, code: i
         wanted = number not in closed and (number == 1) == (code == 0)
         assert bool(text) == wanted
         assert "Traceback" not in text
+
+
+NO_TEXT = b'timestamp,prompt_tokens,output_tokens\n1,"\xff\xfe",3\n'
+DOORS = {
+    "a model": ("fit", "bad.json"),
+    "a module": ("trace", "bad.py:model"),
+    "a chip": ("estimate", MODEL, "--chip", "bad.toml"),
+    "parameters": ("estimate", MODEL, "--chip", "l4", "--parameters", "bad.toml"),
+    "a log to simulate": ("simulate", MODEL, "--chip", "l4", "--log", "bad.csv"),
+    "a log to plan for": ("plan", MODEL, "--log", "bad.csv"),
+    "a day": ("plan", MODEL, "--rate", "1/s", "--day", "bad.csv"),
+    "prices": ("offers", "update", "--from", "bad.csv"),
+    "rows to predict": ("predict", "serving", "--rows", "bad.csv", "--out", "out.csv"),
+    "rows to validate": ("validate", "serving", "--rows", "bad.csv"),
+    "rows to calibrate": ("calibrate", "kernels", "--rows", "bad.csv", "--out", "out.toml"),
+    "an answer made again": ("replay", "bad.json"),
+    "answers that differ": ("diff", "bad.json", "bad.json"),
+    "an answer to launch": ("launch", "bad.json", "--for", "vllm"),
+    "an answer to simulate": ("simulate", "bad.json", "--requests", "3"),
+    "an answer to watch": ("watch", "--saved", "bad.json", "--url", "http://127.0.0.1:1"),
+    "results to import": ("evidence", "import", "bad.json"),
+    "one's own prices": ("plan", MODEL, "--rate", "1/s"),
+    "one's own prices, listed": ("offers", "list"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_file_that_is_no_utf8(door: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each door that reads a file says which one is none of text; nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CHIPWISE_DATA_DIR", ".")
+    bad = "offers.csv" if door.startswith("one's own") else next(w for w in DOORS[door] if w[:3] == "bad")
+    bad = bad.partition(":")[0]
+    (tmp_path / bad).write_bytes(NO_TEXT)
+    with use(Snapshot()):  # what was read before is not known
+        assert bad in run(*DOORS[door]).refused(2)
+    assert [p.name for p in tmp_path.iterdir()] == [bad]
+
+
+def test_a_file_where_the_text_of_chips_is_expected(run: Run) -> None:
+    said = run("plan", MODEL, "--own-chips", "mine.toml", "--host-memory", "64GB").refused(2)
+    assert "--own-chips: 'mine.toml' is no TOML text" in said or "mine.toml is no TOML text" in said
+    assert "--chips FILE.toml" in said

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chipwise import __version__
 from chipwise.api.suites.mlperf import MlperfAnswer, answer
+from chipwise.api.suites.round import freeze, frozen_beside, score
+from chipwise.api.suites.sync import sync
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
@@ -18,12 +21,14 @@ from chipwise.catalog.published import (
     select,
 )
 from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.snapshot import today
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import ImportTerms, read_paths
 from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
+from chipwise.evidence.residuals import Validation
 from chipwise.evidence.store import Store
-from chipwise.report.evidence import ImportReport, Shown
+from chipwise.report.evidence import ImportReport, Shown, SyncReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,16 @@ def layout_of(text: str) -> str:
     return ",".join(f"{name}={value}" for name, value in degrees.items())
 
 
+def round_of(rows: str, frozen: str | None = None) -> tuple[str, Validation | None]:
+    """Freeze the product's answers to a table that nobody has read, or where they are frozen score them: the file of
+    frozen answers, and the score. Raises the errors of `freeze` and `score`."""
+    file = frozen or frozen_beside(rows)
+    if Path(file).exists():
+        return file, score(rows, file)
+    freeze(rows, file, today().isoformat(), __version__)
+    return file, None
+
+
 def export_evidence(path: str) -> int:
     """Write everything of the user's store to a file, an item to a line, for `evidence import` elsewhere; how many.
 
@@ -129,13 +144,7 @@ def import_evidence(
 
     Raises `UsageError` where not one result could be read, or the store cannot be written.
     """
-    if given.chip:
-        given = ImportTerms(
-            **{
-                **{n: getattr(given, n) for n in ImportTerms.__dataclass_fields__},
-                "chip": get_chip(given.chip).id,
-            }
-        )
+    given = _by_id(given)
     files = tuple(read_paths(paths, given))
     items = [item for file in files for item in file.items]
     if not items:
@@ -146,3 +155,16 @@ def import_evidence(
     store = Store(folder)
     new, known = store.add(items)
     return ImportReport(files, new, known, str(store.path))
+
+
+def sync_evidence(paths: Sequence[str], folder: str, given: ImportTerms) -> SyncReport:
+    """Read benchmarks of others into the tables of a folder, as rows that `evidence round` and a refit read.
+
+    Raises the errors of `sync`.
+    """
+    return sync(paths, folder, _by_id(given))
+
+
+def _by_id(given: ImportTerms) -> ImportTerms:
+    """The terms with the catalogue's name of the chip. Raises `UnknownNameError`."""
+    return replace(given, chip=get_chip(given.chip).id) if given.chip else given

@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.api.probed import kept_machine
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.files import output_file, writing
+from chipwise.catalog.files import output_file, read_text, writing
 from chipwise.cost.probed import group_of
 from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError
 from chipwise.evidence.importers import ImportTerms
@@ -33,6 +33,7 @@ from chipwise.report.measured import (
     ServeReport,
     TaskRecord,
 )
+from chipwise.report.saved import MOST_BYTES
 
 if TYPE_CHECKING:
     from chipwise.measure.endpoint import Load
@@ -274,7 +275,7 @@ def machine(name: str = "") -> TimedMachine:
     """A machine of the user's store by its id or the beginning of one, or of a file that `measure probe --out` wrote;
     without a name the one that was measured last. Raises `UsageError` where there is none, `UnknownNameError`."""
     if name and Path(name).is_file():
-        return machine_of(Path(name).read_text("utf-8"))
+        return machine_of(read_text(Path(name), MOST_BYTES, "a machine that measure probe --out wrote"))
     return kept_machine(name)[1]
 
 

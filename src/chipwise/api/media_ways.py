@@ -13,18 +13,19 @@ import numpy as np
 from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_judged import tier
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
-from chipwise.api.media_work import Place, Work, tabled
+from chipwise.api.media_work import Place, Work, family_of, tabled
 from chipwise.api.tactics import Level
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtimes_tried
-from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import paid_for
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import Nearness
 from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
+from chipwise.units import Array
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
 
@@ -132,7 +133,7 @@ class NetworkSpace:
                     (ways if fits else lacking).append(Way(doing, place, terms, order))
         pipeline = self._plain(self.places[0], asked)
         if ways:
-            return Tried(self.chip, pipeline, tuple(ways))
+            return Tried(self.chip, pipeline, tuple(self._filled(ways, asked, numbers)))
         on_device = [w for w in lacking if w.doing.work.fits(numbers)]
         off_device = [w for w in lacking if not w.doing.work.fits(numbers)]
         return Tried(
@@ -143,6 +144,33 @@ class NetworkSpace:
             min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
         )
 
+    def _filled(self, ways: Sequence[Way], asked: Sampling, numbers: Parameters) -> Iterator[Way]:
+        """Ways for rent with the replicas that the machines hold which are billed anyhow: of a job as many as find a
+        sample of it to make."""
+        basis = self.terms.basis(self.chip.id)
+        does = [way.doing for way in ways]
+        if basis is None or self.have is not None or (asked.rate_per_s is None and asked.job is None):
+            yield from ways
+            return
+        group = np.array([float(d.group) for d in does])
+
+        def hour(chips: Array) -> Array:
+            paid = basis.hour(chips, group)
+            return np.array([paid.mid, paid.billed])
+
+        replicas = np.array([float(d.replicas.count or 1) for d in does])
+        alone = np.array([float(d.work.packages) for d in does])
+        more = paid_for(hour, replicas, alone, most=self.most, spare=asked.spare)
+        for way, count in zip(ways, more.astype(int).tolist(), strict=True):
+            d = way.doing
+            if asked.job is not None:
+                at_once = d.work.copies * d.work.pipeline.batch
+                count = min(count, int(rounds(asked.job.tokens, at_once)))
+            larger = Replicas(max(count, d.replicas.all - asked.spare), spare=asked.spare)
+            held = d.work.waiting_bytes(numbers, larger.all) <= d.work.host_capacity_bytes
+            grown = larger.count != d.replicas.count and held
+            yield replace(way, doing=Doing.of(d.work, numbers, d.speed, larger)) if grown else way
+
     def _doubled(
         self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters
     ) -> Iterator[tuple[Doing, bool]]:
@@ -151,14 +179,16 @@ class NetworkSpace:
         give no less and no later. Of the smallest batch also what lacks memory, by less than may be wrong of it on
         devices. Each with whether it fits."""
         alone = asked.task == "local" or spread.cfg * spread.sequence > 1
-        single = asked.batch is not None or alone or one_size(self.model)
+        single = asked.batch is not None or one_size(self.model)
         batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
         limit_s = _limit_s(asked)
         while worse < PATIENCE:
             sized = replace(asked, batch=batch, spread=spread)
             if best and self.work(place, sized).least_s > limit_s:
                 return
-            if batch > ahead and not single:
+            # the members of one sample end sooner, the more of them are at work together
+            parted = self.work(place, sized).pipeline.members > batch
+            if batch > ahead and not single and (parted or not alone):
                 ahead = self._ahead(place, sized, numbers)
             # what waits on the host makes larger batches slower, so they have to be worth something without
             doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
@@ -167,13 +197,13 @@ class NetworkSpace:
                     yield from ((one, False) for one in lacking)
                 return
             yield doing, True
-            rate = doing.replicas.load * doing.work.pipeline.batch / doing.speed.full.mid
+            rate = doing.replicas.load * doing.work.pipeline.samples / doing.speed.full.mid
             worse = 0 if rate > best * SATURATED else worse + 1
             best = max(best, rate)
-            done = asked.job is not None and batch >= asked.job.tokens
+            done = asked.job is not None and doing.work.pipeline.samples >= asked.job.tokens
             # of a batch that gave no more the next takes twice as long
             next_s = doing.speed.latency.mid * (2.0 / SATURATED if worse else 1.0)
-            if single or done or next_s > limit_s:
+            if single or (not parted and (alone or done or next_s > limit_s)):
                 return
             batch *= 2
 
@@ -211,7 +241,7 @@ class NetworkSpace:
         """Work on as many replicas as it takes, or on all chips one has: one request at a time for a lone user, all
         samples of a batch, and for users the part of full load that keeps the limit as surely as asked, where none does
         in the middle. None where they are too few for one."""
-        asked, speed, batch = work.asked, Speed.of(work, numbers), work.pipeline.batch
+        asked, speed, batch = work.asked, Speed.of(work, numbers), work.pipeline.samples
         if asked.rate_per_s is not None or (asked.job is not None and self.have is None):
             return Doing.of(work, numbers, speed, Replicas())
         count = 1 if self.have is None or asked.task == "local" else self.have // work.packages
@@ -338,18 +368,6 @@ def _limit_s(asked: Sampling) -> float:
     """Seconds after which no request may end: a larger batch takes longer."""
     due = None if asked.job is None else asked.job.deadline_s
     return min(x for x in (asked.latency_s, due, inf) if x is not None)
-
-
-def family_of(model: str | Files) -> str | None:
-    """The family of a network, as runtimes name it: the task of its table, a generator of a folder; None of what is
-    not known."""
-    from chipwise.workload import media
-
-    if isinstance(model, Files):
-        return "diffusion" if model.source.sized else None
-    if model.startswith(BY_COUNTS) or not is_built_in(model):
-        return None
-    return media.entry(model).task
 
 
 def runs(runtime: MediaRuntime, model: str | Files) -> None:

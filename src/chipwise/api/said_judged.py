@@ -16,6 +16,7 @@ from typing import Any
 
 from chipwise.api.loaded import load_generating
 from chipwise.api.requests.command import command_line, plain_command
+from chipwise.api.requests.kinds import DIRECT, question_in
 from chipwise.api.said import SaidQuantity, Saying, Spoken, usual_chip
 from chipwise.api.served import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
@@ -53,10 +54,8 @@ class _Shown:
 
     def ask(self, verb: str, **given: Any) -> Any:
         """The answer of a verb, its command noted."""
-        from chipwise.api.requests.verbs import question
-
         asked = {name: value for name, value in given.items() if value not in (None, "")}
-        request = question(verb, asked)
+        request = question_in(DIRECT, verb, asked)
         command = plain_command(verb, asked) or command_line(verb, request)  # type: ignore[arg-type]
         answer = request.run()
         if command not in self.commands:

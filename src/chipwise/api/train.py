@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_chips import precisions_of
-from chipwise.api.train_counts import batch_for, counts_to_try, next_count
+from chipwise.api.train_counts import batch_for, counts_to_try, next_count, with_filled
 from chipwise.api.train_course import Wanted, running_of
 from chipwise.api.train_infeasible import (
     blocker,
@@ -47,7 +47,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.override import told
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Pricing
+from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
@@ -247,9 +247,13 @@ class _Question:
         trainer = get_trainer(given.trainer) if given.trainer else usual_trainer(chip, ask.method, self.pins)
         return "" if given.known else trainer.keeps(given.memory)
 
+    def basis(self, chip: Chip) -> Rent | OwnCosts | None:
+        """What a chip costs; None: not known, or it is one's own."""
+        return None if self.run.have else self.run.pricing.basis(chip.id, self.run.today or day())
+
     def price(self, site: Site, count: int, tp: int) -> PriceRecord | None:
         """What so many chips cost, with those that stand by; None: not known, or they are one's own."""
-        basis = None if self.run.have else self.run.pricing.basis(site.chip.id, self.run.today or day())
+        basis = self.basis(site.chip)
         idle = self.wanted.failures.spares * (site.system.chips_per_host if site.system else 1)
         return price_record(basis, count + idle, max(tp // site.devices, 1)) if basis else None
 
@@ -423,6 +427,8 @@ def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
     without: dict[TrainReason, list[int]] = {}
     task = "finetune" if ask.adapter else ask.task
     counts = counts_to_try(run.counts, task, run.max_chips, own, q.pins)
+    if not run.counts:
+        counts = with_filled(counts, q.basis(chip), run.max_chips, q.pins)
     for count in counts:
         placed, verdicts = _on_count(q, tried, ask, count, out)
         made = [_record(q, p, count, first.trainer) for p in placed if p.goes]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from chipwise.api.train_input import Pins
+from chipwise.catalog.price import OwnCosts, Rent, paid_for
 from chipwise.errors import UsageError
+from chipwise.units import Array
 
 MOST = {"train": 1024, "finetune": 8}  # chips that are tried where nobody says how many
 LARGEST = 32768  # chips up to which the search goes on where a deadline asks for more, or nothing fits
@@ -21,7 +25,7 @@ def counts_to_try(
 
     Raises `UsageError` where the limits leave none.
     """
-    degrees = math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp", "dp"))
+    degrees = _degrees(pins)
     end = min((n for n in (own, min(most, LARGEST) if most else None) if n is not None), default=MOST[task])
     usual = tuple(dict.fromkeys((*(2**i for i in range(end.bit_length()) if 2**i < end), end)))
     usual = tuple(c for c in usual if c % degrees == 0) or (degrees,)
@@ -32,6 +36,30 @@ def counts_to_try(
     if given:
         raise UsageError(f"counts: {min(given):,} is more than {limit:,} chips", f"at most {limit:,}")
     return [limit // degrees * degrees or limit]
+
+
+def with_filled(
+    counts: Sequence[int], basis: Rent | OwnCosts | None, most: int | None, pins: Pins
+) -> list[int]:
+    """Counts of a chip for rent, and those of the machines that they are billed as where they stand together: what is
+    paid anyhow works too."""
+    if basis is None:
+        return [*counts]
+
+    asked = np.array(counts, dtype=float)
+
+    def hour(chips: Array) -> Array:
+        paid = basis.hour(chips, asked)
+        return np.array([paid.mid, paid.billed])
+
+    more = paid_for(hour, asked, np.ones(len(asked)), most=np.inf if most is None else most)
+    degrees = _degrees(pins)
+    return sorted({*counts, *(n for n in more.astype(int).tolist() if n % degrees == 0)})
+
+
+def _degrees(pins: Pins) -> int:
+    """Devices of the degrees that are fixed."""
+    return math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp", "dp"))
 
 
 def next_count(last: int, most: int | None, *, enough: bool) -> int | None:

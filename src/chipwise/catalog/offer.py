@@ -23,11 +23,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chipwise.catalog.files import data_dir
+from chipwise.catalog.files import data_dir, read_text
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.snapshot import current, own_bytes, own_exists, per_snapshot, shipped_text
+from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
 
+LARGEST_BYTES = 64_000_000
+"""Of a table of prices."""
 MARKETPLACES = frozenset(("vast.ai", "runpod-community", "akash", "openrelay"))
 """Providers of single machines of others: nobody can order many alike of them."""
 CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))
@@ -156,7 +158,7 @@ def own_offers() -> tuple[Offer, ...]:
     """The rows of the user's own table; none where there is none, or a saved answer was made without one."""
     path = own_table()
     known = str(path) in current().given if current().given else own_exists(path)
-    return read_offers(own_bytes(path).decode("utf-8"), str(path)) if known else ()
+    return read_offers(read_text(path, LARGEST_BYTES, "your own table of prices"), str(path)) if known else ()
 
 
 def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:

@@ -21,6 +21,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text, writing
 from chipwise.catalog.offer import (
     COLUMNS,
+    LARGEST_BYTES,
     Offer,
     in_force,
     load_offers,
@@ -31,7 +32,6 @@ from chipwise.catalog.offer import (
 )
 from chipwise.errors import CommandText, Sentence, Setting, UnknownNameError, UsageError, shorten
 
-LARGEST_BYTES = 64_000_000
 WAIT_S = 30.0
 KINDS = {
     "SkyPilot": ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region"),

@@ -21,7 +21,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -37,7 +37,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.units import Real
+from chipwise.units import Array, Real
 
 HOURS_PER_YEAR = 8760.0
 
@@ -181,6 +181,24 @@ class OwnCosts:
         usd = billed * self.usd_per_h
         found = (usd, usd, usd, billed)
         return Hour(*(float(x) if n.ndim == 0 else x for x in found))
+
+
+def paid_for(
+    hour: Callable[[Array], Array], replicas: Array, alone: Array, *, most: Real = np.inf, spare: Real = 0.0
+) -> Array:
+    """Replicas of `alone` chips each (NaN: no more are to be had) that the machines hold which so many, with `spare`
+    ones beside them, are billed for: what is paid anyhow works too. Never fewer, never more than `most` chips and never
+    for more dollars. `hour` has dollars per hour and billed chips [2, N] of so many chips [N], NaN where no price is
+    known."""
+    chips = alone * (replicas + spare)
+    usd, billed = hour(chips)
+    with np.errstate(invalid="ignore"):
+        more = np.floor(np.minimum(billed, most) / alone) - spare
+        idle = more > replicas
+        if not idle.any():
+            return replicas
+        full, _ = hour(np.where(idle, alone * (more + spare), np.nan))
+        return np.where(idle & (full <= usd * (1.0 + 1e-9)), more, replicas)
 
 
 def own_usd_per_h(

@@ -75,7 +75,8 @@ class MediaPlan(Plan):
     `host_bytes` wait in the memory of one host (parts that are offloaded or that the host computes, rows of tables that
     are hardly ever looked up, of all its devices), which has `host_capacity_bytes` for them; None where nothing waits
     or its memory is not known. `usual`: the software that runs on the chip where nobody says which; `ported`: a
-    network has to be exported to that of the plan, or written again, and not to the usual one.
+    network has to be exported to that of the plan, or written again, and not to the usual one. `parts`: members of a
+    sample of which `batch` are at work together (windows of a recording), 0 where a batch is of samples.
     """
 
     spread: str
@@ -109,6 +110,12 @@ class MediaPlan(Plan):
     host_capacity_bytes: float | None = None
     usual: str = ""
     ported: bool = False
+    parts: int = 0
+
+    @property
+    def samples(self) -> int:
+        """Samples that a batch makes."""
+        return max(self.batch // self.parts, 1) if self.parts else self.batch
 
     @property
     def short_bytes(self) -> float:
@@ -381,8 +388,9 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
         fits = sum(plan.verdict != "no" for plan in report.plans)
         room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
         return (f"{report.model} fits on {fits} of {len(report.plans)} chips: {_one(p)}, {room}; not timed.",)
-    together = "" if p.batch == 1 else "a batch of "
-    what = "one training step" if report.trained else f"{together}{amount(p.batch, report.unit)}"
+    together = "" if p.samples == 1 else "a batch of "
+    what = "one training step" if report.trained else f"{together}{amount(p.samples, report.unit)}"
+    what += f", {p.batch:,} of its {p.parts:,} windows at a time" if p.parts > p.batch > 1 else ""
     many = f"{p.replicas} x " if p.replicas > 1 else ""
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
     each = f"{figures.seconds(p.latency_s)} for {what}"
@@ -420,7 +428,7 @@ def _how(p: MediaPlan) -> list[str]:
     how = [] if _empty("layout", p) else [_layout(p)]
     how += [f"{p.spare} spare"] if p.spare else []
     how += [p.precision]
-    how += [f"batches of {p.batch:,}"] if p.batch > 1 else []
+    how += [f"batches of {p.batch:,}{' windows' if p.parts else ''}"] if p.batch > 1 else []
     return [*how, *_waits(p)]
 
 
@@ -528,7 +536,7 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     by, unit = figures.per(rate)
     each = (
         f"a batch takes {figures.seconds(p.latency_s)}"
-        if p.batch > 1
+        if p.samples > 1
         else f"each in {figures.seconds(p.latency_s)}"
     )
     said = f"It delivers {amount(rate * by, report.unit)}/{unit}, {each}{_waiting(p)}"
@@ -645,7 +653,7 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     if report.job is not None:
         found.pop("per 1,000", None)
     left = [name for name, wanted in DISPENSABLE.items() if wanted(report) and name != report.by]
-    said = "batch takes" if any(p.batch > 1 for p in plans) else "time"
+    said = "batch takes" if any(p.samples > 1 for p in plans) else "time"
     found["time"] = replace(found["time"], head=f"{said}, no wait" if report.rate_per_s is not None else said)
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
 
@@ -686,7 +694,7 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
             "hosts and paid chips, more replicas, the usual software; unpriced last"
         )
     batches = sorted({p.batch for p in plans})
-    if len(batches) > 1:
+    if len(batches) > 1 and not any(p.parts for p in plans):
         said.append(
             f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
             f"{batches[0]} compares the same on all"

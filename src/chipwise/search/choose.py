@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import OwnCosts, Rent
+from chipwise.catalog.price import OwnCosts, Rent, paid_for
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.predict.service import ONE
@@ -169,7 +170,7 @@ def _hopeless(
             replicas = np.ceil(w.rate_per_s / (APART * w.utilisation * most) * (1 - 1e-9)) + limits.spare
         alone = sized.chips / np.maximum(sized.replicas + limits.spare, 1.0)
         chips = np.where(live & (most > 0.0), alone * replicas, np.inf)
-        usd = _usd_per_h(e, prices, chips, sized.together)
+        usd = _hour(e, prices, chips, sized.together)[0]
         least = np.where(np.isfinite(usd), usd, chips)
     columns = [np.asarray(e.group.layout.part(x)).astype(int) for x in ("tp", "pp", "dp", "ep")]
     found = {}
@@ -272,7 +273,9 @@ def _sized(
     # ranks that share a scale-up domain share a machine
     together = np.maximum(np.asarray(layouts.tp * layouts.dp) / per_package, 1.0)
     if not filled and (served is not None or workload.job is not None):
-        more = _paid_for(e, prices, limits, replicas, np.where(beside > 0.0, np.nan, alone), together, most)
+        lone = np.where(beside > 0.0, np.nan, alone)
+        paid = partial(_hour, e, prices, together=together)
+        more = paid_for(paid, replicas, lone, most=most, spare=limits.spare)
         replicas = more if pieces is None else np.maximum(np.minimum(more, rounds(pieces, at_once)), replicas)
     whole = rate
     if pieces is not None:
@@ -289,27 +292,6 @@ def _sized(
     )
 
 
-def _paid_for(
-    e: Evaluated,
-    prices: Mapping[str, Rent | OwnCosts | None],
-    limits: Limits,
-    replicas: Array,
-    alone: Array,
-    together: Array,
-    most: Array,
-) -> Array:
-    """Replicas of `alone` chips each (NaN: no more are to be had) that the machines hold which these many are billed
-    for: what is paid anyhow works too. Never fewer, and never for more dollars."""
-    chips = alone * (replicas + limits.spare)
-    billed = _by_price(e, prices, chips, together, lambda basis, n, g: np.asarray(basis.hour(n, g).billed))
-    with np.errstate(invalid="ignore"):
-        more = np.floor(np.minimum(billed, most) / alone) - limits.spare
-        idle = more > replicas
-        usd = _usd_per_h(e, prices, np.where(idle, chips, np.nan), together)
-        full = _usd_per_h(e, prices, np.where(idle, alone * (more + limits.spare), np.nan), together)
-        return np.where(idle & (full <= usd * (1.0 + 1e-9)), more, replicas)
-
-
 def _held(
     e: Evaluated,
     workload: Workload,
@@ -320,7 +302,7 @@ def _held(
     """What limits of chips, time and dollars leave: the reason of every candidate (0: a plan), its dollars per hour,
     and the requests/s that the most replicas within the limits sustain."""
     s, most = sized, sized.most
-    usd_per_h = _usd_per_h(e, prices, s.chips, s.together)
+    usd_per_h = _hour(e, prices, s.chips, s.together)[0]
     with np.errstate(invalid="ignore", divide="ignore"):
         over, unknown = s.chips > most, np.zeros(len(most), dtype=bool)
         if workload.due_per_s is not None:
@@ -344,13 +326,13 @@ def _held(
     return reason, usd_per_h, sustained
 
 
-def _usd_per_h(
-    e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], chips: Array, together: Array
-) -> Array:
-    """Middle price of `chips` of each candidate, every `together` of them in one machine; NaN where unknown."""
+def _hour(e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], chips: Array, together: Array) -> Array:
+    """Middle price per hour and billed chips [2, N] of `chips` of each candidate, every `together` of them in one
+    machine; NaN where unknown."""
 
     def paid(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
-        return np.asarray(basis.hour(count, group).mid)
+        hour = basis.hour(count, group)
+        return np.array([hour.mid, hour.billed])
 
     return _by_price(e, prices, chips, together, paid)
 
@@ -366,9 +348,9 @@ def _affordable(
             middle = np.floor((fewest + most) / 2)
             paid = basis.hour(middle * count, group).mid <= limit
             fewest, most = np.where(paid, middle, fewest), np.where(paid, most, middle)
-        return fewest * count
+        return (fewest * count)[None]
 
-    return np.nan_to_num(_by_price(e, prices, each, together, within))
+    return np.asarray(np.nan_to_num(_by_price(e, prices, each, together, within)[0]))
 
 
 def _by_price(
@@ -378,16 +360,16 @@ def _by_price(
     together: Array,
     figure: Callable[[Rent | OwnCosts, Array, Array], Array],
 ) -> Array:
-    """A figure of each candidate that its price, its chips and those in one machine decide; NaN where unknown.
-    Many candidates share these: each pair is worked out once."""
-    found = np.full(len(chips), np.nan)
+    """Two figures, or one twice, [2, N] of each candidate that its price, its chips and those in one machine decide;
+    NaN where unknown. Many candidates share these: each pair is worked out once."""
+    found = np.full((2, len(chips)), np.nan)
     for i, deployment in enumerate(e.group.deployments):
         basis = prices.get(deployment.chip.id)
         mine = np.flatnonzero((e.group.which == i) & np.isfinite(chips))
         if basis is not None and len(mine):
             pairs = chips[mine] + 1j * together[mine]
             once, back = np.unique(pairs, return_inverse=True)
-            found[mine] = figure(basis, once.real, once.imag)[back]
+            found[:, mine] = figure(basis, once.real, once.imag)[:, back]
     return found
 
 

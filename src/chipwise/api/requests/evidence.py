@@ -22,7 +22,6 @@ from chipwise.api.requests.planning import MODEL, TASK
 from chipwise.errors import UsageError
 from chipwise.report.catalogue import EvidenceReport
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
-from chipwise.report.statements import StatementsReport
 from chipwise.units import parse_quantity
 from chipwise.workload.workload import Task, Workload
 
@@ -190,18 +189,3 @@ class CheckClaimRequest(ClaimOptions):
             against=self.values["against"] or (),
             sample=self.asked_sample(),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckStatementRequest(Asked):
-    """Is what people say about hardware true: statements with a verdict, the figures behind it and what shows them."""
-
-    text: str | None = ask(
-        "the statement, as somebody said it; default: all that are known, with their verdicts"
-    )
-
-    def run(self) -> StatementsReport:
-        """The statements that the text makes, or that none is known and the nearest."""
-        from chipwise.api.statements import check_statement, list_statements
-
-        return list_statements() if self.text is None else check_statement(self.text)

@@ -185,6 +185,9 @@ def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
         raise UsageError(
             f"{option}: {len(text):,} characters are no table of chips", f"at most {OWN_CHARS:,}"
         )
+    if "=" not in text:
+        what = f"{option}: {shorten(text)} is no TOML text"
+        raise UsageError(what, "a file is named where a chip is: --chip FILE.toml, --chips FILE.toml")
     found = read_chips(text, option, load_chips())
     for chip in found.values():
         printable(option, chip.name)

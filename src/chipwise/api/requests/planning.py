@@ -7,6 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from chipwise.api.own import stored_runs
 from chipwise.api.requests.command import about, hinting
 from chipwise.api.requests.field import (
     CONFIG,
@@ -114,7 +115,7 @@ class PriceOptions(Money, Serving):
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The terms with how chips are paid."""
-        own = self.evidence in ("all", "own")
+        own = stored_runs if self.evidence in ("all", "own") else None
         return replace(super().terms(numbers), pricing=self.pricing(), own=own)
 
     def beside(self, model: str, task: Task, report: N) -> N:

@@ -14,7 +14,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
-from chipwise.api.requests.verbs import FORMER, VERBS
+from chipwise.api.requests.kinds import FORMER
+from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
