@@ -179,6 +179,9 @@ def _gradients(
     alone = np.asarray(s.pp) <= 1
     times = np.where(fsdp & alone & (np.asarray(recipe.regather) > 0), m, 1.0)
     z = np.where(np.asarray(s.zero) >= 1, np.clip(s.shard, 1.0, n), n)
+    # one ring over all ranks: no NICs are pooled, but where tensor parallelism splits a host
+    unpooled = (np.asarray(recipe.flat) > 0) & np.asarray(n > c.domain) & (np.asarray(s.tp) <= 1)
+    stride = np.where(unpooled, c.domain, s.tp)
     # FSDP gathers frozen weights too, as they are stored
     weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)
     # gradients summed where they stay, or cut, with weights gathered twice
@@ -186,10 +189,10 @@ def _gradients(
     moved = np.where(fsdp, 6.0 * times, cut) * dense + weights * times
     group = np.where(fsdp, z, n)
     tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, BUCKETS)
-    inner = _summed(c, moved, group, s.tp, r, tensors)
+    inner = _summed(c, moved, group, stride, r, tensors)
     # copies of the shards: gradients summed across groups
     groups = np.where(fsdp, n / z, 1.0)
-    outer = _summed(c, 4.0 * dense / z, groups, s.tp * z, r, BUCKETS)
+    outer = _summed(c, 4.0 * dense / z, groups, stride * z, r, BUCKETS)
     # experts are copied over what ep leaves of the ranks of a stage
     copies = np.maximum(n * s.tp / np.maximum(s.ep, s.tp), 1.0)
     total = inner + outer
