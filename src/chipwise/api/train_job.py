@@ -177,6 +177,7 @@ def site_of(
         whole_logits=float(software.whole_logits),
         flat=float(software.flat),
         broadcast=float(software.broadcast),
+        hooked=float(software.hooked),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
         adapter_passes=software.adapter_passes,
         dropped=software.dropped,

@@ -141,7 +141,7 @@ class Trainer(Software):
     | overlaps | collectives of tensor parallelism can hide behind products |
     | sequence | norms are cut by tensor parallelism too |
     | regather | FSDP gathers weights again for every micro-batch |
-    | graphs, flat, broadcast | as in `predict.training.values.Recipe` |
+    | graphs, flat, broadcast, hooked | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -188,6 +188,7 @@ class Trainer(Software):
     graphs: bool = False
     flat: bool = False
     broadcast: bool = False
+    hooked: bool = False
     counts: Counting = "model"
     compile_s: float = 0.0
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -220,6 +220,7 @@ class Recipe:
     | regather | 1: FSDP gathers weights again for every micro-batch |
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
+    | hooked | 1: experts are modules of their own, whose matrices FSDP gathers one by one from hooks |
     | optimiser | 1: the step holds the optimiser; 0: forward and backward only |
     | frozen_bytes | bytes per frozen parameter under adapters |
     | dora | 1: adapters rescale every weight by its norm (DoRA): one more pass over the weights |
@@ -249,6 +250,7 @@ class Recipe:
     regather: Real = 1.0
     broadcast: Real = 0.0
     flat: Real = 0.0
+    hooked: Real = 0.0
     optimiser: Real = 1.0
     frozen_bytes: Real = 2.0
     adapter_passes: Real = 0.0
