@@ -60,6 +60,12 @@ def test_software_of_whisper_runs_whisper() -> None:
 
 def test_a_job_of_few_recordings_has_many_windows() -> None:
     found = chipwise.plan(
-        "whisper-large-v3", task="batch", samples=10, batch=24, chips=["rtx-4090"], settings=HOUR, runtime="eager"
+        "whisper-large-v3",
+        task="batch",
+        samples=10,
+        batch=24,
+        chips=["rtx-4090"],
+        settings=HOUR,
+        runtime="eager",
     )
     assert found.plans[0].batch == 24

@@ -389,7 +389,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"), _own(saved.request))
     per_step = plan["global_batch"] * plan["seq"]
     adapters = adapters_of(pairs(saved.request.get("adapter"), "--adapter"))
-    kept = pairs(saved.request.get("memory"), "--memory")
+    kept = {**pairs(plan.get("policy") or None, "--memory"), **pairs(saved.request.get("memory"), "--memory")}
     held = get_trainer(plan["stack"]).memory.changed(kept)
     devices = layout["tp"] * layout["pp"] * layout["cp"] * layout["dp"]
     return TrainSpec(

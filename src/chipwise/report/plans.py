@@ -526,7 +526,9 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
-    cost = f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
+    cost = (
+        f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
+    )
     return f"Cheapest: {least.machines} {least.precision}{cost}{reason}."
 
 
