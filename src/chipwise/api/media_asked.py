@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Any
 
 from chipwise.api.placing import Terms
@@ -66,10 +65,6 @@ class Sampling:
     spare: int = 0
     curve: RateCurve | None = None
     host_memory: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.job is not None and self.batch is not None and self.batch > self.job.tokens:
-            object.__setattr__(self, "batch", max(ceil(self.job.tokens), 1))
 
     @property
     def unbound(self) -> Sampling:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from math import inf
+from statistics import NormalDist
 from typing import ClassVar
 
-from chipwise.catalog.chips import recalled_words
+from chipwise.catalog.chips import get_chip, recalled_words
 from chipwise.catalog.preferences import preferences
+from chipwise.evidence.axes import compared_axes, served_family
+from chipwise.evidence.discrepancy import apart_of
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Tabled
@@ -133,7 +136,7 @@ class PlanRecord(Plan, Tabled):
     def usd(self) -> float:
         """Dollars of its job, else per hour; infinite where no price is known."""
         if self.price is None:
-            return inf
+            return math.inf
         return self.job.usd.mid if self.job and self.job.usd else self.price.mid
 
     @property
@@ -523,8 +526,19 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
-    cost = f"{_cost(report, least, ', ')}, {report.saves:.0%} less"
+    cost = (
+        f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
+    )
     return f"Cheapest: {least.machines} {least.precision}{cost}{reason}."
+
+
+def _how_likely(least: PlanRecord, first: PlanRecord, saves: float) -> str:
+    """How probable it is that a plan whose predicted cost is less by `saves` does cost less: errors that both share, as
+    those of one runtime on one chip, cancel."""
+    mine, other = (compared_axes(get_chip(p.chip), p.runtime, p.precision) for p in (least, first))
+    family = served_family(first.runtime)
+    likely = NormalDist().cdf(-math.log1p(-saves) / max(apart_of(mine, other, family), 1e-9))
+    return f"{100.0 * min(likely, 0.99):.0f}% likely to be so"
 
 
 def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:

@@ -191,7 +191,7 @@ def plan_record(
         stages=stages,
         run=run,
         hosts=-(-chips // case.per_host),
-        measured=case.tier.seen,
+        policy=job.policy,
     )
 
 

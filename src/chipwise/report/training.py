@@ -106,7 +106,9 @@ class TrainPlanRecord(Plan):
     each runs in; `hfu` counts what runs, recomputation included; `tflops_per_chip` counts as the trainer does that
     logs it. `verdict`: fits, tight, or over where the memory of a run that is known to fit is predicted too large.
     `chance`: that it is done by the deadline, None without one. `instead_of`: the usual trainer of the chip, where the
-    plan takes another; `hosts` that hold its chips; `measured`: several runs of its trainer on such chips were.
+    plan takes another; `policy`: how memory is kept otherwise than the trainer does (`--memory`), because that takes
+    `own_policy_s` for a step, with something in host memory, or, None, does not fit; `hosts` that hold its chips;
+    `measured`: several runs of its trainer on such chips were.
     `goodput` is the share of the time that makes progress under failures; `days` and the cost include it. `shares` are
     parts of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of
@@ -143,6 +145,8 @@ class TrainPlanRecord(Plan):
     host_bytes: float = 0.0
     run: RunRecord | None = None
     instead_of: str = ""
+    policy: str = ""
+    own_policy_s: float | None = None
     measured: bool = False
 
 
@@ -302,10 +306,22 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
         yield f"It is done within {duration(most)} with {chance_percent(p.chance)}% probability."
     if p.host_bytes:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
+    if p.policy:
+        yield f"It keeps {p.policy} (--memory sets it){_otherwise(p)}."
     sure = "a trainer and chip that were measured" if p.measured else "never measured so"
     price = "" if p.price is None else _age(p.price)
     tested = ", its interval provisional: tested on no publication" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
+
+
+def _otherwise(p: TrainPlanRecord) -> str:
+    """What it costs to keep memory as the trainer does unless told."""
+    own = p.own_policy_s
+    if own is None:
+        return f": as {p.stack} keeps memory unless told it does not fit"
+    slower = own / p.step_s.mid
+    far = f": as {p.stack} keeps memory unless told, partly on the host, a step takes {slower:.2g}x as long"
+    return far if slower > 1.0 else ""
 
 
 def _age(price: PriceRecord) -> str:
