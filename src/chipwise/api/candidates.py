@@ -28,6 +28,7 @@ from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
 from chipwise.search.prefer import Contenders, first
 from chipwise.search.space import Limits
+from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Task, Workload
@@ -215,10 +216,7 @@ class Space:
         w, plans = self.workload, [p for _, p in found]
         c = contenders(plans, w)
         if w.task == "local":
-            # the widest format that is fast enough; what is too slow after all others
-            slow = max(one.place for one, _ in found) + 1
-            places = [one.place if fully_ready(p, w) else slow for one, p in found]
-            c = replace(c, group=np.array(places, dtype=float))
+            c = replace(c, group=_places(found, w))
         keys = [self._key(p) for p in plans]
         best = []
         for key in dict.fromkeys(keys):
@@ -265,3 +263,9 @@ def _noted(one: CandidateFormat, p: PlanRecord) -> PlanRecord:
     made = f", published as {published}" if published else ""
     words = f"{one.name} in place of the checkpoint's format{made}: quality not assessed"
     return replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
+
+
+def _places(found: Sequence[tuple[CandidateFormat, PlanRecord]], w: Workload) -> Array:
+    """The group of each plan of one user: the widest format that is fast enough; what is too slow after all others."""
+    slow = max(one.place for one, _ in found) + 1
+    return np.array([one.place if fully_ready(p, w) else slow for one, p in found], dtype=float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,7 @@ from chipwise.catalog.snapshot import own_exists
 from chipwise.errors import UsageError
 from chipwise.report.diff import DiffReport, ReplayReport
 from chipwise.report.launch.spec import LaunchReport
+from chipwise.report.saved import Saved
 from chipwise.report.simulated import SimulationReport
 
 MOST_CHARS = 4_000_000
@@ -95,6 +97,18 @@ class SimulateRequest(DeployedSimulation):
         """What becomes of the requests. Raises the errors of `api.estimate` and `api.simulating.simulate`."""
         return DeployedSimulation.run(self.resolved())
 
+    def _plan(self, saved: Saved) -> Mapping[str, Any]:
+        """The plan of a saved answer that is asked about. Raises `UsageError` where it holds no such one."""
+        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if "tpot_s" in p and "layout" in p}
+        if not plans:
+            what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
+            hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
+            raise UsageError(what, hint, field="model")
+        if self.plan not in plans:
+            raise UsageError(f"--plan {self.plan}: no such plan", f"1 to {len(plans)}", field="plan")
+        found: Mapping[str, Any] = plans[self.plan]
+        return found
+
     def resolved(self) -> SimulateRequest:
         """The same about a plan of the answer that `model` is the file of, under its options and, where nothing else is
         said, its rate. Raises `UsageError` where it is no such file, or holds no such plan."""
@@ -106,14 +120,8 @@ class SimulateRequest(DeployedSimulation):
             hint = "for example --chip h100, or the file of a saved plan"
             raise UsageError("simulate needs a chip", hint, field="chip")
         saved = open_saved(self.model)
-        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if "tpot_s" in p and "layout" in p}
-        if not plans:
-            what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
-            hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
-            raise UsageError(what, hint, field="model")
-        if self.plan not in plans:
-            raise UsageError(f"--plan {self.plan}: no such plan", f"1 to {len(plans)}", field="plan")
-        question, plan = request_of(saved.verb, saved.request), plans[self.plan]
+        plan = self._plan(saved)
+        question = request_of(saved.verb, saved.request)
         said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
         # the number of the plan has done its work
         own: dict[str, Any] = {name: value for name, value in said.items() if name not in ("model", "plan")}

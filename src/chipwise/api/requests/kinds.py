@@ -120,6 +120,17 @@ def question_in(kinds: Mapping[str, type[Request]], verb: str, given: Mapping[st
     return question_of(kinds[verb], verb, given)
 
 
+def _no_field(verb: str, name: str, known: Mapping[str, Any]) -> UnknownNameError:
+    """That a verb has no such field, and which is meant where another tool calls it so."""
+    error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
+    called = ELSEWHERE.get(name.lower().replace("-", "_"), "").split()
+    if ours := next((other for other in called if other in known), ""):
+        error.nearest = (ours,)
+        error.hint = f"here it is called {ours}: {known[ours].metadata['help']}"
+    error.field = shorten(name)
+    return error
+
+
 def question_of(kind: type[Request], verb: str, given: Mapping[str, Any]) -> Request:
     """The question of a kind by the public names of its fields, called `verb` in errors, which are those of
     `question_in`."""
@@ -131,13 +142,7 @@ def question_of(kind: type[Request], verb: str, given: Mapping[str, Any]) -> Req
     given = {name if name in known else also.get(name, name): value for name, value in given.items()}
     for name in given:
         if name not in known:
-            error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
-            called = ELSEWHERE.get(name.lower().replace("-", "_"), "").split()
-            if ours := next((other for other in called if other in known), ""):
-                error.nearest = (ours,)
-                error.hint = f"here it is called {ours}: {known[ours].metadata['help']}"
-            error.field = shorten(name)
-            raise error
+            raise _no_field(verb, name, known)
     for name, f in known.items():
         if f.default is MISSING and given.get(name) is None:
             raise UsageError(f"{verb} needs '{name}'", str(f.metadata["help"]), field=name)
