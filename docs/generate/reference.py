@@ -14,7 +14,7 @@ from docs.generate.console import run
 from docs.generate.tables import table
 
 from chipwise import api
-from chipwise.api.requests.doors import answer_type
+from chipwise.api.requests.kinds import answer_type
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.tools import get_tool
 from chipwise.cli.app import app
@@ -80,7 +80,7 @@ def requests(_: str) -> str:
             kind = _type(get_type_hints(request)[f.name])
             default = "**required**" if f.default is MISSING else f"`{f.default!r}`"
             rows.append((f"`{name}`", kind, default, str(f.metadata.get("help", ""))))
-        kinds = [k.__name__ for k in get_args(answer_type(verb)) or (answer_type(verb),)]
+        kinds = [k.__name__ for k in get_args(answer_type(VERBS[verb])) or (answer_type(VERBS[verb]),)]
         answer = " or ".join(f"[`{kind}`](records.md#{kind.lower()})" for kind in kinds)
         text = _prose(inspect.cleandoc(request.__doc__ or ""))
         columns = table(("field", "type", "default", "meaning"), rows)
@@ -92,7 +92,7 @@ def records(_: str) -> str:
     """Every record that an answer holds, by name, with its fields."""
     found: dict[str, Any] = {}
     for verb in VERBS:
-        for kind in get_args(answer_type(verb)) or (answer_type(verb),):
+        for kind in get_args(answer_type(VERBS[verb])) or (answer_type(VERBS[verb]),):
             _collect(kind, found)
     parts = []
     for name, record in found.items():

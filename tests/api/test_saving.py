@@ -15,9 +15,9 @@ from chipwise.api.launching import launch
 from chipwise.api.requests.catalogue import ChipsRequest
 from chipwise.api.requests.evidence import EvidenceMatchRequest, EvidenceRequest
 from chipwise.api.requests.kernel import KernelRequest
+from chipwise.api.requests.kinds import Request
 from chipwise.api.requests.planning import FitRequest, PlanRequest
 from chipwise.api.requests.training import TrainRequest
-from chipwise.api.requests.verbs import Request
 from chipwise.api.saving import answered, diff, open_saved, replay, save
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.snapshot import Snapshot, use

@@ -7,7 +7,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+import chipwise as cw
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.override import with_figures
 from chipwise.cost.device import DTYPES, Device
 
 
@@ -52,11 +54,33 @@ def test_types_without_a_unit_are_widened() -> None:
 
 
 def test_cards_without_a_fabric_meet_over_the_host() -> None:
-    chip = get_chip("rtx-4090")
+    chip = get_chip("rtx-6000-ada")
     assert chip.scaleup is None
     assert chip.host is not None
-    assert device("rtx-4090").link_bytes_per_s == chip.host.bytes_per_s
-    assert device("rtx-4090").domain == 8
+    assert device("rtx-6000-ada").link_bytes_per_s == chip.host.bytes_per_s
+    assert device("rtx-6000-ada").domain == 8
+
+
+def test_cards_that_may_not_reach_a_peer_exchange_through_the_host() -> None:
+    chip = get_chip("rtx-4090")
+    assert chip.host is not None
+    assert chip.staged_bytes_per_s is not None
+    assert device("rtx-4090").link_bytes_per_s == chip.staged_bytes_per_s < (chip.host.bytes_per_s or 0.0)
+    slow = with_figures(get_chip("rtx-pro-6000-server"), {"staged": "12GB/s"})
+    assert Device.of(slow).link_bytes_per_s == 12e9
+    assert Device.of(with_figures(slow, {"staged": "90GB/s"})).link_bytes_per_s == 63e9
+    # a bridge of its own is no matter of the host
+    bridged = with_figures(get_chip("h100-sxm5-80gb"), {"staged": "12GB/s"})
+    assert Device.of(bridged).link_bytes_per_s == device("h100-sxm5-80gb").link_bytes_per_s
+
+
+def test_four_cards_without_peer_access_sum_as_measured() -> None:
+    """nccl-tests of four RTX 4090: seconds of an all-reduce by its bytes."""
+    for num_bytes, seconds in ((32768, 18.8e-6), (1 << 20, 153e-6), (1 << 24, 1993e-6)):
+        found = cw.kernel(
+            "collective", kind="all_reduce", bytes=f"{num_bytes}B", ranks=4, chip="rtx-4090", runtime="vllm"
+        )
+        assert found.seconds == pytest.approx(seconds, rel=0.3)
 
 
 def test_a_socket_without_a_link_stands_alone() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
@@ -39,16 +39,20 @@ from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.search.targets import Caution, tails_at
 from chipwise.units import Array
+from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
 QUANTILES = (0.5, 0.95, 0.99)
+OwnAnchors = Callable[[Graph, Parameters], OwnRuns | None]
+"""What a user measured of a model, priced under these numbers; None where nothing of it can be asked about."""
 
 
 @dataclass(frozen=True)
 class Context:
     """A loaded model under a workload, with the numbers and prices of one day.
 
-    `pricing` None: chips that the user has, at no price. `own`: the user's measurements correct what is predicted.
+    `pricing` None: chips that the user has, at no price. `own`: where the user's measurements are found that correct
+    what is predicted, None: they do not count.
     """
 
     found: Loaded
@@ -58,7 +62,7 @@ class Context:
     pricing: Pricing | None = field(default_factory=Pricing)
     policy: Mapping[str, str] = field(default_factory=dict)
     tactics: Tactics = field(default_factory=Tactics)
-    own: bool = False
+    own: OwnAnchors | None = None
 
     def __post_init__(self) -> None:
         if self.tactics.apart and self.workload.task == "local":
@@ -70,16 +74,7 @@ class Context:
     @cached_property
     def measured(self) -> OwnRuns | None:
         """The user's runs of this model, None where there are none or they are not to count."""
-        if not self.own:
-            return None
-        from chipwise.evidence.store import Store
-
-        kept = [item for item in Store().items() if item.measured_by_user and item.chip]
-        if not kept:
-            return None
-        from chipwise.api.own import own_runs
-
-        return own_runs(kept, self.found.graph, self.numbers)
+        return self.own(self.found.graph, self.numbers) if self.own else None
 
     def without_budget(self) -> Context:
         """The same, where a job may cost anything."""
@@ -280,7 +275,7 @@ class Context:
             common = f", {prefix.common_tokens:,.0f} tokens shared by all" if prefix.common_tokens else ""
             yield f"{prefix.cached_share:.0%} of prompt tokens found in the prefix cache{common}"
 
-    def assumptions(self, plans: list[PlanRecord]) -> tuple[str, ...]:
+    def assumptions(self, plans: Sequence[PlanRecord]) -> tuple[str, ...]:
         """Everything that the answer rests on and the user did not say."""
         notes = [*self.found.notes, *self.found.graph.model.assumptions]
         notes.append("continuous batching")
@@ -295,16 +290,18 @@ class Context:
             )
         notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
-        priced = [p.price for p in plans if p.price]
-        if priced:
-            notes.append(priced[0].basis)
-            dated = sorted(p.date for p in priced if p.date)
-            if dated:
-                notes.append(f"prices of {span(dated[0], dated[-1])}")
-        return tuple(notes)
+        return (*notes, *_priced_words([p.price for p in plans if p.price]))
 
 
 def _known(times: Array, row: int) -> float | None:
     """The time, None where no formula holds."""
     seconds = float(times[row, 0])
     return seconds if np.isfinite(seconds) else None
+
+
+def _priced_words(prices: Sequence[PriceRecord]) -> Iterator[str]:
+    """What prices are, and from when."""
+    if prices:
+        yield prices[0].basis
+    if dated := sorted(p.date for p in prices if p.date):
+        yield f"prices of {span(dated[0], dated[-1])}"

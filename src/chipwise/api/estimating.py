@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -178,6 +178,14 @@ def served(asks: Sequence[AskedLoad], loads: Loads) -> Prediction:
     if np.isnan(clients).all() and np.isnan(rates).all():
         return loads.full()
     raise ValueError("questions about different kinds of traffic are answered apart")
+
+
+def alike(asks: Sequence[AskedLoad]) -> Iterator[list[int]]:
+    """Places of questions that are priced together."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(asks):
+        groups.setdefault(one.category, []).append(place)
+    yield from groups.values()
 
 
 def parted(one: AskedLoad, layout: Layout) -> AskedLoad:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from chipwise import __version__
 from chipwise.api.suites.mlperf import MlperfAnswer, answer
+from chipwise.api.suites.round import freeze, frozen_beside, score
+from chipwise.api.suites.sync import sync
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
@@ -18,12 +21,14 @@ from chipwise.catalog.published import (
     select,
 )
 from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.snapshot import today
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import ImportTerms, read_paths
 from chipwise.evidence.item import Item, item_of, to_json
 from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
+from chipwise.evidence.residuals import Validation
 from chipwise.evidence.store import Store
-from chipwise.report.evidence import ImportReport, Shown
+from chipwise.report.evidence import ImportReport, Shown, SyncReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,12 @@ class Filter:
     submitter: str | None = None
 
 
+def _known(what: str, name: str | None, known: Collection[str], hint: str = "one of {}") -> None:
+    """Raises `UnknownNameError` for a name that is given and not known."""
+    if name is not None and name not in known:
+        raise UnknownNameError(what, name, known, hint.format(", ".join(known)))
+
+
 def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = False) -> tuple[Item, ...]:
     """Published results, or with `own` the user's, that pass a filter; `best` of each chip, count and round."""
     if own:
@@ -46,13 +57,11 @@ def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = 
         return tuple(
             i for i in items if all(v is None or getattr(i, n).lower() == v.lower() for v, n in pairs)
         )
-    if wanted.benchmark is not None and wanted.benchmark not in load_benchmarks():
-        raise UnknownNameError("benchmark", wanted.benchmark, load_benchmarks())
-    if wanted.round is not None and wanted.round not in ROUNDS:
-        raise UnknownNameError("round", wanted.round, ROUNDS, f"one of {', '.join(ROUNDS)}")
-    scenarios = {s.lower(): s for s in SCENARIOS}
-    if wanted.scenario is not None and wanted.scenario.lower() not in scenarios:
-        raise UnknownNameError("scenario", wanted.scenario, SCENARIOS, f"one of {', '.join(SCENARIOS)}")
+    scenario = None if wanted.scenario is None else wanted.scenario.lower()
+    _known("benchmark", wanted.benchmark, load_benchmarks(), "")
+    _known("round", wanted.round, ROUNDS)
+    if scenario not in [s.lower() for s in SCENARIOS]:
+        _known("scenario", wanted.scenario, SCENARIOS)
     found = select(
         load_inference_results().values(),
         benchmark=wanted.benchmark,
@@ -107,6 +116,16 @@ def layout_of(text: str) -> str:
     return ",".join(f"{name}={value}" for name, value in degrees.items())
 
 
+def round_of(rows: str, frozen: str | None = None) -> tuple[str, Validation | None]:
+    """Freeze the product's answers to a table that nobody has read, or where they are frozen score them: the file of
+    frozen answers, and the score. Raises the errors of `freeze` and `score`."""
+    file = frozen or frozen_beside(rows)
+    if Path(file).exists():
+        return file, score(rows, file)
+    freeze(rows, file, today().isoformat(), __version__)
+    return file, None
+
+
 def export_evidence(path: str) -> int:
     """Write everything of the user's store to a file, an item to a line, for `evidence import` elsewhere; how many.
 
@@ -129,13 +148,7 @@ def import_evidence(
 
     Raises `UsageError` where not one result could be read, or the store cannot be written.
     """
-    if given.chip:
-        given = ImportTerms(
-            **{
-                **{n: getattr(given, n) for n in ImportTerms.__dataclass_fields__},
-                "chip": get_chip(given.chip).id,
-            }
-        )
+    given = _by_id(given)
     files = tuple(read_paths(paths, given))
     items = [item for file in files for item in file.items]
     if not items:
@@ -146,3 +159,16 @@ def import_evidence(
     store = Store(folder)
     new, known = store.add(items)
     return ImportReport(files, new, known, str(store.path))
+
+
+def sync_evidence(paths: Sequence[str], folder: str, given: ImportTerms) -> SyncReport:
+    """Read benchmarks of others into the tables of a folder, as rows that `evidence round` and a refit read.
+
+    Raises the errors of `sync`.
+    """
+    return sync(paths, folder, _by_id(given))
+
+
+def _by_id(given: ImportTerms) -> ImportTerms:
+    """The terms with the catalogue's name of the chip. Raises `UnknownNameError`."""
+    return replace(given, chip=get_chip(given.chip).id) if given.chip else given

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.media_asked import Files, Sampling, one_size
-from chipwise.api.media_ways import OFFLOADS, family_of, priced
-from chipwise.api.media_work import Place
+from chipwise.api.media_ways import OFFLOADS, priced
+from chipwise.api.media_work import Place, family_of
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.software import all_software
@@ -113,7 +113,12 @@ def _tried(
     pipeline = place.pipeline(model, terms, asked)
     settings = pipeline.settings
     more = LARGER * plan.batch
-    yield _Change(f"--batch {more}", f"{more} {pipeline.unit}s at once", replace(asked, batch=more), terms)
+    yield _Change(
+        f"--batch {more}",
+        f"{more} {'windows' if plan.parts else f'{pipeline.unit}s'} at once",
+        replace(asked, batch=more),
+        terms,
+    )
     if asked.spread == ONE:
         ways = {"ulysses=2": Spread(ulysses=2)}
         if settings.get("passes", 1) > 1:

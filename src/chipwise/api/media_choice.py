@@ -372,7 +372,7 @@ def together(ways: Sequence[Way], asked: Sampling) -> Figure:
             slower = (
                 getattr(d.speed.latency, {"low": "high", "high": "low"}.get(end, end)) / d.speed.latency.mid
             )
-            at_once = float((d.replicas.count or 1) * d.work.copies * d.work.pipeline.batch)
+            at_once = float((d.replicas.count or 1) * d.work.copies * d.work.pipeline.samples)
             kinds.append((at_once, slower * d.speed.latency.mid, slower * d.speed.full.mid))
         return job.tokens / side_by_side(job.tokens, kinds)
 

@@ -93,7 +93,7 @@ class Doing:
     @classmethod
     def of(cls, work: Work, numbers: Parameters, speed: Speed, replicas: Replicas) -> Doing:
         """At a speed; replicas that nobody counted are as many as carry what was asked."""
-        asked, batch = work.asked, work.pipeline.batch
+        asked, batch = work.asked, work.pipeline.samples
         if replicas.count is None:
             carrying = _carrying(asked, speed, batch, work.copies)
             replicas = replace(replicas, count=carrying, spare=asked.spare)
@@ -182,6 +182,7 @@ class Doing:
             spread=asked.spread.label,
             offload=asked.offload,
             batch=work.pipeline.batch,
+            parts=work.pipeline.members if work.pipeline.members > 1 else 0,
             replicas=replicas.all,
             latency_s=figure(latency),
             step_s=figure(step),
@@ -318,7 +319,7 @@ def _queue(work: Work, speed: Speed, replicas: Replicas, delivered: Estimate) ->
         return None
     arriving = delivered.mid if wanted is None else wanted
     copies = (replicas.count or 1) * work.copies
-    return Queue(arriving, speed.latency.mid, speed.full.mid, work.pipeline.batch, copies)
+    return Queue(arriving, speed.latency.mid, speed.full.mid, work.pipeline.samples, copies)
 
 
 def _waits(queue: Queue | None) -> dict[str, float]:
@@ -333,7 +334,7 @@ def _waits(queue: Queue | None) -> dict[str, float]:
 def _day(work: Work, speed: Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
     """A day's arrivals at all replicas, each of which takes what keeps the limit as surely as asked, without one the
     share of full load that was asked for; None where no curve was given."""
-    asked, batch = work.asked, work.pipeline.batch
+    asked, batch = work.asked, work.pipeline.samples
     if asked.curve is None:
         return None
     most = asked.utilisation
@@ -356,7 +357,7 @@ def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -
     """What all chips draw at that load, and joules of a sample; None where their power limit is not published. Tuned
     software of one user is measured one request after the other."""
     chips, system = work.packages * replicas.all, work.system
-    batch, count = float(work.pipeline.batch), float(replicas.count or 1)
+    batch, count = float(work.pipeline.samples), float(replicas.count or 1)
     powered = Powered.of(work.chip, chips, system, numbers)
     if powered is None or work.pipeline.flops <= 0.0:
         return None

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
-from typing import TYPE_CHECKING
+from math import ceil, inf
 
 import numpy as np
 
 from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_judged import tier
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
-from chipwise.api.media_work import Place, Work, tabled
+from chipwise.api.media_work import WINDOWED, Place, Work, family_of, tabled
+from chipwise.api.placing import Terms
 from chipwise.api.tactics import Level
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtimes_tried
-from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import paid_for
 from chipwise.errors import UsageError
@@ -29,9 +28,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.units import Array
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
@@ -125,6 +121,8 @@ class NetworkSpace:
     def tried(self, asked: Sampling, numbers: Parameters) -> Tried:
         """Every way; where devices lack memory in all of them, also those that are short of a little. Raises the errors
         of `Place.pipeline`."""
+        if asked.job is not None and asked.batch is not None and family_of(self.model) != WINDOWED:
+            asked = replace(asked, batch=min(asked.batch, max(ceil(asked.job.tokens), 1)))
         ways: list[Way] = []
         lacking: list[Way] = []
         for order, place in self._worth(asked, numbers):
@@ -180,14 +178,16 @@ class NetworkSpace:
         give no less and no later. Of the smallest batch also what lacks memory, by less than may be wrong of it on
         devices. Each with whether it fits."""
         alone = asked.task == "local" or spread.cfg * spread.sequence > 1
-        single = asked.batch is not None or alone or one_size(self.model)
+        single = asked.batch is not None or one_size(self.model)
         batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
         limit_s = _limit_s(asked)
         while worse < PATIENCE:
             sized = replace(asked, batch=batch, spread=spread)
             if best and self.work(place, sized).least_s > limit_s:
                 return
-            if batch > ahead and not single:
+            # the members of one sample end sooner, the more of them are at work together
+            parted = self.work(place, sized).pipeline.members > batch
+            if batch > ahead and not single and (parted or not alone):
                 ahead = self._ahead(place, sized, numbers)
             # what waits on the host makes larger batches slower, so they have to be worth something without
             doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
@@ -196,13 +196,13 @@ class NetworkSpace:
                     yield from ((one, False) for one in lacking)
                 return
             yield doing, True
-            rate = doing.replicas.load * doing.work.pipeline.batch / doing.speed.full.mid
+            rate = doing.replicas.load * doing.work.pipeline.samples / doing.speed.full.mid
             worse = 0 if rate > best * SATURATED else worse + 1
             best = max(best, rate)
-            done = asked.job is not None and batch >= asked.job.tokens
+            done = asked.job is not None and doing.work.pipeline.samples >= asked.job.tokens
             # of a batch that gave no more the next takes twice as long
             next_s = doing.speed.latency.mid * (2.0 / SATURATED if worse else 1.0)
-            if single or done or next_s > limit_s:
+            if single or (not parted and (alone or done or next_s > limit_s)):
                 return
             batch *= 2
 
@@ -240,7 +240,7 @@ class NetworkSpace:
         """Work on as many replicas as it takes, or on all chips one has: one request at a time for a lone user, all
         samples of a batch, and for users the part of full load that keeps the limit as surely as asked, where none does
         in the middle. None where they are too few for one."""
-        asked, speed, batch = work.asked, Speed.of(work, numbers), work.pipeline.batch
+        asked, speed, batch = work.asked, Speed.of(work, numbers), work.pipeline.samples
         if asked.rate_per_s is not None or (asked.job is not None and self.have is None):
             return Doing.of(work, numbers, speed, Replicas())
         count = 1 if self.have is None or asked.task == "local" else self.have // work.packages
@@ -367,18 +367,6 @@ def _limit_s(asked: Sampling) -> float:
     """Seconds after which no request may end: a larger batch takes longer."""
     due = None if asked.job is None else asked.job.deadline_s
     return min(x for x in (asked.latency_s, due, inf) if x is not None)
-
-
-def family_of(model: str | Files) -> str | None:
-    """The family of a network, as runtimes name it: the task of its table, a generator of a folder; None of what is
-    not known."""
-    from chipwise.workload import media
-
-    if isinstance(model, Files):
-        return "diffusion" if model.source.sized else None
-    if model.startswith(BY_COUNTS) or not is_built_in(model):
-        return None
-    return media.entry(model).task
 
 
 def runs(runtime: MediaRuntime, model: str | Files) -> None:

@@ -17,6 +17,7 @@ from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
+from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 WIDE = ("fp32", "tf32")
 SIXTEEN = ("bf16", "fp16")
 CHANNELS_LAST = "channels_last"
+HOP = "hop_s"  # setting: seconds between windows of a recording
+WINDOWED = "whisper"  # family of networks that hear a recording in windows
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 
@@ -99,14 +102,20 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
-        hardware = Hardware(device, costs, overheads, host, *_does(chip, runtime))
+        hardware = Hardware(device, costs, overheads, host, *_does(chip, runtime), runtime.host)
         return cls(chip, runtime, device, hardware, numbers)
 
     def beside(self, runtime: MediaRuntime) -> Place:
         """The chip under other software; what both do alike is priced once."""
         tf32, converts, widens, folds, turns = _does(self.chip, runtime)
         hardware = replace(
-            self.hardware, tf32_conv=tf32, converts=converts, widens=widens, folds=folds, turns=turns
+            self.hardware,
+            tf32_conv=tf32,
+            converts=converts,
+            widens=widens,
+            folds=folds,
+            turns=turns,
+            host=runtime.host,
         )
         return replace(self, runtime=runtime, hardware=hardware)
 
@@ -118,12 +127,13 @@ class Place:
         turns = turns and any(kind == "conv" for kind, _ in kinds)
         tf32 = h.tf32_conv and ("conv", "fp32") in kinds
         attends = self.attends(asked) if pipeline.attends else "library"
-        key = attends, turns, tf32, h.converts, h.widens, h.folds
+        host = {} if asked.level == "tuned" else h.host  # submissions keep their devices busy meanwhile
+        key = attends, turns, tf32, h.converts, h.widens, h.folds, asked.level
         if key not in self.attending:
             costs = h.costs
             if isinstance(costs, SimtParameters) and attends != "library":
                 costs = flash_attention(costs, self.device, overlapped=attends == "overlapped")
-            self.attending[key] = replace(h, costs=costs, turns=turns, tf32_conv=tf32), {}
+            self.attending[key] = replace(h, costs=costs, turns=turns, tf32_conv=tf32, host=host), {}
         return self.attending[key]
 
     def attends(self, asked: Sampling) -> Attends:
@@ -140,7 +150,21 @@ class Place:
         """The model as the software runs it here."""
         scores = not self.runtime.fuses_attention(asked.software)
         terms = replace(terms, precision=self.runtime.computes(terms.precision))
+        if family_of(model) == WINDOWED and HOP not in asked.settings:
+            asked = replace(asked, settings={**asked.settings, HOP: self.runtime.hop_s})
         return made(model, terms, asked, scores=scores, timed=timed)
+
+
+def family_of(model: str | Files) -> str | None:
+    """The family of a network, as runtimes name it: the task of its table, of speech whether it hears windows, a
+    generator of a folder; None of what is not known."""
+    from chipwise.workload import media
+
+    if isinstance(model, Files):
+        return "diffusion" if model.source.sized else None
+    if model.startswith(BY_COUNTS) or not is_built_in(model):
+        return None
+    return WINDOWED if media.windowed(model) else media.entry(model).task
 
 
 def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bool]:
@@ -259,7 +283,7 @@ class Work:
             "chip": self.chip.software_id,
             "core": self.chip.core,
             "generation": self.chip.base_generation,
-            "runtime": self.runtime.id,
+            "runtime": self.runtime.paced_as or self.runtime.id,
             "pace": self.runtime.pace,
             "folds": "yes" if self.runtime.folds else "no",
             "attends": "own" if self.runtime.overlaps(self.chip, self.asked.software) else "framework",

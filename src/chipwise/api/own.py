@@ -2,75 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from chipwise.api.corrected import OwnRuns
+from chipwise.api.estimating import AskedLoad, alike, asked, loads_of, served
 from chipwise.api.loaded import load
-from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.serving import ServingRun, answer, asked_of
+from chipwise.api.placing import Given, Terms
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.anchors import Anchors, OwnRun
 from chipwise.evidence.item import Item
+from chipwise.evidence.store import Store
+from chipwise.parallel.layout import Layout
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.gguf import GGUF
 from chipwise.workload.graph import Graph
+from chipwise.workload.workload import Workload
+
+
+def stored_runs(graph: Graph, numbers: Parameters) -> OwnRuns | None:
+    """The runs of models with these dimensions that the user measured, as `own_runs` has them."""
+    kept = [item for item in Store().items() if item.measured_by_user and item.chip]
+    return own_runs(kept, graph, numbers) if kept else None
 
 
 def own_runs(items: Iterable[Item], graph: Graph, numbers: Parameters) -> OwnRuns | None:
     """A user's runs of models with these dimensions as anchors, None where none can be asked about: those that say
     too little, or that cannot have run so, are left out."""
-    kept: list[tuple[Item, ServingRun]] = []
+    kept: list[tuple[Item, AskedLoad]] = []
     for item in items:
         if not _alike(item.model, graph):
             continue
         try:
-            question = question_of_item(item)
-            kept.append((item, ServingRun(item.id, question, asked_of(question, numbers))))
+            kept.append((item, load_of_item(item, numbers)))
         except ChipwiseError:
             continue
     if not kept:
         return None
-    answers = answer([run for _, run in kept])
     runs: list[OwnRun] = []
     columns: list[tuple[float, float, float, float]] = []
-    for (item, run), found in zip(kept, answers, strict=True):
-        tpot, ttft = found.times["tpot_s"], found.times["ttft_s"]
-        a = run.asked
-        each = (a.concurrency or _in_flight(item, found.times)) / a.replicas
+    for (item, a), times in zip(kept, _times([a for _, a in kept]), strict=True):
+        tpot, ttft = times["tpot_s"], times["ttft_s"]
+        each = (a.concurrency or _in_flight(item, times)) / a.replicas
         runs.append(a.context.run_of(a.deployment, a.layout, each, item.id))
         columns.append((tpot, ttft, _tpot(item, tpot, ttft, each * a.replicas), _ttft(item)))
     return OwnRuns(Anchors(runs, *map(np.array, zip(*columns, strict=True))))
 
 
-def question_of_item(item: Item) -> EstimateRequest:
-    """The question that a run answers. Raises `UsageError` where it does not say what ran, under which load."""
+def _times(asks: list[AskedLoad]) -> list[Mapping[str, float]]:
+    """Seconds per further token and to the first one of every question, as `estimate` answers it."""
+    found: dict[int, Mapping[str, float]] = {}
+    for members in alike(asks):
+        mine = [asks[i] for i in members]
+        times = served(mine, loads_of(mine)[1])
+        for place, i in enumerate(members):
+            found[i] = {name: float(getattr(times, name)[place, 0]) for name in ("tpot_s", "ttft_s")}
+    return [found[i] for i in range(len(asks))]
+
+
+def load_of_item(item: Item, numbers: Parameters | None = None) -> AskedLoad:
+    """The deployment and load of a run. Raises `UsageError` where it does not say what ran, under which load, and the
+    errors of `estimate`."""
     if not (item.chip and item.model and item.input_tokens and item.output_tokens):
         raise UsageError(f"{item.id} does not say what ran", "chip, model, tokens in and out are needed")
-    degrees = {k: int(v) for k, _, v in (part.partition("=") for part in item.layout.split(",") if part)}
+    lone = item.scenario == "local"
+    open_ = not lone and not item.concurrency and "open" in item.scenario
     software = item.runtime.lower().split()
-    question = EstimateRequest(
-        model=item.model,
-        chip=item.chip,
-        in_=f"{item.input_tokens:.10g}",
-        out=f"{item.output_tokens:.10g}",
-        runtime=get_runtime(software[0]).id if software else None,
-        precision=_format(item.precision.lower()),
-        task="local" if item.scenario == "local" else "serve",
-        evidence="none",
-        **(degrees or {"tp": item.chips or 1}),  # type: ignore[arg-type]
+    return asked(
+        item.model,
+        Workload("local" if lone else "serve", item.input_tokens, item.output_tokens),
+        Given(
+            item.chip,
+            _layout(item),
+            concurrency=None if lone else item.concurrency or None,
+            rate_per_s=item.requests_per_s if open_ else None,
+        ),
+        Terms(
+            _format(item.precision.lower()),
+            runtime=get_runtime(software[0]).id if software else None,
+            parameters=numbers,
+        ),
     )
-    if item.scenario == "local":
-        return question  # one user
-    if item.concurrency:
-        return replace(question, concurrency=item.concurrency)
-    if item.requests_per_s and "open" in item.scenario:
-        return replace(question, rate=f"{item.requests_per_s:.10g}/s")
-    return question
+
+
+def _layout(item: Item) -> Layout:
+    """How a run was spread; where it does not say, by tensor parallelism over its chips. Raises `UsageError`."""
+    degrees = {k: int(v) for k, _, v in (part.partition("=") for part in item.layout.split(",") if part)}
+    strange = [k for k, n in degrees.items() if k not in ("tp", "pp", "dp", "ep") or n < 1]
+    if strange:
+        raise UsageError(f"{item.id}: {strange[0]}={degrees[strange[0]]} is no degree of a served model")
+    return Layout(**{k: float(n) for k, n in (degrees or {"tp": item.chips or 1}).items()})
 
 
 def _format(name: str) -> str | None:
@@ -81,7 +105,7 @@ def _format(name: str) -> str | None:
     return name if name in GGUF else None
 
 
-def _in_flight(item: Item, times: dict[str, float] | object) -> float:
+def _in_flight(item: Item, times: Mapping[str, float]) -> float:
     """Requests in flight where none were counted: arrivals times what one takes (Little), else unknown."""
     if not item.requests_per_s or not item.tpot_mean_s:
         return float("nan")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
-from chipwise.api.context import Context
+from chipwise.api.context import Context, OwnAnchors
 from chipwise.api.loaded import check_length, find_chip, load_generating, shown, stretched
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -40,8 +40,8 @@ class Terms:
     `changes` those of the chips; `tactics` is how the software is run, `pricing` how chips are paid on the day `today`
     (None: the user has them),
     `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip,
-    `environment` what its surroundings do. `own`: what the user measured moves what is predicted for the same
-    deployments. `own_chips` are in no catalogue.
+    `environment` what its surroundings do. `own`: where what the user measured is found, which moves what is
+    predicted for the same deployments (None: it does not count). `own_chips` are in no catalogue.
     """
 
     precision: str | None = None
@@ -55,7 +55,7 @@ class Terms:
     parameters: Parameters | None = None
     share: Share = WHOLE
     environment: Environment = ANYWHERE
-    own: bool = False
+    own: OwnAnchors | None = None
     own_chips: Mapping[str, Chip] = field(default_factory=dict)
 
     def chip(self, name: str) -> Chip:

@@ -14,8 +14,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from chipwise.api.requests.doors import problem_of
+from chipwise.api.requests.kinds import question_of
 from chipwise.api.requests.simulate import StepRequest
-from chipwise.api.requests.verbs import VERBS, question, question_of
+from chipwise.api.requests.verbs import VERBS, question
 from chipwise.api.requests.written import LaunchFiles, Origin
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer

@@ -14,9 +14,10 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 
 from chipwise import __version__
-from chipwise.api.requests.doors import answer_type, read_request, refuse_code
 from chipwise.api.requests.field import fields_of
-from chipwise.api.requests.verbs import FORMER, VERBS, Request
+from chipwise.api.requests.kinds import CATALOGUE, FORMER, PLANNING, Request, answer_type, question_in
+from chipwise.api.requests.known import refuse_code, with_known
+from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.catalog.files import output_file, read_text
 from chipwise.catalog.snapshot import Snapshot, current, today, use
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
@@ -32,6 +33,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "parameters": ("calibrate/data/", "evidence/data/"),
 }
 OWN = "your files"
+KEPT: Mapping[str, type[Request]] = {**PLANNING, "check_statement": CheckStatementRequest, **CATALOGUE}
+"""Verbs whose answers are kept; others answer about an answer."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ def save(verb: str, request: Request, path: str) -> Answered:
 
 def answered(verb: str, request: Request) -> Answered:
     """The answer with every table that was read for it. Raises the errors of the verb."""
-    return _ask(verb, fields_of(request), Snapshot(current().given, today(), read={}))
+    own = request.resolved()
+    return _ask(verb, fields_of(own), Snapshot(current().given, today(), read={}), own)
 
 
 def asked_again(saved: Saved) -> Saved:
@@ -180,10 +184,10 @@ def _steps_of_records(a: Saved, b: Saved, one: Kept, other: Kept) -> Iterator[St
 
 def _asked(verb: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """How two questions differ. What one of them leaves out has its default, or was not given."""
-    defaults = {_public(f.name): f.default for f in fields(cast(Any, VERBS[verb]))}
+    defaults = {_public(f.name): f.default for f in fields(cast(Any, KEPT[verb]))}
 
     def said(request: Mapping[str, Any], name: str) -> Any:
-        value = request.get(name, VERBS[verb].implied(request).get(name, defaults.get(name)))
+        value = request.get(name, KEPT[verb].implied(request).get(name, defaults.get(name)))
         return "not given" if value is None or value is MISSING else value
 
     names = dict.fromkeys((*before, *after))
@@ -193,9 +197,9 @@ def _asked(verb: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> li
 
 def request_of(verb: str, given: Mapping[str, Any]) -> Request:
     """A request from its fields by public name. Raises `UsageError` for a verb or field that does not exist."""
-    if verb not in VERBS:
-        raise UnknownNameError("verb", verb, VERBS)
-    kind = VERBS[verb]
+    if verb not in KEPT:
+        raise UnknownNameError("verb", verb, KEPT)
+    kind = KEPT[verb]
     names = {_public(f.name): f.name for f in fields(cast(Any, kind))}
     strange = sorted(set(given) - set(names))
     if strange:
@@ -224,7 +228,7 @@ class Kept:
         request = request_of(self.saved.verb, self.saved.request)
         refuse_code(request)
         if not self.files:
-            request = read_request(self.saved.verb, fields_of(request))
+            request = with_known(question_in(KEPT, self.saved.verb, fields_of(request)))
         return answered(self.saved.verb, request)
 
     def report_now(self) -> Mapping[str, Any]:
@@ -320,8 +324,8 @@ def check_answer(saved: Saved) -> None:
 
     Fields that an earlier version did not write may be missing; a number that was not finite was written as null.
     """
-    if saved.verb not in VERBS:
-        raise UnknownNameError("verb", saved.verb, VERBS)
+    if saved.verb not in KEPT:
+        raise UnknownNameError("verb", saved.verb, KEPT)
     wrong = _wrong(_answered_as(saved), json.dumps(saved.report))
     if wrong:
         where, value = wrong[0]
@@ -348,7 +352,7 @@ def _wrong(kind: Any, text: str) -> list[tuple[str, Any]]:
 
 def _answered_as(saved: Saved) -> Any:
     """The record that a saved answer is: of those that its verb gives, the one whose fields it has."""
-    kind = answer_type(saved.verb)
+    kind = answer_type(KEPT[saved.verb])
     kinds = get_args(kind) or (kind,)
     return max(kinds, key=lambda k: len({f.name for f in fields(k)} & saved.report.keys()))
 
@@ -377,9 +381,10 @@ def _again(verb: str, request: Mapping[str, Any], tables: Mapping[str, bytes], d
         return {"error": str(error)}
 
 
-def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot) -> Answered:
+def _ask(verb: str, given: Mapping[str, Any], snapshot: Snapshot, request: Request | None = None) -> Answered:
+    """The answer to a question, or to that of the fields `given`, of the facts of a snapshot."""
     with use(snapshot):
-        report = request_of(verb, given).answer()
+        report = (request or request_of(verb, given)).answer()
     read = snapshot.given if snapshot.read is None else snapshot.read
     made_with = {"python": platform.python_version(), "numpy": np.__version__}
     saved = Saved(

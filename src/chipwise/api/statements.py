@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chipwise.api.requests.command import command_line, plain_command
+from chipwise.api.requests.kinds import DIRECT, question_in
 from chipwise.api.said import Saying, said_in
 from chipwise.api.said_judged import judged, would_judge
 from chipwise.catalog.chips import get_chip
@@ -167,13 +168,11 @@ BASIS = {
 
 def _ask(ask: Mapping[str, Any], *, run: bool = True) -> tuple[Any, str]:
     """What a question of a statement is answered with, and the command that shows it."""
-    from chipwise.api.requests.verbs import question
-
     verb = str(ask["verb"])
     given = {name: value for name, value in ask.items() if name != "verb"}
     if verb in FACTS:
         return FACTS[verb](given[verb]) if run else None, f"chipwise {verb}s show {given[verb]}"
-    request = question(verb, given)
+    request = question_in(DIRECT, verb, given)
     command = plain_command(verb, given) or command_line(verb, request)  # type: ignore[arg-type]
     return request.run() if run else None, command
 

@@ -204,13 +204,15 @@ class MediaRows:
                 for part in MEDIA_PARTS
                 if any(part in stage.parts for stage in each)
             }
-            calls, launches = (np.array([getattr(s, name) for s in each]) for name in ("calls", "launches"))
+            calls, launches, host_s = (
+                np.array([getattr(s, name) for s in each]) for name in ("calls", "launches", "host_s")
+            )
             limited = {
                 part: np.array([float(stage.limited_s.get(part, 0.0)) for stage in each])
                 for part in parts
                 if any(part in stage.limited_s for stage in each)
             }
-            found.append(StageTimes("", calls, parts, launches, limited))
+            found.append(StageTimes("", calls, parts, launches, limited, host_s))
         return tuple(found)
 
 
@@ -223,6 +225,7 @@ def _taken(stage: StageTimes, index: NDArray[np.intp]) -> StageTimes:
         stage,
         calls=np.asarray(stage.calls)[index],
         launches=np.asarray(stage.launches)[index],
+        host_s=np.broadcast_to(stage.host_s, np.shape(stage.calls))[index],
         parts=parts,
         limited_s={part: np.asarray(v)[index] for part, v in stage.limited_s.items()},
     )

@@ -30,6 +30,18 @@ _NEEDS: Mapping[str, tuple[str, str]] = {
 }
 _PACKS = ("trtllm/trtllm", 32.0)  # heads per kv head that TensorRT-LLM's decode kernels pack
 NEVER_S = 1.0  # start of an all-reduce kernel that a runtime does not have
+STAGED: Mapping[str, float] = {
+    "link_share": 1.0,
+    "pair_share": 1.0,
+    "base_s": 5e-6,
+    "step_s": 2e-6,
+    "sharpness": 0.85,
+    "direct_s": NEVER_S,
+}
+"""Exchanges of cards that reach each other through the host's memory, in the units of `CollectiveParameters`. Source:
+nccl-tests of RTX 4090 that users published: four cards, tinygrad/open-gpu-kernel-modules pull request 22 (19 us for 32
+kB, 153 us for 1 MB, 12.7 GB/s on the bus beyond 4 MB); eight, NVIDIA/nccl issue 1530 (40 us for 8 bytes); no kernel
+reads its peers' memory there. Move exchanges of such cards alone."""
 
 Memo = dict[tuple[str, str, str, Labels], dict[str, float]]
 """Quantities of one formula on one chip: by group, runtime and age of its kernels, chip and labels."""
@@ -64,6 +76,9 @@ def simt_parameters(
             algorithm = dict(labels).get("algorithm", "ring")
             columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
+            if group == "collective":
+                staged = np.array([known[c].staged_bytes_per_s is not None for c in new])
+                each |= {k: np.where(staged, v, each[k]) for k, v in STAGED.items() if k in each}
             for i, c in enumerate(new):
                 seen[group, name, c, labels] = {k: float(column[i]) for k, column in each.items()}
         rows = [seen[group, name, _alike(c), labels] for c in chips]
@@ -99,7 +114,7 @@ def _die(chip: Chip | None) -> tuple[object, ...]:
 
 def _alike(chip: Chip) -> str:
     """One name for chips that the same numbers hold of: one software, units for the same types, joined alike."""
-    return f"{chip.software_id} {' '.join(sorted(chip.matrix))} {bool(chip.scaleup and chip.scaleup.bytes_per_s)}"
+    return f"{chip.software_id} {' '.join(sorted(chip.matrix))} {_fabric(chip)}"
 
 
 def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
@@ -110,6 +125,11 @@ def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
         "generation": np.array([c.generation for c in chips]),
         "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
     }
+
+
+def _fabric(chip: Chip) -> str:
+    linked = "link" if chip.scaleup and chip.scaleup.bytes_per_s else "pcie"
+    return linked if chip.staged_bytes_per_s is None else f"{linked}, staged"
 
 
 def measured_runtime(group: str, runtime: str) -> str:

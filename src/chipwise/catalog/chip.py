@@ -109,7 +109,8 @@ class Chip:
     drivers, none of its fitted numbers. `stand_in` is the nearest chip that one can have, for one that cannot be had or
     that no software is known for. `only_named`: no candidate of a search of the market; it has to be named.
     `system_bytes` of the memory are what display and operating system keep by the user's word (None: what the machine
-    says).
+    says). Cards without access to each other's memory exchange through the host's at `staged_bytes_per_s`, whatever
+    their bus (None: they have access).
     """
 
     id: str
@@ -151,6 +152,7 @@ class Chip:
     stand_in: str = ""
     only_named: bool = False
     system_bytes: float | None = None
+    staged_bytes_per_s: float | None = None
 
     @property
     def memory(self) -> MemoryTier:

@@ -85,7 +85,7 @@ _COUNTS = (
 _NUMBERS = (
     "usable_memory_GB", "memory_GBps", "tier2_GB", "tier2_GBps", "macs_per_clock", "boost_MHz", "peak_MHz",
     "sram_per_unit_KiB", "registers_per_unit_KiB", "sram_GBps", "host_GBps", "scaleup_GBps",
-    "scaleup_pairwise_GBps", "scaleout_GBps", "tdp_W",
+    "scaleup_pairwise_GBps", "scaleout_GBps", "staged_GBps", "tdp_W",
 )  # fmt: skip
 _PEAKS = {
     "matrix_tflops": (
@@ -305,6 +305,7 @@ class _Table(Values):
             host=Link(self.get("host"), self.si("host_GBps", 1e9)) if "host" in figures else None,
             scaleup=scaleup,
             scaleout_bytes_per_s=self.si("scaleout_GBps", 1e9),
+            staged_bytes_per_s=self.si("staged_GBps", 1e9),
             tdp_w=self.si("tdp_W", 1),
             devices_per_package=cast(int, figures.get("devices_per_package", 1)),
             accumulate_note=self.text(table, "accumulate", ""),

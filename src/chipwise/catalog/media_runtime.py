@@ -34,6 +34,11 @@ class MediaRuntime(Software):
     `networks`: the families that it runs, none for any; `ported`: they have to be exported to it or written again.
     `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
     found beforehand.
+    `host`: seconds of one core for what a host itself does while devices wait, by kind: `sound` (a second of it is
+    decoded and turned into a spectrogram), `token` (a step of a decoder: rules, choice, loop), `sequence` (the same of
+    each sequence). `hop_s`: seconds from one window of a long recording to the next where windows are a batch (0: they
+    follow each other). `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
+    numbers it has, where it has none of its own.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -56,6 +61,10 @@ class MediaRuntime(Software):
     offloads: bool = False
     networks: frozenset[str] = frozenset()
     ported: bool = False
+    host: Mapping[str, float] = field(default_factory=dict)
+    hop_s: float = 0.0
+    autocast: bool = False
+    paced_as: str = ""
     releases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -94,6 +103,8 @@ class MediaRuntime(Software):
 
     def computes(self, precision: str | None) -> str | None:
         """What it makes of a precision that is asked for; None stays as it is."""
+        if self.autocast and precision in (None, "bf16", "fp16"):
+            return f"amp-{precision or 'fp16'}"
         return f"{precision}-static" if precision in self.whole else precision
 
     def month(self, software: str) -> str:

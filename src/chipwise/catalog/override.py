@@ -19,12 +19,14 @@ SETTABLE: Mapping[str, str] = {
     "link": "B/s",
     "pairwise": "B/s",
     "scaleout": "B/s",
+    "staged": "B/s",
     "host": "B/s",
     "tdp": "W",
     "system": "B",
 } | dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"), "FLOP/s")
 """What `--set` takes, with the dimension of each: memory capacity and bandwidth (`hbm` is `bandwidth`), links
-per direction, matrix peaks by data type; `system` is what display and operating system keep of the memory."""
+per direction, matrix peaks by data type; `system` is what display and operating system keep of the memory; `staged` is
+the rate of cards that reach each other through the host's memory alone."""
 
 
 def told(changes: Mapping[str, str] | None, what: str = "chips") -> tuple[str, ...]:
@@ -113,6 +115,8 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
             fields["system_bytes"] = value
         elif name == "scaleout":
             fields["scaleout_bytes_per_s"] = value
+        elif name == "staged":
+            fields["staged_bytes_per_s"] = value
         elif name == "tdp":
             fields["tdp_w"] = value
         else:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from chipwise.api.requests.evidence import CheckStatementRequest
+from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.cli.options import Output
 from chipwise.errors import CommandText, Sentence, UnknownNameError
 from chipwise.report.statements import statements_view

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from chipwise.api import evidence as api
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest, EvidenceRequest
+from chipwise.api.suites.round import registered
 from chipwise.cli.options import Output, taking, whole
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import ImportTerms
-from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view
+from chipwise.report.accuracy import accuracy_view
+from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view, synced_view
 
 evidence = App(
     name="evidence",
-    help="Published results and your own: list, show, search, match, claim, import, export.",
+    help="Published results and your own: list, show, search, match, claim, import, sync, round, export.",
     help_format="plaintext",
 )
 
@@ -70,6 +73,36 @@ def claim(
     output.show(claim_view(report), report)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Unsaid:
+    """What files do not say of what ran."""
+
+    chip: Annotated[str | None, Parameter(help="the chip, where the files do not say")] = None
+    count: Annotated[int | None, whole("total chips, where the files do not say")] = None
+    model: Annotated[str | None, Parameter(help="the model, where the files do not say")] = None
+    precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None
+    runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None
+    date: Annotated[str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")] = None
+    layout: Annotated[
+        str | None,
+        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
+    ] = None
+
+    def given(self) -> ImportTerms:
+        """As importers take them. Raises `UsageError`."""
+        degrees = api.layout_of(self.layout) if self.layout else ""
+        return ImportTerms(
+            self.chip or "",
+            _count(self.count),
+            self.model or "",
+            self.precision or "",
+            self.runtime or "",
+            self.date or "",
+            degrees,
+        )
+
+
 @evidence.command(name="import")
 def import_files(
     *paths: Annotated[
@@ -78,27 +111,55 @@ def import_files(
             help="files or folders: vLLM, AIPerf, GuideLLM, llama-bench, MLPerf, logs of trainers, ..."
         ),
     ],
-    chip: Annotated[str | None, Parameter(help="the chip, where the files do not say")] = None,
-    count: Annotated[int | None, whole("total chips, where the files do not say")] = None,
-    model: Annotated[str | None, Parameter(help="the model, where the files do not say")] = None,
-    precision: Annotated[str | None, Parameter(help="the number format, where the files do not say")] = None,
-    runtime: Annotated[str | None, Parameter(help="the software, where the files do not say")] = None,
-    date: Annotated[
-        str | None, Parameter(help="the day, where the files do not say, e.g. 2026-11-02")
-    ] = None,
-    layout: Annotated[
-        str | None,
-        Parameter(help="degrees of a replica, where the files do not say, e.g. tp=4; default: tp = count"),
-    ] = None,
+    terms: Unsaid = Unsaid(),
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Read results of vLLM, SGLang, AIPerf, GuideLLM, llama-bench, MLPerf, trainers and exports into your store."""
-    degrees = api.layout_of(layout) if layout else ""
-    given = ImportTerms(
-        chip or "", _count(count), model or "", precision or "", runtime or "", date or "", degrees
-    )
-    report = api.import_evidence(paths, given)
+    report = api.import_evidence(paths, terms.given())
     output.show((import_view(report),), report)
+
+
+@evidence.command
+def sync(
+    *paths: Annotated[
+        str,
+        Parameter(
+            help="files, or a checkout: InferenceX, LocalScore, vLLM, SGLang, GuideLLM, llama-bench, performance pages"
+        ),
+    ],
+    into: Annotated[str, Parameter(help="the folder of tables that rows are added to")],
+    terms: Unsaid = Unsaid(),
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Read benchmarks of others into tables, set impossible rows apart, compare them with answers, propose a refit."""
+    report = api.sync_evidence(paths, into, terms.given())
+    output.show(synced_view(report), report)
+
+
+@evidence.command(name="round")
+def score_round(
+    rows: Annotated[
+        str,
+        Parameter(help="measurements of others, in the form of predict SUITE --rows"),
+    ],
+    *,
+    frozen: Annotated[
+        str | None, Parameter(help="the file of frozen answers; default: next to the rows, .frozen.csv")
+    ] = None,
+    register: Annotated[
+        int | None, whole("the number of the round: prints its lines of evidence/data/rounds.csv")
+    ] = None,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """Predict strangers' measurements and freeze the answers; run again with measured values to score them."""
+    file, found = api.round_of(rows, frozen)
+    if found is None:
+        again = f"fill the column value, then run again: chipwise evidence round {rows}"
+        print(f"answers are frozen in {file}; {again}", file=sys.stderr)
+    elif register is not None:
+        sys.stdout.write(registered(found, file, register))
+    else:
+        output.show(accuracy_view(found), found)
 
 
 @evidence.command(name="export")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.api.requests.simulate import SimulateRequest
+from chipwise.api.requests.kept import SimulateRequest
 from chipwise.cli.options import SavedOutput, taking
 
 

@@ -133,14 +133,29 @@ def _tiers(chip: Chip, system: System | None) -> tuple[Link, Link]:
     """The innermost fabric and the outermost one."""
     given = {"link", "pairwise", "host"} & set(chip.own)
     if system is not None and not given:
-        links = [Link(t.name, t.bytes_per_s, t.pairwise_bytes_per_s, domain=t.chips) for t in system.tiers]
+        links = [
+            Link(
+                t.name,
+                _between(chip, t.bytes_per_s) if t.fabric == "pcie" else t.bytes_per_s,
+                t.pairwise_bytes_per_s,
+                domain=t.chips,
+            )
+            for t in system.tiers
+        ]
         return (links[0], links[-1]) if links else (Link("none", None), Link("none", None))
     link = chip.scaleup
     if link is None or link.bytes_per_s is None:
         # cards without a fabric of their own meet over the host's bus, eight to a server at most
-        bus = chip.host.bytes_per_s if chip.host else None
+        bus = _between(chip, chip.host.bytes_per_s) if chip.host else None
         link = Link("bus", bus, domain=8 if bus is not None and chip.kind == "gpu" else 1)
     return link, link
+
+
+def _between(chip: Chip, bus_bytes_per_s: float | None) -> float | None:
+    """Between two cards on a bus: its rate, or what is left of it through the host's memory."""
+    if bus_bytes_per_s is None or chip.staged_bytes_per_s is None:
+        return bus_bytes_per_s
+    return min(bus_bytes_per_s, chip.staged_bytes_per_s)
 
 
 def _number(value: float | None, default: float = np.nan) -> float:

@@ -14,6 +14,9 @@ from chipwise.catalog.published import InferenceResult
 
 Origin = Literal["published", "own"]
 
+OTHERS = ("MLCommons", "InferenceX", "LocalScore", "TensorRT-LLM performance", "NeMo performance")
+"""How the formats of results begin that somebody else measured and published."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -62,8 +65,8 @@ class Item:
 
     @property
     def measured_by_user(self) -> bool:
-        """Whether the user ran it: tables of MLCommons that were imported are published results still."""
-        return self.origin == "own" and not self.format.startswith("MLCommons")
+        """Whether the user ran it: tables and pages of others that were imported are published results still."""
+        return self.origin == "own" and not self.format.startswith(OTHERS)
 
     @property
     def per_chip(self) -> float | None:

@@ -36,7 +36,12 @@ _COLUMNS = ("place", "predicted", "low", "high", "measured")
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Errors of some figures: median and 90th percentile of the absolute error, median of the signed one, share
-    of measured values inside the interval, share answered."""
+    of measured values inside the interval, share answered; `z`, the root mean square of log(measured / predicted) over
+    the standard deviation that its interval says.
+
+    `cell_mean` is the mean over `cells` of the median absolute error in each, so that no large one decides alone, and
+    `cell_low` to `cell_high` the 80 % interval of a bootstrap over benchmarkers (over cells, where a table is of one).
+    """
 
     name: str
     metric: str
@@ -46,6 +51,11 @@ class Summary:
     p90: float
     bias: float
     coverage: float
+    z: float = float("nan")
+    cells: int = 0
+    cell_mean: float = float("nan")
+    cell_low: float = float("nan")
+    cell_high: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -191,6 +201,10 @@ class Residuals:
         out."""
         names = self.label(by) if by else np.full(len(self), "all")
         metric, error, known = self.label("metric"), self.error, self.known
+        cells = self.label("cell")
+        who = self.label("who") if "who" in self.labels else cells
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.square(2.0 * Z80 * self.log / np.log(self.high / self.low))
         inside = (self.low <= self.measured) & (self.measured <= self.high)
         found = []
         for which in np.unique(metric).tolist():
@@ -201,13 +215,48 @@ class Residuals:
                 if len(at) < least or not name:
                     continue
                 good = at[known[at]]
-                figures = [np.nan] * 4
+                none = float("nan")
+                one = Summary(name, which, len(at), len(good) / len(at), none, none, none, none)
                 if len(good):
-                    off = np.abs(error[good])
-                    middle = np.median(error[good])
-                    figures = [np.median(off), np.quantile(off, 0.9), middle, np.mean(inside[good])]
-                found.append(Summary(name, which, len(at), len(good) / len(at), *map(float, figures)))
+                    off, finite = np.abs(error[good]), z[good][np.isfinite(z[good])]
+                    count, mean, low, high = _over_cells(off, cells[good], who[good])
+                    one = replace(
+                        one,
+                        median=float(np.median(off)),
+                        p90=float(np.quantile(off, 0.9)),
+                        bias=float(np.median(error[good])),
+                        coverage=float(np.mean(inside[good])),
+                        z=float(np.sqrt(np.mean(finite))) if len(finite) else none,
+                        cells=count,
+                        cell_mean=mean,
+                        cell_low=low,
+                        cell_high=high,
+                    )
+                found.append(one)
         return found
+
+
+DRAWS = 400  # of a bootstrap
+
+
+def _over_cells(
+    off: Array, cells: NDArray[np.str_], who: NDArray[np.str_]
+) -> tuple[int, float, float, float]:
+    """How many cells, the mean of their median errors `off`, and the ends of its 80 % interval by a bootstrap over
+    `who` measured them."""
+    names, code = np.unique(cells, return_inverse=True)
+    middle = np.array([np.median(off[code == i]) for i in range(len(names))])
+    mean = float(middle.mean())
+    groups = np.unique(who)
+    if len(groups) < 2:
+        groups, who = names, cells
+    counts = np.array([[np.any(code[who == g] == i) for i in range(len(names))] for g in groups], dtype=float)
+    if len(groups) < 2:
+        return len(names), mean, float("nan"), float("nan")
+    drawn = np.random.default_rng(0).integers(0, len(groups), (DRAWS, len(groups)))
+    weight = counts[drawn].sum(axis=1)
+    low, high = np.quantile(weight @ middle / weight.sum(axis=1), (0.1, 0.9))
+    return len(names), mean, float(low), float(high)
 
 
 def leave_out(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
@@ -48,11 +49,27 @@ def register() -> tuple[Scored, ...]:
                 r["group"],
                 r["metric"],
                 int(r["rows"]),
-                *(share(r[name]) for name in ("answered", "median", "p90", "bias", "coverage")),
+                share(r["answered"]),
+                share(r["median"]),
+                share(r["p90"]),
+                share(r["bias"]),
+                share(r["coverage"]),
             ),
         )
         for r in rows
     )
+
+
+def register_lines(scored: Sequence[Scored]) -> str:
+    """Lines of the register as its file has them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for line in scored:
+        s = line.found
+        shares = (s.answered, s.median, s.bias, s.p90, s.coverage)
+        figures = ("" if x != x else f"{x:.3f}" for x in shares)
+        writer.writerow((line.round, line.date, line.commit, s.name, s.metric, s.rows, *figures))
+    return out.getvalue()
 
 
 def rounds() -> Validation:

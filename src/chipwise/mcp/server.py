@@ -40,7 +40,7 @@ from mcp.types import (
 from chipwise import __version__
 from chipwise.api.mending import Mending, mending
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
-from chipwise.api.requests.verbs import FORMER, TRAINED
+from chipwise.api.requests.kinds import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.mcp.prompts import listed_prompts, prompted

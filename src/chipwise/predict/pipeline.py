@@ -4,7 +4,7 @@ A stage is priced by parts (products, convolutions, attention, element-wise work
 numbers are factors of parts:
 
     t_part = <factor x seconds, energy x seconds at the power limit>
-    t_call = <sum over parts of t_part, launches x host_s>
+    t_call = <sum over parts of t_part, launches x host_s + what the host does itself>
     t = request_s + sum over stages of calls x (t_call + call_s)
 
 The host runs ahead of the device and is seen only where it is the slower of the two.
@@ -160,7 +160,8 @@ class Hardware:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
     converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
     16 bits. `folds`: casts are folded into the work around them. `turns`: convolutions of 16 bits and TF32
-    are made for channels last, and tensors are laid out plane by plane."""
+    are made for channels last, and tensors are laid out plane by plane. `host`: seconds of a unit of what a host does
+    itself, by kind."""
 
     device: Device
     costs: CostParameters
@@ -171,6 +172,7 @@ class Hardware:
     widens: bool = False
     folds: bool = False
     turns: bool = False
+    host: Mapping[str, float] = field(default_factory=dict)
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
         """Seconds of one exchange."""
@@ -182,13 +184,15 @@ class Hardware:
 @dataclass(frozen=True)
 class StageTimes:
     """One call of a stage: exposed seconds by part before a runtime's factors, and the kernels that a host starts.
-    `limited_s`: seconds of parts that multiply where nothing but the power limit holds them up."""
+    `limited_s`: seconds of parts that multiply where nothing but the power limit holds them up. `host_s`: seconds of
+    what the host does itself."""
 
     name: str
     calls: Real
     parts: Mapping[MediaPart, Cost]
     launches: Real
     limited_s: Mapping[MediaPart, Real] = field(default_factory=dict)
+    host_s: Real = 0.0
 
     def of(self, part: MediaPart) -> float:
         """Seconds of a part."""
@@ -246,7 +250,8 @@ def seconds(stages: Sequence[StageTimes], pace: Pace) -> Cost:
                 slow = stage.limited_s[part] * pace.energy
                 own = own * (1.0 + (slow / quick) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
             device = device + own
-        both = soft_maximum({"device": device.total_s, "host": stage.launches * pace.host_s}, HIDES)
+        host_s = stage.launches * pace.host_s + stage.host_s
+        both = soft_maximum({"device": device.total_s, "host": host_s}, HIDES)
         # the device's part keeps the proportions of its resources
         kept = both.exposed["device"] / np.maximum(device.total_s, LEAST_S)
         total = total + (device * kept + Cost({"host": both.exposed["host"] + pace.call_s})) * stage.calls
@@ -278,6 +283,9 @@ def stage_times(
         times, copied = known[key], _copied(stage, hardware, offload)
         if copied:
             times = replace(times, parts={**times.parts, "offload": Cost({"host": copied})})
+        itself = sum(amount * hardware.host.get(kind, 0.0) for kind, amount in stage.host)
+        if itself:
+            times = replace(times, host_s=itself)
         found.append(times)
     return tuple(found)
 

@@ -25,6 +25,14 @@ def _signed(share: float) -> str:
     return DASH if share != share else f"{100 * share:+.1f} %"
 
 
+def _cells(s: Summary) -> str | None:
+    """The mean over cells with its interval."""
+    if s.cells < 2 or s.cell_mean != s.cell_mean:
+        return None
+    ends = "" if s.cell_low != s.cell_low else f" [{100 * s.cell_low:.0f}-{100 * s.cell_high:.0f}]"
+    return f"{100 * s.cell_mean:.1f} %{ends} of {s.cells:,}"
+
+
 ACCURACY = (
     Column("part", "name", prose=True),
     Column("metric", "metric"),
@@ -34,6 +42,8 @@ ACCURACY = (
     Column("p90", "p90", _percent, right=True),
     Column("bias", "bias", _signed, right=True),
     Column("in 80 % interval", "coverage", _percent, right=True),
+    Column("z", "z", lambda z: DASH if z != z else f"{z:.1f}", right=True),
+    Column("mean of cells", _cells, right=True),
 )
 """What is said of the errors on some rows."""
 

@@ -12,6 +12,8 @@ from chipwise.evidence.importers import Imported
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Anchored, Match
 from chipwise.evidence.match_axes import Target
+from chipwise.evidence.residuals import Validation
+from chipwise.report.accuracy import accuracy_view
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import DASH, Column, Table
@@ -101,6 +103,22 @@ class ImportReport:
     new: int
     known: int
     store: str
+    schema_version: str = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What a sync did: results `seen`, rows `new` and `known` by table, `quarantined` with the reason, what was
+    `left_out`, how far the product is off on the rows of each table, and the `commands` that would refit on them."""
+
+    folder: str
+    seen: int
+    new: Mapping[str, int]
+    known: Mapping[str, int]
+    quarantined: Sequence[Mapping[str, str]]
+    left_out: Sequence[str]
+    found: Sequence[Validation]
+    commands: Sequence[str]
     schema_version: str = SCHEMA_VERSION
 
 
@@ -237,12 +255,6 @@ def match_view(report: MatchReport) -> tuple[Table, ...]:
     was measured, by chip."""
     if not report.matches:
         return measured_view(report)
-    t = report.target
-    count = "" if t.chips is None else f"{t.chips}x "
-    lengths = f"{t.input_tokens or 0:,.0f} tokens in, {t.output_tokens or 0:,.0f} out"
-    lengths = ", ".join(f"{n} {v}" for n, v in t.sample.items()) if t.benchmark else lengths
-    what = " ".join(x for x in (t.model.name, t.precision, "on", f"{count}{t.chip}") if x)
-    head = (", ".join(x for x in (f"nearest to {what}", t.scenario, lengths) if x), "")
     rows = [{"place": n, "match": m} for n, m in enumerate(report.matches, 1)]
     values = [_match_values(n, m) for n, m in enumerate(report.matches, 1)]
     closing = (*_anchor_lines(report), NOTICE)
@@ -251,7 +263,16 @@ def match_view(report: MatchReport) -> tuple[Table, ...]:
     first = report.matches[0]
     why = Table.of(_axes(first), WHY, (f"why, for #1 ({first.item.id}):", ""), closing)
     more = measured_view(report) if report.measured else ()
-    return Table.of(rows, MATCHES, head, foot, values=values), why, *more
+    return Table.of(rows, MATCHES, (_near_what(report.target), ""), foot, values=values), why, *more
+
+
+def _near_what(t: Target) -> str:
+    """What results were looked for near."""
+    count = "" if t.chips is None else f"{t.chips}x "
+    lengths = f"{t.input_tokens or 0:,.0f} tokens in, {t.output_tokens or 0:,.0f} out"
+    lengths = ", ".join(f"{n} {v}" for n, v in t.sample.items()) if t.benchmark else lengths
+    what = " ".join(x for x in (t.model.name, t.precision, "on", f"{count}{t.chip}") if x)
+    return ", ".join(x for x in (f"nearest to {what}", t.scenario, lengths) if x)
 
 
 MEASURED = (
@@ -393,6 +414,30 @@ def import_view(report: ImportReport) -> Table:
         for f in report.files
     ]
     return Table.of(report.files, IMPORTED, (), foot, values=values)
+
+
+APART = (
+    Column("model", "model"),
+    Column("chip", "chip"),
+    Column("file", "file"),
+    Column("why", "why", prose=True),
+)
+"""What is said of a result that cannot be."""
+LEFT = 5  # reasons that are shown
+
+
+def synced_view(report: SyncReport) -> tuple[Table, ...]:
+    """How far answers are off on the rows, results that were set apart, and what to do next."""
+    rows = ", ".join(f"{report.new[n]} new and {report.known[n]} known rows of {n}" for n in report.new)
+    foot = [f"{report.seen} results read: {rows or 'none says enough to be a row'} ({report.folder})"]
+    foot += [f"left out: {why}" for why in report.left_out[:LEFT]]
+    if len(report.left_out) > LEFT:
+        foot.append(f"left out: {len(report.left_out) - LEFT} more")
+    foot += [f"to refit: {command}" for command in report.commands]
+    tables = [table for found in report.found for table in accuracy_view(found)]
+    set_apart = f"{len(report.quarantined)} impossible results, set apart in quarantine.csv"
+    apart = Table.of(report.quarantined, APART, (set_apart, "") if report.quarantined else (), foot)
+    return (*tables, apart)
 
 
 def _anchor_lines(report: MatchReport) -> list[str]:

@@ -75,7 +75,8 @@ class MediaPlan(Plan):
     `host_bytes` wait in the memory of one host (parts that are offloaded or that the host computes, rows of tables that
     are hardly ever looked up, of all its devices), which has `host_capacity_bytes` for them; None where nothing waits
     or its memory is not known. `usual`: the software that runs on the chip where nobody says which; `ported`: a
-    network has to be exported to that of the plan, or written again, and not to the usual one.
+    network has to be exported to that of the plan, or written again, and not to the usual one. `parts`: members of a
+    sample of which `batch` are at work together (windows of a recording), 0 where a batch is of samples.
     """
 
     spread: str
@@ -109,6 +110,12 @@ class MediaPlan(Plan):
     host_capacity_bytes: float | None = None
     usual: str = ""
     ported: bool = False
+    parts: int = 0
+
+    @property
+    def samples(self) -> int:
+        """Samples that a batch makes."""
+        return max(self.batch // self.parts, 1) if self.parts else self.batch
 
     @property
     def short_bytes(self) -> float:
@@ -381,8 +388,9 @@ def verdict(report: MediaReport) -> tuple[str, ...]:
         fits = sum(plan.verdict != "no" for plan in report.plans)
         room = f"{format_bytes(p.memory_bytes)} of {format_bytes(p.capacity_bytes)}"
         return (f"{report.model} fits on {fits} of {len(report.plans)} chips: {_one(p)}, {room}; not timed.",)
-    together = "" if p.batch == 1 else "a batch of "
-    what = "one training step" if report.trained else f"{together}{amount(p.batch, report.unit)}"
+    together = "" if p.samples == 1 else "a batch of "
+    what = "one training step" if report.trained else f"{together}{amount(p.samples, report.unit)}"
+    what += f", {p.batch:,} of its {p.parts:,} windows at a time" if p.parts > p.batch > 1 else ""
     many = f"{p.replicas} x " if p.replicas > 1 else ""
     cost = f", {_cost(p)} per 1,000" if p.usd_per_1000 else ""
     each = f"{figures.seconds(p.latency_s)} for {what}"
@@ -420,7 +428,7 @@ def _how(p: MediaPlan) -> list[str]:
     how = [] if _empty("layout", p) else [_layout(p)]
     how += [f"{p.spare} spare"] if p.spare else []
     how += [p.precision]
-    how += [f"batches of {p.batch:,}"] if p.batch > 1 else []
+    how += [f"batches of {p.batch:,}{' windows' if p.parts else ''}"] if p.batch > 1 else []
     return [*how, *_waits(p)]
 
 
@@ -528,7 +536,7 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     by, unit = figures.per(rate)
     each = (
         f"a batch takes {figures.seconds(p.latency_s)}"
-        if p.batch > 1
+        if p.samples > 1
         else f"each in {figures.seconds(p.latency_s)}"
     )
     said = f"It delivers {amount(rate * by, report.unit)}/{unit}, {each}{_waiting(p)}"
@@ -632,21 +640,25 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     left_out |= {head for head in SOMETIMES if all(_empty(head, p) for p in plans)}
     if report.owned:
         left_out |= {"$/h", "per 1,000", "$ total"}
-    if not chosen:
-        return [c for c in MEDIA if c.head not in left_out]
-    found = {c.head: c for c in MEDIA if c.head and c.head not in left_out}
-    if report.rate_per_s is None and report.job is None:
-        by, unit = figures.per(plans[0].samples_per_s.mid)
-        found["samples/s"] = replace(
-            found["samples/s"], head=f"{report.unit}s/{unit}", get=partial(_paced, by)
-        )
-    else:
+    shown = [c for c in MEDIA if c.head not in left_out]
+    return _of_load(report, plans, {c.head: c for c in shown if c.head}) if chosen else shown
+
+
+def _of_load(report: MediaReport, plans: Sequence[MediaPlan], found: dict[str, Column]) -> list[Column]:
+    """The columns of chosen plans, by their heads, as load and job ask for them; those that may be left out say in
+    which order."""
+    waits = report.rate_per_s is not None
+    if waits or report.job is not None:
         del found["samples/s"]
+    else:
+        by, unit = figures.per(plans[0].samples_per_s.mid)
+        head = f"{report.unit}s/{unit}"
+        found["samples/s"] = replace(found["samples/s"], head=head, get=partial(_paced, by))
     if report.job is not None:
         found.pop("per 1,000", None)
     left = [name for name, wanted in DISPENSABLE.items() if wanted(report) and name != report.by]
-    said = "batch takes" if any(p.batch > 1 for p in plans) else "time"
-    found["time"] = replace(found["time"], head=f"{said}, no wait" if report.rate_per_s is not None else said)
+    said = "batch takes" if any(p.samples > 1 for p in plans) else "time"
+    found["time"] = replace(found["time"], head=f"{said}, no wait" if waits else said)
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
 
 
@@ -675,18 +687,9 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
     spread = any(p.spread for p in plans)
     said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
     if not report.owned:
-        by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
-        due = report.job is not None and report.job.deadline_s is not None
-        what = "the target" if report.limit_s is not None else "the deadline" if due else ""
-        limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
-        near = preferences()
-        said.append(
-            f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} where "
-            "it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
-            "hosts and paid chips, more replicas, the usual software; unpriced last"
-        )
+        said.append(_ranked_by(report))
     batches = sorted({p.batch for p in plans})
-    if len(batches) > 1:
+    if len(batches) > 1 and not any(p.parts for p in plans):
         said.append(
             f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
             f"{batches[0]} compares the same on all"
@@ -698,6 +701,20 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
             f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {', '.join(left[:FIRST])}{more}"
         )
     return said
+
+
+def _ranked_by(report: MediaReport) -> str:
+    """What plans whose chips are paid were ranked by."""
+    by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
+    due = report.job is not None and report.job.deadline_s is not None
+    what = "the target" if report.limit_s is not None else "the deadline" if due else ""
+    limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
+    near = preferences()
+    return (
+        f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} where "
+        "it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
+        "hosts and paid chips, more replicas, the usual software; unpriced last"
+    )
 
 
 def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]:

@@ -16,8 +16,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from chipwise.api.requests.doors import Problem, problem_of, read_request
-from chipwise.api.requests.launch import RECORD
-from chipwise.api.requests.verbs import FORMER, VERBS
+from chipwise.api.requests.kept import RECORD
+from chipwise.api.requests.kinds import FORMER
+from chipwise.api.requests.verbs import VERBS
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, nearest, shorten
 from chipwise.report.table import to_json

@@ -25,6 +25,7 @@ class Stage:
     | parameters | entries of its weights, each once |
     | weight_bytes | stored bytes of the weights |
     | activation_bytes | most bytes of activations that are alive at a time in one call |
+    | host | (kind, amount) of what the host itself does in a call; software says how long a unit takes |
     """
 
     name: str
@@ -33,6 +34,7 @@ class Stage:
     parameters: int = 0
     weight_bytes: float = 0.0
     activation_bytes: float = 0.0
+    host: tuple[tuple[str, float], ...] = ()
 
     @property
     def flops(self) -> float:
@@ -42,10 +44,12 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The stages of one request for `batch` samples of a `unit` ("image", "clip", "utterance", "sample").
+    """The stages of one request for `samples` of a `unit` ("image", "clip", "utterance", "sample").
 
-    `trained`: the stages are those of a training step, backward passes among them. `settings` are the sizes that were
-    used (resolution, steps, frames), `assumptions` what was not said and how it was taken.
+    `batch`: what is at work together: samples, or members of one (windows of a long recording), `members` of which are
+    a sample; more of them than a batch holds are worked off in rounds. `trained`: the stages are those of a training
+    step, backward passes among them. `settings` are the sizes that were used (resolution, steps, frames),
+    `assumptions` what was not said and how it was taken.
     """
 
     name: str
@@ -55,6 +59,12 @@ class Pipeline:
     trained: bool = False
     settings: Mapping[str, float] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+    members: int = 1
+
+    @property
+    def samples(self) -> int:
+        """Samples that a request makes."""
+        return max(self.batch // self.members, 1)
 
     @cached_property
     def kinds(self) -> frozenset[tuple[str, str]]:

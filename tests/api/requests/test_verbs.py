@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.doors import read_request
+from chipwise.api.requests.kinds import FORMER
 from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequest
-from chipwise.api.requests.verbs import FORMER, VERBS
+from chipwise.api.requests.verbs import VERBS
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.table import to_json

@@ -6,26 +6,22 @@ plain values, take only names that chipwise knows, and turn every complaint into
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from dataclasses import field as with_
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any
 
-from chipwise.api.requests.field import Reading, outer, split
-from chipwise.api.requests.verbs import VERBS, Request, question
-from chipwise.catalog.benchmarks import benchmark_of
+from chipwise.api.requests.field import Reading, outer
+from chipwise.api.requests.kinds import Request, answer_type
+from chipwise.api.requests.known import NAMED, refuse_code, with_known
+from chipwise.api.requests.verbs import VERBS, question
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, bundled_configs, named_config
-from chipwise.catalog.machine import counted, joined, parse_machine
-from chipwise.catalog.names import closed
-from chipwise.catalog.networks import is_built_in
-from chipwise.errors import ChipwiseError, InfeasibleError, Sentence, UnknownNameError, UsageError, shorten
+from chipwise.catalog.configs import bundled_configs
+from chipwise.errors import ChipwiseError, InfeasibleError, Sentence, UnknownNameError, UsageError
 from chipwise.report.records import SCHEMA_VERSION
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
-Own = Mapping[str, Any]
-"""Chips of the question's own, by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +74,6 @@ def request_adapter(verb: str) -> Any:
     return TypeAdapter(VERBS[verb])
 
 
-def answer_type(verb: str) -> Any:
-    """The type of a verb's answer."""
-    return get_type_hints(VERBS[verb].run)["return"]
-
-
 def request_schema(
     verb: str, template: str = "#/components/schemas/{model}", *, files: bool = False
 ) -> dict[str, Any]:
@@ -111,7 +102,7 @@ def _widen(schema: dict[str, Any], reading: Reading) -> None:
 
 def answer_schema(verb: str, template: str = "#/components/schemas/{model}") -> dict[str, Any]:
     """The JSON schema of a verb's answer as it is written."""
-    return written_schema(answer_type(verb), template)
+    return written_schema(answer_type(VERBS[verb]), template)
 
 
 def written_schema(kind: Any, template: str) -> dict[str, Any]:
@@ -153,21 +144,9 @@ def read_request(verb: str, given: Mapping[str, Any], *, files: bool = False) ->
     """
     request = question(verb, given)
     if not files:
-        return _known(request)
+        return with_known(request)
     refuse_code(request)
     return request
-
-
-def refuse_code(request: Request) -> None:
-    """Raises `UsageError` for a question about `FILE.py:function`, which would run it: for questions that somebody
-    else wrote."""
-    from chipwise.tracing.sources import is_code
-
-    model = getattr(request, "model", None)
-    if isinstance(model, str) and is_code(model):
-        raise UsageError(
-            f"{shorten(model)}: code is not run here", "the command line and Python trace it", field="model"
-        )
 
 
 def warm_names() -> None:
@@ -176,79 +155,3 @@ def warm_names() -> None:
         request_adapter(verb)
     bundled_configs()
     get_chip(next(iter(load_chips())))
-
-
-def _known(request: Request) -> Request:
-    """The request with the names of its models and chips resolved. Raises for anything that could be a file."""
-    changed: dict[str, Any] = {}
-    own = request.values.get("own_chips") or {}
-    for f in fields(request):  # type: ignore[arg-type]
-        value = getattr(request, f.name)
-        if not f.metadata.get("file") or value is None:
-            continue
-        try:
-            if f.name not in NAMED:
-                raise UsageError(f"{f.name}: files are not read here", "the command line reads them")
-            if f.name == "model" and getattr(request, "by_benchmark", False) and benchmark_of(value):
-                continue  # asked for what was measured of it: no file of that name is opened
-            changed[f.name] = NAMED[f.name](value, own)
-        except ChipwiseError as error:
-            error.field = outer(f)
-            raise
-    return replace(request, **changed) if changed else request  # type: ignore[type-var]
-
-
-def _model(name: str, own: Own) -> str:
-    if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
-        return name
-    from chipwise.tracing.sources import is_code, source_of
-    from chipwise.workload import media
-
-    hint = "the verb models lists and searches them; files are not read here: send the keys of a config.json"
-    if is_code(name) or name.endswith(".onnx"):
-        traced = "files are not read here: the command line traces code and graphs on your own machine"
-        raise UnknownNameError("model", name, (), traced)
-    if is_built_in(name):
-        return name.removesuffix(".gguf").removesuffix(".safetensors")  # never a file that lies here
-    try:
-        found = named_config(name)
-    except UnknownNameError as error:
-        if error.nearest or benchmark_of(name) is not None or closed(name):
-            raise
-        raise UnknownNameError("model", name, media.names(), hint) from None
-    known = name if found.weights else found.name
-    if source_of(known) is not None:  # a file that lies where the server was started
-        raise UnknownNameError("model", name, (), hint)
-    return known
-
-
-def _chip(name: str, own: Own) -> str:
-    if name.strip() in own:
-        return name.strip()
-    several = counted(name)
-    if several is not None:
-        return f"{several[1]}x{several[0]}"
-    if joined(name):
-        return parse_machine(name, find=lambda part: own.get(part) or get_chip(part)).name
-    return get_chip(name).id
-
-
-def _chips(text: str, own: Own) -> str:
-    return ",".join(_chip(name, own) for name in split(text))
-
-
-def _rates(text: str, own: Own) -> str:
-    """Rates written out, with a comma: text without one could be the name of a file."""
-    words = text.replace(",", " ").split()
-    for word in words:
-        try:
-            float(word)
-        except ValueError:
-            raise UsageError(
-                f"day: '{shorten(word)}' is no rate", "requests per second, files are not read here"
-            ) from None
-    return f"{','.join(words)},"
-
-
-NAMED: dict[str, Callable[[str, Own], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
-"""How each field that may name a file on the command line is read where it may not."""

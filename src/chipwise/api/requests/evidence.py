@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.field import (
     CONFIG,
     NAMES,
@@ -19,17 +20,16 @@ from chipwise.api.requests.field import (
 )
 from chipwise.api.requests.parts import LENGTH, PERCENTILE, TPOT, TTFT, Targets
 from chipwise.api.requests.planning import MODEL, TASK
+from chipwise.api.tactics import Tactics
 from chipwise.errors import UsageError
 from chipwise.report.catalogue import EvidenceReport
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
-from chipwise.report.statements import StatementsReport
 from chipwise.units import parse_quantity
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:
     from chipwise.api.evidence import Filter
     from chipwise.api.evidence_match import Sample
-    from chipwise.api.placing import Terms
 
 ACCURACY = Reading(
     lambda text, option: parse_quantity(text.strip().removesuffix("%"), "", option, low=0.0, high=100.0),
@@ -105,8 +105,6 @@ class Judged(Asked):
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
-        from chipwise.api.placing import Terms
-        from chipwise.api.tactics import Tactics
 
         tactics = Tactics(software=self.software or "", level=self.level)
         return Terms(self.precision, runtime=self.runtime, tactics=tactics)
@@ -154,7 +152,6 @@ class EvidenceMatchRequest(MatchOptions):
     def run(self) -> MatchReport:
         """The nearest results. Raises `UnknownNameError` for an unknown model or chip."""
         from chipwise.api.evidence_match import match_evidence, measured_evidence
-        from chipwise.api.placing import Given
 
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
             what = f"--concurrency {self.concurrency:g} is out of range"
@@ -190,18 +187,3 @@ class CheckClaimRequest(ClaimOptions):
             against=self.values["against"] or (),
             sample=self.asked_sample(),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckStatementRequest(Asked):
-    """Is what people say about hardware true: statements with a verdict, the figures behind it and what shows them."""
-
-    text: str | None = ask(
-        "the statement, as somebody said it; default: all that are known, with their verdicts"
-    )
-
-    def run(self) -> StatementsReport:
-        """The statements that the text makes, or that none is known and the nearest."""
-        from chipwise.api.statements import check_statement, list_statements
-
-        return list_statements() if self.text is None else check_statement(self.text)

@@ -87,6 +87,10 @@ class Asked:
         with self._placed():
             return self.run()
 
+    def resolved(self) -> Any:
+        """The question by itself, where it names an answer that was kept. Raises `UsageError` where it is none."""
+        return self
+
     ranking = False
     """Whether it ranks the chips that it names, so that some of them are a smaller question."""
 

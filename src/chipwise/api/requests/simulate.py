@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Literal
 
-from chipwise.api.requests.command import about
-from chipwise.api.requests.field import CONFIG, Asked, ask, count_of, duration, option_of
+from chipwise.api.estimating import asked
+from chipwise.api.requests.field import CONFIG, ask, count_of, duration, option_of
 from chipwise.api.requests.parts import LengthOptions, PlaceOptions, Serving
-from chipwise.api.requests.planning import MODEL, PlanRequest
+from chipwise.api.requests.planning import MODEL
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
 from chipwise.workload.arrivals import Arrivals, read_log
@@ -37,7 +36,6 @@ class StepRequest(Serving, PlaceOptions):
 
     def run(self) -> PassTimes:
         """The passes. Raises the errors of `api.estimate`, and `UsageError` for what no pass depends on."""
-        from chipwise.api.estimating import asked
         from chipwise.api.stepping import pass_times
 
         for name in ("concurrency", "rate", "replicas", "disaggregate", "prefill", "harness", "host_memory"):
@@ -52,8 +50,8 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is shown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateRequest(Serving, LengthOptions, PlaceOptions):
-    """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
+class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
+    """What one can ask of a deployment through time."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chip: str | None = ask(  # type: ignore[assignment]
@@ -78,11 +76,11 @@ class SimulateRequest(Serving, LengthOptions, PlaceOptions):
 
     def run(self) -> SimulationReport:
         """What becomes of the requests. Raises the errors of `api.estimate` and `api.simulating.simulate`."""
-        from chipwise.api.estimating import asked
         from chipwise.api.simulating import simulate
 
         if self.chip is None:
-            return self._of_saved().run()
+            hint = "for example --chip h100, or the file of a saved plan"
+            raise UsageError("simulate needs a chip", hint, field="chip")
         self._check()
         _generates(self.model, "its jobs through time are not simulated")
         workload, given = self.workload("serve"), self.given()
@@ -149,36 +147,6 @@ class SimulateRequest(Serving, LengthOptions, PlaceOptions):
 
     def _shares(self) -> bool:
         return read_log(str(self.log)).blocks is not None
-
-    def _of_saved(self) -> SimulateRequest:
-        """The same about a plan of the answer that `model` is the file of, under its options and, where nothing else is
-        said, its rate. Raises `UsageError` where it is no such file, or holds no such plan."""
-        from chipwise.api.saving import open_saved, request_of
-        from chipwise.catalog.snapshot import own_exists
-
-        if not self.model.endswith(".json") or not own_exists(Path(self.model)):
-            hint = "for example --chip h100, or the file of a saved plan"
-            raise UsageError("simulate needs a chip", hint, field="chip")
-        saved = open_saved(self.model)
-        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if "tpot_s" in p and "layout" in p}
-        if not plans:
-            what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
-            hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
-            raise UsageError(what, hint, field="model")
-        if self.plan not in plans:
-            raise UsageError(f"--plan {self.plan}: no such plan", f"1 to {len(plans)}", field="plan")
-        question, plan = request_of(saved.verb, saved.request), plans[self.plan]
-        said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        # the number of the plan has done its work
-        own: dict[str, Any] = {name: value for name, value in said.items() if name not in ("model", "plan")}
-        deployed: dict[str, Any] = {"harness": None}
-        if isinstance(question, PlanRequest):
-            deployed |= question.deployed(plan)
-            deployed |= {"concurrency": None, "replicas": plan["replicas"] - plan["spare"]}
-        driven = {"rate", "concurrency", "log", "requests"} & set(own)
-        load = {"rate": None, "concurrency": None} if driven else {}
-        lengths = {"cv": None} if "log" in own else {}
-        return about(cast(Asked, question), SimulateRequest, **{**deployed, **load, **lengths, **own})
 
 
 REQUESTS = 2000

@@ -3,131 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from typing import Any, Protocol
+from typing import Any
 
-from chipwise.api.requests.catalogue import (
-    ChipsRequest,
-    ModelsRequest,
-    OffersRequest,
-    RuntimesRequest,
-    SystemsRequest,
-)
-from chipwise.api.requests.desk import LocalRequest
-from chipwise.api.requests.detail import (
-    FrontierRequest,
-    LoadRequest,
-    OperatorsRequest,
-    SensitivityRequest,
-)
-from chipwise.api.requests.evidence import (
-    CheckClaimRequest,
-    CheckStatementRequest,
-    EvidenceMatchRequest,
-    EvidenceRequest,
-)
-from chipwise.api.requests.field import ALSO, ELSEWHERE, outer
-from chipwise.api.requests.kernel import KernelRequest
-from chipwise.api.requests.launch import DiffRequest, LaunchRequest, ReplayRequest
-from chipwise.api.requests.planning import (
-    CompareRequest,
-    EstimateRequest,
-    ExplainRequest,
-    FitRequest,
-    PlanRequest,
-)
-from chipwise.api.requests.reinforce import RlRequest
-from chipwise.api.requests.simulate import SimulateRequest
-from chipwise.api.requests.training import TrainRequest
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.api.requests.kept import DiffRequest, LaunchRequest, ReplayRequest, SimulateRequest
+from chipwise.api.requests.kinds import CATALOGUE, PLANNING, Request, question_in
+from chipwise.api.requests.statement import CheckStatementRequest
 
-TRAINED = ("train", "finetune")  # tasks that train answers
-
-
-class Request(Protocol):
-    """A question: a frozen dataclass whose docstring says what it asks, and which answers itself."""
-
-    values: Mapping[str, Any]
-
-    def run(self) -> Any:
-        """The answer as a record. Raises `ChipwiseError` where there is none."""
-
-    def answer(self) -> Any:
-        """The same; an error about a name that does not exist carries the field that holds it."""
-
-    def glance(self) -> Any:
-        """The answer without what stands beside the plans."""
-
-    @classmethod
-    def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What fields that were left out mean where it depends on those that were given, by public name."""
-
-
-VERBS: dict[str, type[Request]] = {
-    "plan": PlanRequest,
-    "fit": FitRequest,
-    "estimate": EstimateRequest,
-    "explain": ExplainRequest,
-    "compare": CompareRequest,
-    "local": LocalRequest,
-    "operators": OperatorsRequest,
-    "load": LoadRequest,
-    "sensitivity": SensitivityRequest,
-    "frontier": FrontierRequest,
+VERBS: Mapping[str, type[Request]] = {
+    **PLANNING,
     "simulate": SimulateRequest,
-    "train": TrainRequest,
-    "rl": RlRequest,
-    "kernel": KernelRequest,
-    "evidence": EvidenceRequest,
-    "match": EvidenceMatchRequest,
-    "claim": CheckClaimRequest,
     "check_statement": CheckStatementRequest,
     "launch": LaunchRequest,
     "replay": ReplayRequest,
     "diff": DiffRequest,
-    "chips": ChipsRequest,
-    "models": ModelsRequest,
-    "systems": SystemsRequest,
-    "runtimes": RuntimesRequest,
-    "offers": OffersRequest,
+    **CATALOGUE,
 }
 
 
-FORMER = {"train_plan": "train", "evidence_match": "match", "check_claim": "claim"}
-"""Names that verbs had over HTTP and for agents before every door called them alike; they are still understood."""
-
-
 def question(verb: str, given: Mapping[str, Any]) -> Request:
-    """The question of a verb by the public names of its fields, whatever door it came through.
-
-    Raises `UnknownNameError` for a verb or field that does not exist, `UsageError` for a field that is missing or a
-    value that cannot be used; each carries the field.
-    """
-    verb = FORMER.get(verb, verb)
-    if verb not in VERBS:
-        raise UnknownNameError("verb", verb, VERBS, f"one of {', '.join(VERBS)}")
-    return question_of(VERBS[verb], verb, given)
-
-
-def question_of(kind: type[Request], verb: str, given: Mapping[str, Any]) -> Request:
-    """The question of a kind by the public names of its fields, called `verb` in errors, which are those of
-    `question`."""
-    known = {outer(f): f for f in fields(kind)}  # type: ignore[arg-type]
-    if given.get("task") in TRAINED and verb != "train":
-        said = f"{verb} does not answer the task {given['task']}"
-        raise UsageError(said, "the verb train does", field="task")
-    also = {name: other for name, other in ALSO.items() if other in known and other not in given}
-    given = {name if name in known else also.get(name, name): value for name, value in given.items()}
-    for name in given:
-        if name not in known:
-            error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
-            called = ELSEWHERE.get(name.lower().replace("-", "_"), "").split()
-            if ours := next((other for other in called if other in known), ""):
-                error.nearest = (ours,)
-                error.hint = f"here it is called {ours}: {known[ours].metadata['help']}"
-            error.field = shorten(name)
-            raise error
-    for name, f in known.items():
-        if f.default is MISSING and given.get(name) is None:
-            raise UsageError(f"{verb} needs '{name}'", str(f.metadata["help"]), field=name)
-    return kind(**{known[name].name: value for name, value in given.items()})
+    """The question of any verb by the public names of its fields. Raises the errors of `question_in`."""
+    return question_in(VERBS, verb, given)

@@ -11,7 +11,7 @@ from chipwise.api.requests.field import fields_of
 from chipwise.report.answer import Answer, Charts
 
 if TYPE_CHECKING:
-    from chipwise.api.requests.verbs import Request
+    from chipwise.api.requests.kinds import Request
     from chipwise.report.launch.spec import LaunchFile
 
 

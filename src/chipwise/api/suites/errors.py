@@ -8,12 +8,10 @@ what ships are variances, and effects at levels.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +29,7 @@ from chipwise.evidence.axes import Levels, chip_axes, served_axes, served_family
 from chipwise.evidence.discrepancy import Observed
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals
-from chipwise.evidence.rows import Row, read_rows
+from chipwise.evidence.rows import Row, RowPart, read_rows
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 
@@ -60,6 +58,12 @@ class ErrorLine:
     kind: str
     y: float
     levels: Levels
+
+
+def may_count(row: Row) -> bool:
+    """Whether a row is a measurement of what it says: of a steady state, and not marked as doubtful."""
+    note = row.get("note", "")
+    return row.get("load") != ONE_WAVE and not row.get("doubt") and not any(d in note for d in DOUBTFUL)
 
 
 def who_of(row: Row) -> str:
@@ -177,20 +181,33 @@ def lines_of(path: str) -> Iterator[ErrorLine]:
         signs = np.full(len(found), -1.0 if f.rates else 1.0)
         yield from _read(found, rows, f.levels, Path(path).parent, kind, signs, f.only)
         return
-    if "method" in first:
-        found = _training(path, rows, numbers)
-        yield from _read(found, rows, _trained, Path(path).parent, "published", np.ones(len(found)))
-        return
-    for column, suite, levels in (
-        ("config_file", "serving", _point), ("quant", "local", _desk), ("task", "media", _network),
-        ("isl", "published", _served),
-    ):  # fmt: skip
-        if column in first:
-            found = _asked(suite, path, rows)
-            signs = np.where(np.isin(found.label("metric"), sorted(RATES)), -1.0, 1.0)
-            yield from _read(found, rows, levels, Path(path).parent, "published", signs)
-            return
-    raise UsageError(f"{name}: no table of measured figures that the model of error reads")
+    suite, levels = suite_of(first)
+    if suite == "training":
+        found, signs = _training(path, rows, numbers), np.ones(1)
+    else:
+        found = _asked(suite, path, rows)
+        signs = np.where(np.isin(found.label("metric"), sorted(RATES)), -1.0, 1.0)
+    yield from _read(found, rows, levels, Path(path).parent, "published", np.broadcast_to(signs, len(found)))
+
+
+READ: Mapping[str, tuple[str, Leveled]] = {
+    "method": ("training", _trained),
+    "config_file": ("serving", _point),
+    "quant": ("local", _desk),
+    "task": ("media", _network),
+    "isl": ("published", _served),
+}
+"""By a column that only its tables have: the suite that a table of one figure a row is of, and how its levels are
+read."""
+
+
+def suite_of(row: Row) -> tuple[str, Leveled]:
+    """The suite of a table by its first row. Raises `UsageError` for a table that is none of measured figures."""
+    found = next((READ[column] for column in READ if column in row), None)
+    if found is None:
+        columns = ", ".join(f"{column} ({suite})" for column, (suite, _) in READ.items())
+        raise UsageError("no table of measured figures that is read", f"its rows have one of {columns}")
+    return found
 
 
 def _asked(suite: str, path: str, rows: Mapping[str, Row]) -> Residuals:
@@ -213,37 +230,45 @@ RENAMED = {
 """Columns of published training figures, and those of the suite `training`."""
 
 
-def _training(path: str, rows: Mapping[str, Row], numbers: Parameters) -> Residuals:
-    """Published training figures as rows of the suite, answered with the shipped numbers."""
-    table = []
-    for row in rows.values():
+def as_training(rows: Iterable[Row]) -> Iterator[Row]:
+    """Published training figures as rows of the suite: what holds of a whole run becomes tokens per second of a chip.
+    Rows that name no chips are left out."""
+    for row in rows:
         if not row["chips"]:
             continue
-        value, chips = float(row["value"]), float(row["chips"])
-        figure = {row["metric"]: value}
-        if row["metric"] in ("days", "chip_hours"):
-            seconds = value * (86400.0 * chips if row["metric"] == "days" else 3600.0)
-            figure = {"tokens_per_s_per_chip": float(row["tokens"] or "nan") / seconds}
+        metric, value = row["metric"], row.get("value", "")
+        if metric in DURATIONS:
+            scale = per_chip_rate(row)
+            metric, value = RATE, f"{scale / float(value):.10g}" if value else ""
         shard = "8" if row["optimizer_sharding"].startswith("HSDP") else row["optimizer_sharding"]
-        table.append(
-            {RENAMED.get(k, k): v for k, v in row.items() if k not in ("config", "value", "metric")}
-            | {
-                "family": "published",
-                "sharding": "" if shard == "none" else shard,
-                "accelerator": row["chip"],
-            }
-            | {"task": "LoRA" if row["method"] == "lora" else "pretrain"}
-            | {name: f"{x:.10g}" for name, x in figure.items()}
-        )
-    columns = list(dict.fromkeys(name for row in table for name in row))
-    with NamedTemporaryFile("w", suffix=".csv", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(table)
-        file.flush()
-        trial = SUITES["training"].trial
-        assert trial is not None
-        measured = trial.read([file.name], numbers)
+        yield {RENAMED.get(k, k): v for k, v in row.items() if k not in ("config", "value", "metric")} | {
+            "family": "published",
+            "sharding": "" if shard == "none" else shard,
+            "accelerator": row["chip"],
+            "task": "LoRA" if row["method"] == "lora" else "pretrain",
+            metric: value,
+        }
+
+
+RATE = "tokens_per_s_per_chip"
+DURATIONS = {"days": 86400.0, "chip_hours": 3600.0}
+"""Metrics that are the time of a whole run, in seconds."""
+
+
+def per_chip_rate(row: Row) -> float:
+    """Tokens per second of a chip times the duration that a row of `DURATIONS` has, in the unit of its metric."""
+    chips = float(row["chips"]) if row["metric"] == "days" else 1.0
+    return float(row["tokens"] or "nan") / (DURATIONS[row["metric"]] * chips)
+
+
+def _training(path: str, rows: Mapping[str, Row], numbers: Parameters) -> Residuals:
+    """Published training figures, answered with the shipped numbers."""
+    table = list(as_training(rows.values()))
+    columns = dict.fromkeys(name for row in table for name in row)
+    trial = SUITES["training"].trial
+    assert trial is not None
+    whole = [{name: row.get(name, "") for name in columns} for row in table]
+    measured = trial.read([RowPart.of(path, whole)], numbers)
     return trial.answer(measured, np.arange(trial.size(measured)), numbers, "family")
 
 
@@ -262,13 +287,7 @@ def _read(
     for i in np.flatnonzero(np.isfinite(y) & (np.abs(y) < QUARANTINED)):
         line = {name: str(found.labels[name][i]) for name in names}
         row = rows.get(line.get("row", ""), {})
-        note = row.get("note", "")
-        if (
-            not only(line)
-            or row.get("load") == ONE_WAVE
-            or row.get("doubt")
-            or any(d in note for d in DOUBTFUL)
-        ):
+        if not only(line) or not may_count(row):
             continue
         metric = line["metric"]
         try:

@@ -194,9 +194,8 @@ def _runtime(row: Row) -> str:
     """The software of a row; of one that runs operator by operator what its version names, where that is known."""
     said = get_media_runtime(row["runtime"])
     named = row.get("runtime_version", "").partition("(")[0].strip().lower()
-    known = (
-        r.id for r in all_software(MediaRuntime).values() if r.attends == "own" and named in (r.id, *r.also)
-    )
+    own = [r for r in all_software(MediaRuntime).values() if r.attends == "own" or r.paced_as]
+    known = (r.id for r in own if named in (r.id, *r.also))
     return said.id if said.pace != "host" else next(known, said.id)
 
 
@@ -380,7 +379,7 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredMedia:
             except (ChipwiseError, ArithmeticError, LookupError):
                 continue
             value = float(row["value"])
-            batch = float(work.pipeline.batch)
+            batch = float(work.pipeline.samples)
             seconds = {"samples_per_s": batch / value, "images_per_s": batch / value, "it_per_s": 1.0 / value}
             measured = value * one.habit.gigabyte if one.metric == PEAK else seconds.get(one.metric, value)
             lines.append(_MediaLine(one, work, measured))

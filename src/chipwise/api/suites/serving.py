@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.estimating import AskedLoad, asked, loads_of, served
+from chipwise.api.estimating import AskedLoad, alike, asked, loads_of, served
 from chipwise.api.loaded import load
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
@@ -114,7 +114,7 @@ class ServedRow:
 def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[ServedRow]:
     """Seconds to the first token and per further one of every row, by the code that answers `estimate`."""
     found: dict[int, ServedRow] = {}
-    for members in by_category(runs):
+    for members in alike([run.asked for run in runs]):
         asks = [runs[i].asked for i in members]
         group, loads = loads_of(asks)
         times = served(asks, loads)
@@ -125,14 +125,6 @@ def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[Serv
                 {figure: float(getattr(bounds, figure)[place]) for figure in FIGURES},
             )
     return [found[i] for i in range(len(runs))]
-
-
-def by_category(runs: Sequence[ServingRun]) -> Iterator[list[int]]:
-    """Places of rows that are priced together."""
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for i, run in enumerate(runs):
-        groups.setdefault(run.asked.category, []).append(i)
-    yield from groups.values()
 
 
 def _corrected(
@@ -421,7 +413,7 @@ KEYS: Mapping[str, Callable[[ServingRun], Hashable]] = {
 def _engines(runs: Sequence[ServingRun]) -> tuple[tuple[Engines, ...], tuple[NDArray[np.intp], ...]]:
     """Engines of all rows by part, those with one pool and those with two, and which rows they are of."""
     found: dict[bool, list[tuple[Engines, list[int]]]] = {}
-    for members in by_category(runs):
+    for members in alike([run.asked for run in runs]):
         _, loads = loads_of([runs[i].asked for i in members], by_part=True)
         found.setdefault(runs[members[0]].apart, []).append((loads.engines, members))
     engines = tuple(Engines.join([e for e, _ in parts]) for parts in found.values())

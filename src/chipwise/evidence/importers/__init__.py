@@ -18,9 +18,12 @@ from chipwise.evidence.importers import (
     aiperf,
     guidellm,
     inference_perf,
+    inferencex,
     llama_bench,
     loadgen,
+    localscore,
     mlcommons,
+    performance_pages,
     trainer_logs,
     vllm_bench,
 )
@@ -41,7 +44,8 @@ TEXTS = (".txt", ".log", ".out", ".csv", ".md")
 FORMATS = (
     "vllm bench serve", "sglang bench_serving", "aiperf", "genai-perf", "guidellm", "inference-perf", "llama-bench "
     "(json, jsonl, csv, md)", "MLPerf LoadGen summaries and training logs", "MLCommons tables", "trainer_state.json",
-    "logs of Megatron, NeMo, torchtune and MaxText", "chipwise evidence export",
+    "logs of Megatron, NeMo, torchtune and MaxText", "InferenceX", "LocalScore", "pages of TensorRT-LLM and NeMo",
+    "chipwise evidence export",
 )  # fmt: skip
 """Everything that can be imported, as errors list it."""
 
@@ -145,6 +149,8 @@ def _content(path: Path) -> str:
 def _read(content: str, name: str, given: ImportTerms) -> tuple[str, list[Item | str]]:
     if loadgen.recognise(content):
         return loadgen.FORMAT, list(loadgen.read(content, name))
+    if page := performance_pages.recognise(content):
+        return page, list(performance_pages.read(content, name))
     if llama_bench.recognise_text(content):
         return llama_bench.FORMAT, list(llama_bench.read_text(content, name))
     if not content.lstrip().startswith(("{", "[")) and (log := trainer_logs.recognise(content)):
@@ -163,6 +169,12 @@ def _read(content: str, name: str, given: ImportTerms) -> tuple[str, list[Item |
         elif inference_perf.recognise(data):
             format_ = inference_perf.FORMAT
             found += inference_perf.read(data, name)
+        elif inferencex.recognise(data):
+            format_ = inferencex.FORMAT
+            found += inferencex.read(data, name)
+        elif localscore.recognise(data):
+            format_ = localscore.FORMAT
+            found += localscore.read(data, name)
         elif llama_bench.recognise(data):
             format_ = llama_bench.FORMAT
             found += llama_bench.read(data, name)

@@ -187,7 +187,7 @@ def _test(row: object) -> _Test:
     if known:
         raise RowRefusedError(f"{known:g} layers of experts on the host: not the chip's own speed")
     return _Test(
-        prompt, made, depth, speed, kind, _model(name), _quant(name) or _quant(kind), chip_of(part), part,
+        prompt, made, depth, speed, kind, _model(name), quant_of(name) or quant_of(kind), chip_of(part), part,
         text(row.get("build_commit"))[:12], text(row.get("test_time"))[:10],
     )  # fmt: skip
 
@@ -200,7 +200,7 @@ def _model(file: str) -> str:
     return "" if re.fullmatch(r"(?i)(ggml-)?model", stem) else stem
 
 
-def _quant(name: str) -> str:
+def quant_of(name: str) -> str:
     """The format in the words of the catalogue: `Q4_K - Medium` and `Q4_K_M` are q4_k_m."""
     joined = re.sub(r"(?i)_k - (small|medium|large)", lambda m: "_K_" + LONG[m[1].lower()], name)
     found = QUANT.search(joined)

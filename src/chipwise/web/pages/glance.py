@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from chipwise.api.requests.verbs import Request
+from chipwise.api.requests.kinds import Request
 
 MOST = 3
 """Chips that a glance compares, and models that it tries on a machine."""

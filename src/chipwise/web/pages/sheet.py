@@ -11,7 +11,8 @@ from chipwise import __version__
 from chipwise.api.launching import spec_of
 from chipwise.api.requests.command import about, command_line
 from chipwise.api.requests.detail import FrontierRequest
-from chipwise.api.requests.verbs import VERBS, Request
+from chipwise.api.requests.kinds import Request
+from chipwise.api.requests.verbs import VERBS
 from chipwise.api.saving import Answered, answered
 from chipwise.catalog.files import output_file, writing
 from chipwise.catalog.tools import tools_of

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from chipwise.api.requests.field import fields_of
-from chipwise.api.requests.launch import LaunchRequest
-from chipwise.api.requests.verbs import Request
+from chipwise.api.requests.kept import LaunchRequest
+from chipwise.api.requests.kinds import Request
 from chipwise.catalog.tools import tools_of
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.launch.targets import ANYWHERE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.api.requests.evidence import CheckStatementRequest
+from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.report.statements import StatementsReport, statements_view
 from chipwise.web.views.view import View, link
 

@@ -7,7 +7,7 @@ recommenders. `pipeline(name)` writes one out as stages of operators for a batch
 `parts` reads the configurations of a diffusers folder, and `assemble` puts the parts of a request together.
 """
 
-from chipwise.workload.media.assemble import entry, from_macs, names, pipeline
+from chipwise.workload.media.assemble import entry, from_macs, names, pipeline, windowed
 from chipwise.workload.media.parts import from_parts
 
-__all__ = ["entry", "from_macs", "from_parts", "names", "pipeline"]
+__all__ = ["entry", "from_macs", "from_parts", "names", "pipeline", "windowed"]

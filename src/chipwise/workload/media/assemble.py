@@ -24,6 +24,10 @@ from chipwise.workload.media.voice import GPTVoice
 from chipwise.workload.pipeline import Pipeline, Stage
 
 MOST_CACHED = 0.9  # of the steps of a request
+HOP = "hop_s"  # setting of networks that hear sound in windows
+TALK = 0.3
+"""ratio: deviation over mean of what is said in a window. Chosen: speakers differ by a fifth to a quarter (150 +- 30
+words a minute), pauses add to it; a batch of 16 then takes 1.6 times the steps of its mean window."""
 TRAINING: Mapping[str, str] = {
     "optimizer": "of training: adamw, sgd, none",
     "recompute": "of training: none, full",
@@ -135,10 +139,10 @@ def _finish(
     unit: str,
     settings: Mapping[str, float],
     assumptions: Iterable[str] = (),
+    members: int = 1,
 ) -> Pipeline:
-    return Pipeline(
-        asked.name, tuple(stages), asked.batch, unit, asked.trained, dict(settings), tuple(assumptions)
-    )
+    told = dict(settings), tuple(assumptions), members
+    return Pipeline(asked.name, tuple(stages), asked.batch, unit, asked.trained, *told)
 
 
 def _longest(batch: int, scatter: float) -> float:
@@ -147,6 +151,14 @@ def _longest(batch: int, scatter: float) -> float:
     deviation = math.sqrt(math.log1p(scatter**2))
     score = NormalDist().inv_cdf((batch - 0.375) / (batch + 0.25))
     return math.exp(deviation * score - deviation**2 / 2.0) if batch > 1 else 1.0
+
+
+def _filled(members: int, batch: int) -> float:
+    """The mean share of a batch that is filled: by the rounds of one sample that has more members, else by as many
+    whole samples as it holds."""
+    if batch >= members:
+        return batch // members * members / batch
+    return members / (math.ceil(members / batch) * batch)
 
 
 def _step(asked: AskedNetwork, block: LayerBlock, name: str) -> tuple[Stage, dict[str, float]]:
@@ -701,6 +713,8 @@ class Speech:
         "scatter": "deviation over mean of lengths in a batch, which is padded to the longest (default: 0)",
         "tokens": "tokens of the whole transcript",
         "beams": "sequences that are followed at a time",
+        HOP: "seconds from one window of a long recording to the next where a batch is of windows (the software's own; "
+        "0: windows follow each other, a batch is of recordings)",
         "part": "one of encoder, decoder (one token)",
         "attention": "plain: scores are written to memory; fused (default)",
         **TRAINING,
@@ -711,14 +725,19 @@ class Speech:
         net, mean = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
         seconds = mean * _longest(asked.batch, asked.number("scatter", 0.0, 0.0))
         used: dict[str, float] = {"audio_s": seconds}
-        said = []
+        said, members = [], 1
+        if HOP in asked.settings and not isinstance(net, Whisper):
+            raise UsageError(f"{asked.name} hears a recording whole", f"leave {HOP} out", field=HOP)
         if "tokens" not in asked.settings and self.tokens_per_s:
             said.append(f"{self.tokens_per_s:g} tokens a second of sound")
         tokens = asked.number("tokens", max(1, round(self.tokens_per_s * seconds)))
         layers = asked.layers()
         if isinstance(net, Whisper):
             used["tokens"] = tokens
-            stages, state = self._windows(asked, net, seconds, tokens)
+            stages, state, members = self._windows(asked, net, seconds, tokens)
+            said += (
+                [f"a batch is of windows of {net.window_s:g} s"] if members > 1 and asked.batch > 1 else []
+            )
         else:
             body = net.block(layers, seconds)
             ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
@@ -742,11 +761,16 @@ class Speech:
                     instead=known,
                 )
             stages = found
-        return _finish(asked, stages, "utterance", used | state, said)
+        return _finish(asked, stages, "utterance", used | state, said, members)
 
     def _windows(
         self, asked: AskedNetwork, net: Whisper, seconds: float, tokens: float
-    ) -> tuple[list[Stage], dict[str, float]]:
+    ) -> tuple[list[Stage], dict[str, float], int]:
+        """Stages, bytes of a training step, and windows of a recording where a batch is of windows.
+
+        Windows of a batch overlap (every `hop_s` seconds one begins), and a round of a batch takes as many steps as
+        the window with most to say.
+        """
         windows, layers = math.ceil(seconds / net.window_s), asked.layers()
         each = tokens / windows
         if asked.trained:
@@ -754,16 +778,29 @@ class Speech:
             words = max(1, round(each))
             whole = join(net.encode(together), net.states(together), net.step(together, words, words, words))
             stage, state = _step(asked, whole, "model")
-            return [stage], state
+            return [stage], state, 1
+        hop, members, rounds, steps = asked.number(HOP, net.window_s, 0.0), 1, windows, tokens
+        if hop and windows > 1:
+            members = windows if asked.batch == 1 else math.ceil(seconds / min(hop, net.window_s))
+        if members > 1 and asked.batch > 1:
+            rounds = math.ceil(members / asked.batch)
+            most = min(each * _longest(asked.batch, TALK), net.context / 2.0)
+            steps, layers = rounds * max(most, each), layers.times(_filled(members, asked.batch))
         beams = layers.times(asked.count("beams", 1))
         seen = 1.0 if asked.settings.get("part") == "decoder" else self.prompt + each / 2.0
         prompt = replace(net.step(layers, self.prompt, self.prompt), parameters=0, weight_bytes=0.0)
+        kept = layers.bytes(net.positions, 2 * net.width * net.decoder)
+        decoder = net.step(beams, seen).beside(kept).stage("decoder", steps)
+        spoken = (("token", 1.0), ("sequence", float(beams.batch)))
+        heard = (("sound", rounds * layers.batch * net.window_s),)
         stages = [
-            net.encode(layers).stage("encoder", windows),
-            net.states(layers).stage("cross_states", windows),
+            Stage("sound", (), host=heard),
+            net.encode(layers).stage("encoder", rounds),
+            net.states(layers).stage("cross_states", rounds),
         ]
-        stages += [prompt.stage("prompt", windows)] if self.prompt else []
-        return [*stages, net.step(beams, seen).stage("decoder", tokens)], {}
+        stages += [prompt.stage("prompt", rounds)] if self.prompt else []
+        # a part that is asked for alone is the network's, as benches call it
+        return [*stages, decoder if "part" in asked.settings else replace(decoder, host=spoken)], {}, members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -818,6 +855,12 @@ def names() -> tuple[str, ...]:
 def entry(name: str) -> networks.NetworkEntry:
     """What the table says of a model, by any of its names. Raises `UnknownNameError`."""
     return networks.find(name).entry
+
+
+def windowed(name: str) -> bool:
+    """Whether a built-in model hears a recording in windows. Raises `UnknownNameError`."""
+    found = entry(name)
+    return found.task == "speech" and isinstance(facts.part(found.values["network"]), Whisper)
 
 
 def pipeline(

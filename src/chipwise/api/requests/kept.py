@@ -1,15 +1,21 @@
-"""launch, replay, diff: what one can ask of an answer that was kept, wherever it was kept."""
+"""launch, replay, diff, simulate: what one can ask of an answer that was kept, wherever it was kept."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, dataclass
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, cast
 
+from chipwise.api.requests.command import about
 from chipwise.api.requests.field import OBJECT, WORDS, Asked, Reading, ask
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.requests.simulate import DeployedSimulation
+from chipwise.catalog.snapshot import own_exists
 from chipwise.errors import UsageError
 from chipwise.report.diff import DiffReport, ReplayReport
 from chipwise.report.launch.spec import LaunchReport
+from chipwise.report.simulated import SimulationReport
 
 MOST_CHARS = 4_000_000
 """Characters of a record that is given as text."""
@@ -79,3 +85,43 @@ class DiffRequest(Asked):
         from chipwise.api.saving import differing, kept_of
 
         return differing(kept_of(self.before, "before"), kept_of(self.after, "after"), "before", "after")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateRequest(DeployedSimulation):
+    """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
+
+    def run(self) -> SimulationReport:
+        """What becomes of the requests. Raises the errors of `api.estimate` and `api.simulating.simulate`."""
+        return DeployedSimulation.run(self.resolved())
+
+    def resolved(self) -> SimulateRequest:
+        """The same about a plan of the answer that `model` is the file of, under its options and, where nothing else is
+        said, its rate. Raises `UsageError` where it is no such file, or holds no such plan."""
+        from chipwise.api.saving import open_saved, request_of
+
+        if self.chip is not None:
+            return self
+        if not self.model.endswith(".json") or not own_exists(Path(self.model)):
+            hint = "for example --chip h100, or the file of a saved plan"
+            raise UsageError("simulate needs a chip", hint, field="chip")
+        saved = open_saved(self.model)
+        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if "tpot_s" in p and "layout" in p}
+        if not plans:
+            what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
+            hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
+            raise UsageError(what, hint, field="model")
+        if self.plan not in plans:
+            raise UsageError(f"--plan {self.plan}: no such plan", f"1 to {len(plans)}", field="plan")
+        question, plan = request_of(saved.verb, saved.request), plans[self.plan]
+        said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        # the number of the plan has done its work
+        own: dict[str, Any] = {name: value for name, value in said.items() if name not in ("model", "plan")}
+        deployed: dict[str, Any] = {"harness": None}
+        if isinstance(question, PlanRequest):
+            deployed |= question.deployed(plan)
+            deployed |= {"concurrency": None, "replicas": plan["replicas"] - plan["spare"]}
+        driven = {"rate", "concurrency", "log", "requests"} & set(own)
+        load = {"rate": None, "concurrency": None} if driven else {}
+        lengths = {"cv": None} if "log" in own else {}
+        return about(cast(Asked, question), SimulateRequest, **{**deployed, **load, **lengths, **own})
