@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import pytest
 
 import chipwise as cw
+from chipwise.api.statements import check_statement
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.errors import ChipwiseError, InfeasibleError
 
@@ -47,3 +49,27 @@ def test_what_estimate_takes_fit_calls_legal(model: str) -> None:
                 assert report.fits, (chip, count, [r.detail for r in report.refused])
                 assert report.fits[0].chips == count, (chip, count)
     assert asked > 40
+
+
+@pytest.mark.parametrize(
+    ("chip", "spoken", "counts"),
+    [("rtx-4090", "RTX 4090", (3, 6, 8)), ("h100-sxm5-80gb", "H100 SXM", (1, 2, 3, 8)), ("l4", "L4", (6, 8))],
+)
+def test_a_claim_and_a_plan_find_room_where_fit_does(chip: str, spoken: str, counts: tuple[int, ...]) -> None:
+    """In one format, of a lone user and of a batch: what `fit` holds `plan` runs, and a sentence about it is judged."""
+    model, lengths = "meta-llama/Llama-3.1-70B", {"in_": 2000, "out": 300, "precision": "bf16"}
+    for count in counts:
+        held = cw.fit(model, chips=chip, count=count, precision="bf16", context=2300).fits[0].verdict != "no"
+        for task in ("local", "batch"):
+            try:
+                cw.plan(model, have=f"{count}x{chip}", task=task, evidence="none", **lengths)
+                ran = True
+            except InfeasibleError:
+                ran = False
+            assert ran == held, (count, chip, task)
+        said = f"{count}x {spoken} run {model} at 1 tokens/s in bf16"
+        judged = False
+        with contextlib.suppress(ChipwiseError):
+            (found,) = check_statement(said).statements
+            judged = "does not fit" not in found.because
+        assert judged == held, said

@@ -25,3 +25,13 @@ def test_what_one_small_provider_or_marketplaces_alone_rent_out() -> None:
 def test_a_price_of_ones_own_says_nothing_of_others() -> None:
     assert "gh200-96gb" not in few(Pricing(given={"gh200-96gb": 2.0}))
     assert "gh200-96gb" not in few(Pricing(kind="own"))
+
+
+def test_fp8_on_a_chip_without_such_units_says_that_it_saves_memory_alone() -> None:
+    import chipwise as cw
+
+    def note(chip: str) -> str:
+        return cw.estimate("Qwen/Qwen3-32B", chip=chip, precision="fp8", evidence="none").plans[0].note
+
+    assert note("a100-sxm4-80gb") == "fp8 runs as weight-only on a100-sxm4-80gb: multiplied in bf16"
+    assert "weight-only" not in note("h100-sxm5-80gb")

@@ -114,14 +114,18 @@ class Market:
 
     def searched(self, one: CandidateFormat) -> tuple[Found, list[RefusalRecord]]:
         """What the search finds for the model in one number format, and what cannot run it at all."""
-        context = one.context
+        context, local = one.context, one.context.workload.task == "local"
+        said = max((self.limits.have or self.limits.at_most).values(), default=1)
         offered, refused = deployments(
             context.found.graph.model,
             self.chips,
             self.runtime,
-            local=context.workload.task == "local",
+            local=local,
             policy=self.policy,
             every=True,
+            together=float(said)
+            if local
+            else 1.0,  # in a machine that joins as many as were said, as `fit` has it
         )
         offered = tuple(
             d for d in offered if d.runtime.id not in one.but and d.runtime.id in (one.only or {d.runtime.id})

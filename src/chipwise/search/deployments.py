@@ -165,7 +165,8 @@ def runtimes_that(
                 continue
             no = _objection(model, chip, runtime, half)
             if not no:
-                able.setdefault(runtime.id, (runtime, remark))
+                words = filter(None, (remark, _widened(model, chip, runtime, half)))
+                able.setdefault(runtime.id, (runtime, "; ".join(words)))
             why = no if no and half == "bf16" else why
     if wanted and not able and wanted.rule(chip) is None:
         others = ", ".join(r.id for r in runtimes_for(chip))
@@ -184,6 +185,20 @@ def runtimes_that(
         ]
         found.sort(key=lambda able: "gguf" not in able[0].made_for)
     return found, why
+
+
+def _widened(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
+    """That weights of 8 bits save memory there and no operations; "" where they are multiplied as they are."""
+    p = model.precision
+    for cls in ("attention", "ffn", "expert"):
+        weight, act = p.weight(cls), p.activation(cls)
+        if weight.bits == act.bits == 8.0 and weight.name != "int8":
+            answer = runtime.supports(chip, weight.name, act.name)
+            if answer.state == "weights_only":
+                return (
+                    f"{weight.name} runs as weight-only on {chip.id}: multiplied in {answer.compute or half}"
+                )
+    return ""
 
 
 @per_snapshot
