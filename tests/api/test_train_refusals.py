@@ -104,7 +104,12 @@ def test_a_deadline_asks_for_more_chips_than_the_usual_counts() -> None:
         ({"layout": {"shard": 3}}, UsageError, "nearest: 2 or 4"),
         ({"layout": {"zero": 0, "shard": 8}}, UsageError, "leave shard out"),
         ({"layout": {"zero": 2, "pp": 2}}, InfeasibleError, "choose zero 1 or 3"),
-        ({"layout": {"zero": 1, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
+        ({"layout": {"zero": 2, "dp": 1, "tp": 8}}, InfeasibleError, "fix less"),
+        (
+            {"memory": {"optimizer": "adamw-8bit"}, "trainer": "nemo"},
+            InfeasibleError,
+            "optimizer=adamw or adamw-bf16",
+        ),
         ({"counts": (10_000,), "global_batch": 1024}, InfeasibleError, "as on 9,728 or 10,240"),
         ({"max_chips": 4}, UsageError, "at most 4"),
         ({"network_figures": {"nics": "8"}}, UnknownNameError, "did you mean nic"),
@@ -195,16 +200,31 @@ def test_a_narrow_type_that_buys_nothing_is_no_plan_but_may_have_run() -> None:
 
 @pytest.mark.parametrize("chip", ["m4-max", "gb10-dgx-spark", "jetson-thor-t5000", "igpu-radeon-8060s"])
 def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip: str) -> None:
+    """What the usual trainer keeps fits nowhere there; a leaner policy does, and is named."""
+    ask = {"task": "finetune", "method": "full", "chips": (chip,), "counts": (1,), "trainer": "usual"}
+    kept = {"optimizer": "adamw"}
     with pytest.raises(InfeasibleError, match="not on 1: does not fit"):
-        train_plan(ROW, task="finetune", method="full", chips=(chip,), counts=(1,), trainer="usual")
+        train_plan(ROW, **ask, memory=kept)  # type: ignore[arg-type]
+    try:
+        plan = train_plan(ROW, **ask).plans[0]  # type: ignore[arg-type]
+    except InfeasibleError:
+        return
+    assert "adamw-" in plan.policy
+    assert plan.own_policy_s is None
+    assert plan.layout.offload == 0
 
 
 def test_a_processor_on_a_link_has_a_memory_of_its_own() -> None:
     """What the usual trainer keeps fits there alone; one that keeps less needs no host."""
     ask = {"task": "finetune", "method": "full", "chips": ("gh200-96gb",), "counts": (1,)}
     assert train_plan(ROW, **ask, trainer="usual").plans[0].layout.offload == 1  # type: ignore[arg-type]
-    report = train_plan(ROW, **ask)  # type: ignore[arg-type]
-    assert report.plans[0].layout.offload == 0
+    report = train_plan(ROW, **ask, trainer="axolotl")  # type: ignore[arg-type]
+    plan = report.plans[0]
+    assert plan.layout.offload == 0
+    assert "adamw-" in plan.policy
+    assert plan.own_policy_s is not None  # its own policy needs the host, and longer
+    assert plan.own_policy_s > plan.step_s.mid
+    report = train_plan(ROW, **ask, trainer="torchtune")  # type: ignore[arg-type]
     assert any(f"{report.plans[0].stack} keeps adamw-" in line for line in report.assumptions)
 
 

@@ -197,7 +197,8 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
     asked = _model(saved)
     each_chips = plan["chips"] // plan["replicas"]
     devices = each_chips * chip.devices_per_package
-    each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
+    made = max(plan["batch"] // plan["parts"], 1) if plan.get("parts") else plan["batch"]
+    each = f"{format_seconds(latency['mid'])} for {made} {report['unit']}{'s' * (made > 1)}"
     return PipelineSpec(
         title=f"{report['model']} on {each_chips} x {chip.id}",
         model=report["model"],
@@ -221,6 +222,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
             for name, said in pairs(saved.request.get("settings"), "--settings").items()
             if name not in settings
         ),
+        parts=plan.get("parts", 0),
     )
 
 
@@ -387,7 +389,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     chip = find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"), _own(saved.request))
     per_step = plan["global_batch"] * plan["seq"]
     adapters = adapters_of(pairs(saved.request.get("adapter"), "--adapter"))
-    kept = pairs(saved.request.get("memory"), "--memory")
+    kept = {**pairs(plan.get("policy") or None, "--memory"), **pairs(saved.request.get("memory"), "--memory")}
     held = get_trainer(plan["stack"]).memory.changed(kept)
     devices = layout["tp"] * layout["pp"] * layout["cp"] * layout["dp"]
     return TrainSpec(

@@ -49,7 +49,7 @@ from chipwise.catalog.override import told
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer
+from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.judge import chance
 from chipwise.evidence.training_tiers import Tier, tier_of
@@ -226,6 +226,10 @@ class _Question:
         if self.run.compares:
             others = able_trainers(chip, ask.method, self.pins, anew=ask.task == "train")[1:]
             each += [replace(software, trainer=t.id, named=False) for t in others]
+            keeping = [s for s in each if not self._lacks(chip, ask, s)]
+            each = keeping or each
+        if lacks := self._lacks(chip, ask, each[0]):
+            raise UsageError(lacks, "leave it out, or name another --trainer", field="memory")
         sites = [site_of(chip, self.network, ask, self.numbers, given) for given in each]
         # adapters under a trainer that is not taken for them were never measured
         strange = [ask.method == "qlora" or ask.method not in site.trainer.methods for site in sites]
@@ -237,6 +241,11 @@ class _Question:
             )
             for site, odd in zip(sites, strange, strict=True)
         ]
+
+    def _lacks(self, chip: Chip, ask: Ask, given: TrainSoftware) -> str:
+        """What of the policy of memory that is asked for a trainer cannot keep."""
+        trainer = get_trainer(given.trainer) if given.trainer else usual_trainer(chip, ask.method, self.pins)
+        return "" if given.known else trainer.keeps(given.memory)
 
     def basis(self, chip: Chip) -> Rent | OwnCosts | None:
         """What a chip costs; None: not known, or it is one's own."""
@@ -265,15 +274,18 @@ class _Tried:
 
 @dataclass(frozen=True)
 class _Placed:
-    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout)."""
+    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout), which may be
+    `due`."""
 
     site: Site
     tier: Tier
     held: Tier
     job: TrainJob
     at: Point
+    own_s: float | None
     running: Running | None
     chance: float
+    due: bool
 
     @property
     def goes(self) -> bool:
@@ -285,18 +297,31 @@ class _Placed:
         """How long it takes."""
         return self.running.days if self.running else np.inf
 
+    @property
+    def away(self) -> bool:
+        """Whether something waits in host memory."""
+        return float(self.at.spread.offload + self.at.spread.stash) > 0.0
+
+    @property
+    def seen(self) -> bool:
+        """Whether runs of the trainer on such chips were measured, which kept all on the device."""
+        return self.tier.seen and not self.away
+
     def guarded(self, tier: Tier) -> bool:
         """Whether another trainer has to be better beyond its own error: nobody measured it, and this one is the usual,
-        which was measured or runs experts. The least of a dozen such predictions is too low, and no dense run tells
-        how software runs experts."""
+        which was measured or runs experts, and keeps all on the device. The least of a dozen such predictions is too
+        low, and no dense run tells how software runs experts. Of a run that has a deadline the chance to keep it holds
+        that error: a later one never takes a trainer away."""
+        if self.due:
+            return False
         known = self.tier.seen or float(self.job.network.moe_share) > 0.0
-        return self.site.usual and known and not tier.seen
+        return self.site.usual and known and not tier.seen and not self.away
 
     def before(self, other: _Placed) -> bool:
         """Whether it is no later, no less likely in time and no worse founded than another."""
         mine = self.days * (self.tier.high if other.guarded(self.tier) else 1.0)
         its = other.days * (other.tier.high if self.guarded(other.tier) else 1.0)
-        return mine <= its and self.chance >= other.chance and self.tier.seen >= other.tier.seen
+        return mine <= its and self.chance >= other.chance and self.seen >= other.seen
 
     def beaten(self, others: Sequence[_Placed]) -> bool:
         """Whether one of several is before it and it not before that one; the usual trainer is left to be weighed."""
@@ -314,6 +339,20 @@ class _Outcome:
     notes: list[str] = field(default_factory=list)
     scaling: list[ScalingRecord] = field(default_factory=list)
     takes_over: dict[str, TakeoverRecord] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, several: Sequence[_Outcome]) -> _Outcome:
+        """All that came of several."""
+        found = cls()
+        for one in several:
+            found.plans += one.plans
+            found.refused += one.refused
+            found.rejected += one.rejected
+            found.moved |= one.moved
+            found.notes += one.notes
+            found.scaling += one.scaling
+            found.takes_over |= one.takes_over
+        return found
 
 
 def train_plan(run: Training) -> TrainReport:
@@ -334,10 +373,9 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     attempts = list(_tried(run, ask))
     outcomes = [_on_chip(q, chip, each, alone=len(attempts) == 1) for chip, each in attempts]
-    refused = [r for o in outcomes for r in o.refused]
-    rejected = sum((o.rejected for o in outcomes), Counter[TrainReason]())
-    notes += [note for o in outcomes for note in o.notes]
-    every = [p for o in outcomes for p in o.plans]
+    all_ = _Outcome.joined(outcomes)
+    refused, every = all_.refused, all_.plans
+    notes += all_.notes
     if ask.precision == BEST:
         every = _fastest(every)
         notes.append("what narrow types cost in quality is not assessed")
@@ -355,18 +393,17 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     shown = {p.chips for p in order}
     notes += recalled_words(p.chip for p in order)
     notes += _lean(order, ask)
-    moved = {count: n for o in outcomes for count, n in o.moved.items() if count in shown}
-    notes += [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items()]
+    notes += [f"{n:,} sequences per step on {c:,} chips" for c, n in all_.moved.items() if c in shown]
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
         tokens=ask.tokens,
         plans=order,
         refused=tuple(refused),
-        scaling=tuple(s for o in outcomes for s in o.scaling),
-        takes_over={chip: over for o in outcomes for chip, over in o.takes_over.items()},
-        considered=rejected.total(),
-        rejected={r.name: n for r, n in rejected.items() if r is not TrainReason.OK},
+        scaling=tuple(all_.scaling),
+        takes_over=all_.takes_over,
+        considered=all_.rejected.total(),
+        rejected={r.name: n for r, n in all_.rejected.items() if r is not TrainReason.OK},
         assumptions=_assumptions(ask, q.wanted, notes),
         limits=limits,
         confidence=aim.confidence,
@@ -384,14 +421,14 @@ def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) 
 def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
     """Plans on every count of a chip, in one type; `alone`: what the trainer cannot is the user's error, not a
     refusal of this chip."""
-    out, run = _Outcome(), q.run
+    out = _Outcome()
     try:
         tried = q.tried(chip, ask)
     except UsageError as error:
         out.refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
         return out
     first = tried[0].site
-    cannot = "" if run.known_to_run else first.trainer.refusal(first.pinned(q.pins))
+    cannot = "" if q.run.known_to_run else first.trainer.refusal(first.pinned(q.pins))
     if cannot and len(tried) > 1:
         tried, cannot = tried[1:], ""  # these can
     if cannot and (first.named or alone):
@@ -401,34 +438,53 @@ def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
         return out
     if first.precision != ask.precision:
         out.notes.append(f"{chip.id} has no {ask.precision}: {first.precision}, its losses scaled")
+    without = _on_counts(q, chip, tried, ask, first.trainer, out)
+    out.refused += left_out(chip, first.job, without, ask.method)
+    if q.run.curves:
+        _curves(q, chip, first, out)
+    return out
+
+
+def _on_counts(
+    q: _Question, chip: Chip, tried: Sequence[_Tried], ask: Ask, usual: Trainer, out: _Outcome
+) -> dict[TrainReason, list[int]]:
+    """Adds the plans on every count of a chip that is asked for, or worth trying, to what came of it; the counts
+    without one, by reason."""
+    run, without = q.run, dict[TrainReason, list[int]]()
     own = None
     if run.have is not None:
         own = next(n for name, n in run.have.items() if find_chip(name, None, run.own_chips).id == chip.id)
-    without: dict[TrainReason, list[int]] = {}
     task = "finetune" if ask.adapter else ask.task
     counts = counts_to_try(run.counts, task, run.max_chips, own, q.pins)
     if not run.counts:
         counts = with_filled(counts, q.basis(chip), run.max_chips, q.pins)
     for count in counts:
         placed, verdicts = _on_count(q, tried, ask, count, out)
-        made = [_record(q, p, count, first.trainer) for p in placed if p.goes]
+        made = [_record(q, p, count, usual) for p in placed if p.goes]
         out.plans += made
         if not made:
-            why = TrainReason.FAILURES if any(p.running for p in placed) else blocker(verdicts)
-            why = TrainReason.MEMORY if placed and not any(p.running for p in placed) else why
-            without.setdefault(why, []).append(count)
+            without.setdefault(_why_none(placed, verdicts), []).append(count)
         if count == counts[-1] and not (run.counts or run.have or TrainReason.NO_NETWORK in without):
             enough = any(p.chance is None or kept(np.array(p.chance), run.likely) for p in out.plans)
             more = next_count(count, run.max_chips, enough=enough)
             counts += [more] if more else []
-    out.refused += left_out(chip, first.job, without, ask.method)
-    if run.curves:
-        pins = first.pinned(q.pins)
-        strong = scaling_records(first.job, chip.id, "strong", _strong(first.job, pins))
-        weak = scaling(first.job, SCALING, weak=True, pins=pins)
-        out.takes_over[chip.id] = takeover(strong)
-        out.scaling += [*strong, *scaling_records(first.job, chip.id, "weak", weak)]
-    return out
+    return without
+
+
+def _why_none(placed: Sequence[_Placed], verdicts: Counter[TrainReason]) -> TrainReason:
+    """Why so many chips have no plan: failures stop it, a phase has no layout, or none of its layouts is legal."""
+    if any(p.running for p in placed):
+        return TrainReason.FAILURES
+    return TrainReason.MEMORY if placed else blocker(verdicts)
+
+
+def _curves(q: _Question, chip: Chip, first: Site, out: _Outcome) -> None:
+    """Adds weak and strong scaling under the first trainer to what came of a chip."""
+    pins = first.pinned(q.pins)
+    strong = scaling_records(first.job, chip.id, "strong", _strong(first.job, pins))
+    weak = scaling(first.job, SCALING, weak=True, pins=pins)
+    out.takes_over[chip.id] = takeover(strong)
+    out.scaling += [*strong, *scaling_records(first.job, chip.id, "weak", weak)]
 
 
 def _on_count(
@@ -452,14 +508,14 @@ def _on_count(
         batch = job.global_batch if first else batch
         if job.global_batch != batch or _beaten(q, each, found):
             continue
-        seen, at, job = _searched(site, job, devices, q.pins)
+        seen, at, job, own_s = _searched(site, job, devices, q.pins)
         out.rejected.update(seen)
         verdicts = seen if first else verdicts
         if at is not None:
             running = running_of(site, job, at, ask, q.wanted, count)
             days, late = running.days if running else np.inf, q.run.deadline_days
             sure = 1.0 if late is None else chance(late, days, days * tier.low, days * tier.high)
-            found.append(_Placed(site, tier, each.held, job, at, running, sure))
+            found.append(_Placed(site, tier, each.held, job, at, own_s, running, sure, late is not None))
     if batch != ask.batch:
         out.moved[count] = batch
     going = [p for p in found if p.goes]
@@ -469,11 +525,11 @@ def _on_count(
 def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
     """Whether a trainer cannot be sooner than one found that is as well founded, even if nothing but its products and
     element-wise work took time. Phases have layouts of their own."""
-    own, free = each.tier, q.run.deadline_days is None
+    own = each.tier
     rivals = [
-        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if free and p.guarded(own) else 1.0)
+        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if p.guarded(own) else 1.0)
         for p in found
-        if p.goes and p.tier.seen >= own.seen and p.tier.high <= own.high
+        if p.goes and p.seen >= own.seen and p.tier.high <= own.high
     ]
     return bool(rivals) and not q.wanted.phases and each.floor >= min(rivals)
 
@@ -489,7 +545,13 @@ def _record(q: _Question, p: _Placed, count: int, usual: Trainer) -> TrainPlanRe
     powered = Powered.of(site.chip, count, site.system, q.numbers)
     made = plan_record(case, count, q.price(site, count, int(p.at.spread.tp)), powered)
     instead = "" if site.named or site.trainer is usual else usual.id
-    return replace(made, chance=None if q.run.deadline_days is None else p.chance, instead_of=instead)
+    return replace(
+        made,
+        chance=None if q.run.deadline_days is None else p.chance,
+        instead_of=instead,
+        own_policy_s=p.own_s,
+        measured=p.seen,
+    )
 
 
 def _remedies(
@@ -593,7 +655,7 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     pins, count = pins_of(run.layout), run.counts[0]
     job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
-    verdicts, at, job = _searched(site, job, count * site.devices, pins)
+    verdicts, at, job, _ = _searched(site, job, count * site.devices, pins)
     if at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
     return replace(site, job=job), at
@@ -612,32 +674,44 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Tr
 
 def _searched(
     site: Site, job: TrainJob, devices: int, pins: Pins
-) -> tuple[Counter[TrainReason], Point | None, TrainJob]:
-    """How many layouts on so many devices got which verdict, the best of them, and the job that it is of; None: none is
-    legal. Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute is
-    kept where that fits, else chosen, as where it fits only with something in host memory and that is slower; and where
-    nothing fits under the usual trainer that nobody named, its loss is taken in chunks."""
+) -> tuple[Counter[TrainReason], Point | None, TrainJob, float | None]:
+    """How many layouts on so many devices got which verdict, the best of them (None: none is legal), the job that it is
+    of, and seconds of a step as the trainer keeps its memory unless told (None: that does not fit).
+
+    Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute and keep
+    is kept where that fits on the device; else recomputation is chosen, then a leaner policy; and of what fits only
+    with something in host memory the fastest is taken, all of one device's weights last.
+    """
     usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
-    ways = [(job, usual)] + [(job, free)] * (usual != free)
-    if site.usual and not job.known:
-        chunked = min(float(job.recipe.loss), LOSSES["chunked"])
-        ways.append((replace(job, recipe=replace(job.recipe, loss=chunked)), free))
+    kept = site.kept(job, devices)
+    ways = [(each, fixed) for each in kept for fixed in (usual, free)[usual == free :]]
+    fixed_home = bool({"stash", "offload"} & set(pins))
+    if (
+        devices == 1
+        and site.trainer.offloads
+        and not (job.known or job.adapter or fixed_home or "zero" in pins)
+    ):
+        ways.append((kept[0], {**free, "zero": 3, "offload": 1}))
     found: list[tuple[bool, float, TrainJob, PricedLayouts, NDArray[np.intp]]] = []
+    verdicts: Counter[TrainReason] = Counter()
     for each, fixed in ways:
         priced = search(each, devices, fixed)
         chosen = best(each, priced, len(priced))
+        verdicts = verdicts or tally(priced)
         if len(chosen):
             first = int(chosen[0])
             fits = bool(priced.memory_bytes[first] <= each.aim_bytes)
             found.append((not fits, float(priced.seconds[first]), each, priced, chosen))
-            away = priced.spread.stash + priced.spread.offload
-            if fits and (fixed == free or not np.asarray(away)[first]):
+            away = np.asarray(priced.spread.stash + priced.spread.offload)[first]
+            if fits and (not away or fixed_home):
                 break
     if not found:
-        return tally(priced), None, each
+        return verdicts, None, kept[0], None
     fitting = [f for f in found if not f[0]]
+    own_s = min((f[1] for f in fitting if f[2] is kept[0]), default=None)
     over, _, each, priced, chosen = min(fitting, key=lambda f: f[1]) if fitting else found[-1]
-    return tally(priced), point(each, priced, int(chosen[0]) if over else simplest(priced, chosen)), each
+    at = int(chosen[0]) if over else simplest(priced, chosen)
+    return tally(priced), point(each, priced, at), each, own_s
 
 
 def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:
@@ -680,7 +754,7 @@ def _beside(found: Loaded, ask: Ask) -> Iterator[str]:
 
 def _lean(plans: Sequence[TrainPlanRecord], ask: Ask) -> Iterator[str]:
     """Which trainers of plans keep less than fp32 of all weights that they train."""
-    for name in dict.fromkeys(p.stack for p in plans if p.instead_of and not ask.adapter):
+    for name in dict.fromkeys(p.stack for p in plans if not ask.adapter):
         held = get_trainer(name).memory
         if not held.master or held.optimizer != "adamw":
             copy = "" if held.master else ", no copy of the weights in fp32"

@@ -15,7 +15,7 @@ from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
-from chipwise.catalog.trainer import MemoryPolicy, Trainer, get_trainer, usual_trainer
+from chipwise.catalog.trainer import LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
@@ -57,7 +57,8 @@ PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al.,
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where and with what a run is planned: the job of a chip, its machine, the trainer, the type of its products, the
-    labels that chose its fitted numbers, and whether the trainer was `named`, or is the `usual` one of the chip."""
+    labels that chose its fitted numbers, whether the trainer was `named`, or is the `usual` one of the chip, and what
+    the user says of `memory`."""
 
     job: TrainJob
     chip: Chip
@@ -67,6 +68,7 @@ class Site:
     labels: Mapping[str, str]
     named: bool
     usual: bool
+    memory: Mapping[str, str]
 
     def levels(self, method: str) -> Levels:
         """Where runs of it that train so lie in the model of error."""
@@ -85,6 +87,24 @@ class Site:
             virtual = int(pins.get("vp", 1)) > 1
             usual["schedule"] = "interleaved" if virtual else self.trainer.usual_schedule
         return {**usual, **pins}
+
+    def kept(self, job: TrainJob, devices: int) -> list[TrainJob]:
+        """The job as the trainer keeps its memory on so many devices, then leaner, as it can be told to: nothing but
+        the first where the user says how, the run exists, or its base weights are frozen."""
+        own = {**self.trainer.alone, **self.memory} if devices == 1 and not job.adapter else self.memory
+        open_ = not (self.memory or job.known or job.adapter)
+        leaner = [{}, *(self.trainer.leaner or ())] if open_ else [{}]
+        if self.usual and not job.known and not {"loss"} & set(self.memory):
+            loss = min("chunked", self.trainer.memory.loss, key=LOSSES.__getitem__)
+            leaner[1:] = [{"loss": loss}, *({**change, "loss": loss} for change in leaner[1:])]
+        half = "fp16" if self.precision == "fp16" else "bf16"
+        found: dict[Recipe, TrainJob] = {}
+        for change in leaner:
+            said = {**own, **change}
+            recipe = replace(job.recipe, **_kept(self.trainer.memory.changed(said), half))
+            words = ",".join(f"{k}={v}" for k, v in said.items() if k not in self.memory)
+            found.setdefault(recipe, replace(job, recipe=recipe, policy=words))
+        return list(found.values())
 
     @property
     def devices(self) -> int:
@@ -154,8 +174,10 @@ def site_of(
         hides_experts=float(software.hides_experts),
         fused_experts=float(fused),
         regather=float(software.regather),
+        whole_logits=float(software.whole_logits),
         flat=float(software.flat),
         broadcast=float(software.broadcast),
+        hooked=float(software.hooked),
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
         adapter_passes=software.adapter_passes,
         dropped=software.dropped,
@@ -198,7 +220,7 @@ def site_of(
         given.known,
     )
     precision = half if dtype == "16" else ask.precision
-    return Site(job, chip, system, software, precision, labels, named, not trainer)
+    return Site(job, chip, system, software, precision, labels, named, not trainer, given.memory)
 
 
 def _kept(policy: MemoryPolicy, half: str) -> dict[str, float]:

@@ -18,7 +18,7 @@ DEGREES = ("tp", "pp", "cp", "ep")
 # Nothing, what is cheap (attention cores, norms, activation functions), some of the layers whole, or all of them.
 Recompute = Literal["none", "selective", "shares", "full"]
 RECOMPUTE: tuple[Recompute, ...] = get_args(Recompute)
-NOTHING: Mapping[str, int | str] = MappingProxyType({})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 # What each optimiser keeps of its own per trained parameter, bytes: Adam two moments in fp32, in bf16, in 8 bits with a
 # scale per block of 256 (Dettmers et al., 2022); Adafactor sums of rows and columns; Muon one moment in fp32
@@ -26,8 +26,9 @@ NOTHING: Mapping[str, int | str] = MappingProxyType({})
 OPTIMIZERS = {"adamw": 8.0, "adamw-bf16": 4.0, "adamw-8bit": 2.03, "adafactor": 0.01, "muon": 4.0, "sgd": 4.0}
 GRADIENTS = {"fp32": 4.0, "bf16": 2.0, "released": 2.0}
 # Bytes per logit at the peak of the loss: in 16 bit with an fp32 copy, softmax and gradient one after the other
-# ("copied", Hugging Face), autograd's own ("whole"), in place by a fused kernel ("fused"), eight chunks of the tokens.
-LOSSES = {"copied": 10.0, "whole": 6.0, "fused": 2.0, "chunked": 0.75}
+# ("copied", Hugging Face), autograd's own ("whole"), 16 bit and its gradient where a compiler joins the rest
+# ("compiled"), in place by a fused kernel ("fused"), eight chunks of the tokens.
+LOSSES = {"copied": 10.0, "whole": 6.0, "compiled": 4.0, "fused": 2.0, "chunked": 0.75}
 # Bytes per parameter of a layer and of a table that FSDP gathered: two layers and one's gradients; by single tensors.
 GATHERS = {"layers": (6.0, 4.0), "tensors": (2.0, 2.0)}
 
@@ -124,6 +125,9 @@ class Trainer(Software):
     | fuses_experts | precisions on generations of chips, as in mxfp8+blackwell, in which one kernel multiplies the
     rows of all gated experts, applies their activation and quantises the result; such layers are captured too |
     | memory | how it keeps what it trains |
+    | alone | what of it is otherwise on one device, where nothing is cut up, as `--memory` names it |
+    | leaner | policies that it can be told to keep instead, as changes to its own, the leanest last; not said: any |
+    | whole_logits | every rank of tensor parallelism holds the logits of all the vocabulary |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |
     | schedules | pipeline schedules that it has; none named: all |
@@ -137,7 +141,7 @@ class Trainer(Software):
     | overlaps | collectives of tensor parallelism can hide behind products |
     | sequence | norms are cut by tensor parallelism too |
     | regather | FSDP gathers weights again for every micro-batch |
-    | graphs, flat, broadcast | as in `predict.training.values.Recipe` |
+    | graphs, flat, broadcast, hooked | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -163,6 +167,9 @@ class Trainer(Software):
     fuses_experts: tuple[str, ...] = ()
     captures_experts: tuple[str, ...] = ()
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    alone: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    leaner: tuple[Mapping[str, str], ...] | None = None
+    whole_logits: bool = False
     adapter_passes: float = 0.0
     dropped: float = 0.0
     speed: str = ""
@@ -181,6 +188,7 @@ class Trainer(Software):
     graphs: bool = False
     flat: bool = False
     broadcast: bool = False
+    hooked: bool = False
     counts: Counting = "model"
     compile_s: float = 0.0
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -219,16 +227,9 @@ class Trainer(Software):
         }
         return {name: value for name, value in said.items() if value not in ("", None)}
 
-    def refusal(self, pins: Mapping[str, int | str]) -> str:
-        """What of a layout that is fixed by name (`--layout`) it cannot run, and what it can; "" where it can all."""
-        for name in DEGREES:
-            if int(pins.get(name, 1)) > 1 and name not in self.degrees:
-                return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
-        ways: Mapping[str, tuple[int | str, ...]] = {
-            "schedule": self.schedules,
-            "zero": self.zero,
-            "recompute": self.recompute,
-        }
+    def _unknown_way(self, pins: Mapping[str, int | str]) -> str:
+        """What of schedule, ZeRO and recomputation it does not know, and what it does; "" where it knows all."""
+        ways = {"schedule": self.schedules, "zero": self.zero, "recompute": self.recompute}
         for name, able in ways.items():
             if name not in pins or not able:  # not fixed, or it knows all
                 continue
@@ -237,12 +238,32 @@ class Trainer(Software):
                 given = "shares"  # so much of the layers
             if given not in able:
                 return f"{name} {pins[name]}: this trainer knows {', '.join(map(str, able))}"
+        return ""
+
+    def refusal(self, pins: Mapping[str, int | str]) -> str:
+        """What of a layout that is fixed by name (`--layout`) it cannot run, and what it can; "" where it can all."""
+        for name in DEGREES:
+            if int(pins.get(name, 1)) > 1 and name not in self.degrees:
+                return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
+        if said := self._unknown_way(pins):
+            return said
         if int(pins.get("zero", 0)) == 3 and int(pins.get("pp", 1)) > 1 and not self.staged:
             return "zero 3 with stages: this trainer runs FSDP in one stage"
         homes = {"offload": (self.offloads, "the optimiser"), "stash": (bool(self.stashes), "activations")}
         for name, (able_to, what) in homes.items():
             if int(pins.get(name, 0)) and not able_to:
                 return f"{name} {pins[name]}: this trainer keeps {what} on the device"
+        return ""
+
+    def keeps(self, given: Mapping[str, str]) -> str:
+        """What of a memory policy it cannot keep, and what it can; "" where it can all, or nobody says."""
+        known = self.leaner or ()
+        for name, value in given.items() if self.leaner is not None else ():
+            own = getattr(self.memory, name, value)
+            text = ("no", "yes")[own] if isinstance(own, bool) else own
+            has = dict.fromkeys((text, *(p[name] for p in (self.alone, *known) if name in p)))
+            if name not in ("gathers", "basis") and value not in has:
+                return f"{name}={value}: this trainer keeps {name}={' or '.join(map(str, has))}"
         return ""
 
     def captures_on(self, chip: Chip) -> bool:

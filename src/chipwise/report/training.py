@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chipwise.catalog.preferences import preferences
-from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent
+from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent, front_words
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
@@ -106,7 +106,9 @@ class TrainPlanRecord(Plan):
     each runs in; `hfu` counts what runs, recomputation included; `tflops_per_chip` counts as the trainer does that
     logs it. `verdict`: fits, tight, or over where the memory of a run that is known to fit is predicted too large.
     `chance`: that it is done by the deadline, None without one. `instead_of`: the usual trainer of the chip, where the
-    plan takes another; `hosts` that hold its chips; `measured`: several runs of its trainer on such chips were.
+    plan takes another; `policy`: how memory is kept otherwise than the trainer does (`--memory`), because that takes
+    `own_policy_s` for a step, with something in host memory, or, None, does not fit; `hosts` that hold its chips;
+    `measured`: several runs of its trainer on such chips were.
     `goodput` is the share of the time that makes progress under failures; `days` and the cost include it. `shares` are
     parts of the step by cause; of communication that nothing hides, `network` is what shrinks with the bandwidth of
     scale-out links, `fabric` the rest. `memory` are bytes by use of the fullest pipeline stage, `stages` those of
@@ -143,6 +145,8 @@ class TrainPlanRecord(Plan):
     host_bytes: float = 0.0
     run: RunRecord | None = None
     instead_of: str = ""
+    policy: str = ""
+    own_policy_s: float | None = None
     measured: bool = False
 
 
@@ -302,10 +306,22 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
         yield f"It is done within {duration(most)} with {chance_percent(p.chance)}% probability."
     if p.host_bytes:
         yield f"It needs {format_bytes(p.host_bytes)} of host memory for each device."
+    if p.policy:
+        yield f"It keeps {p.policy} (--memory sets it){_otherwise(p)}."
     sure = "a trainer and chip that were measured" if p.measured else "never measured so"
     price = "" if p.price is None else _age(p.price)
     tested = ", its interval provisional: tested on no publication" if p.days.provisional else ""
     yield f"Evidence: {p.days.basis} ({sure}{tested}){price}."
+
+
+def _otherwise(p: TrainPlanRecord) -> str:
+    """What it costs to keep memory as the trainer does unless told."""
+    own = p.own_policy_s
+    if own is None:
+        return f": as {p.stack} keeps memory unless told it does not fit"
+    slower = own / p.step_s.mid
+    far = f": as {p.stack} keeps memory unless told, partly on the host, a step takes {slower:.2g}x as long"
+    return far if slower > 1.0 else ""
 
 
 def _age(price: PriceRecord) -> str:
@@ -416,14 +432,7 @@ def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: s
     """The lines, top to bottom; `command` shows the first plan alone."""
     first = report.plans[0]
     foot = [_legend(shown), f"ranked: {_ranked(report)}"]
-    ranks = {p.rank for p in shown}
-    front = [p.rank for p in report.plans if p.on_front]
-    if len(front) > 1:
-        hidden = len([r for r in front if r not in ranks])
-        listed = ", ".join(str(r) for r in front if r in ranks)
-        foot.append(
-            f"front (Pareto-optimal, cost against time): {listed}" + (f", {hidden} more" if hidden else "")
-        )
+    foot += front_words(report.plans, "cost against time", {p.rank for p in shown})
     if first.ties:
         foot.append(
             f"the same cost as #1, within {preferences().equal:.0%}: {', '.join(map(str, first.ties))}"

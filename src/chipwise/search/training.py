@@ -79,7 +79,8 @@ class TrainJob:
     """What is to be trained, on what, with which software; `cluster` and `rates` are single values. `adapter`: the
     share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
     tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
-    exists, so that neither memory, a schedule nor a tp beyond the fabric refuses a layout."""
+    exists, so that neither memory, a schedule nor a tp beyond the fabric refuses a layout; `policy`: how memory is kept
+    otherwise than by the trainer's usual policy and what the user said, as `--memory` takes it."""
 
     network: Transformer
     cluster: Cluster
@@ -94,6 +95,7 @@ class TrainJob:
     sequence: bool = True
     shared_memory: bool = False
     known: bool = False
+    policy: str = ""
 
     @property
     def aim_bytes(self) -> float:

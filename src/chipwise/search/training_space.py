@@ -215,8 +215,8 @@ def _cuts(
 ) -> list[tuple[float, float]]:
     """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
     zero = int(pins["zero"]) if "zero" in pins else None
-    if ranks == 1:
-        return [] if zero else [(0.0, 1.0)]
+    if ranks == 1:  # ZeRO-1 has nothing to cut, FSDP can still keep all on the host
+        return [(3.0, 1.0)] if zero == 3 else [] if zero == 2 else [(0.0, 1.0)]
     usual = [1, 2, 3] if stages == 1 else [1, 3] if software.staged else [1]
     usual = [kind for kind in usual if kind in software.zero] or [*software.zero]
     kinds = usual if zero is None else [zero]

@@ -18,6 +18,10 @@ host work holds up, not fitted; moves small models cut by tensors."""
 GRAPH_HOST = 0.36
 """ratio: of host work where software captures graphs. Chosen: on published runs that host work holds up, not fitted;
 moves small micro-batches under CUDA graphs."""
+HOOK_S = 1.5e-3
+"""seconds: of host work and start-up in which a hook gathers one matrix of an expert. Source: by hand from one
+published step (github modelscope/ms-swift, Megatron-SWIFT quick start: Qwen3-30B-A3B under ZeRO-3 on 16 A800, 91 s for
+55,296 matrices gathered, of which products take 5 s)."""
 STASH_EXPOSED = 0.1
 """share: of the traffic of activations to host memory and back that the step waits for. Chosen: copies run beside the
 layers but for the last; moves steps that stash, by a tenth of that traffic."""
@@ -79,6 +83,9 @@ def layer_time(
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
     host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
+    matrices = t.moe_share * local * (t.expert_gates + 1.0)
+    hooked = (np.asarray(recipe.hooked) > 0) & (np.asarray(s.zero) >= 3) & np.asarray(s.shard > 1)
+    host = host + np.where(hooked, (2.0 + s.full) * matrices * HOOK_S, 0.0)
     host = host * np.where(np.asarray(s.adapter) > 0, 1.0 + recipe.adapter_passes, 1.0)
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)

@@ -159,12 +159,19 @@ def _kept_layers(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, 
     return per_layer, held * stage_layers(t.layers, s.pp, s.vp)
 
 
+def logit_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
+    """(M3) Logits of a micro-batch: `loss` bytes per token and entry of the vocabulary, which is cut by tensor
+    parallelism unless the software gathers them for the loss."""
+    cut = np.where(np.asarray(recipe.whole_logits) > 0, 1.0, s.tp)
+    return recipe.loss * s.tokens * t.vocab / cut
+
+
 def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
-    """(M1)-(M4). Logits, `loss` bytes per token and vocabulary entry, stand on the last stage, which holds one
+    """(M1)-(M4). Logits stand on the last stage, which holds one
     micro-batch of activations where the first holds many: the fuller of the two counts."""
     state = state_bytes(t, s, recipe)
     first = activation_bytes(t, s, recipe)
-    logits = recipe.loss * s.tokens * t.vocab / s.tp
+    logits = logit_bytes(t, s, recipe)
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     last = first / np.maximum(held, 1.0) + logits / r.activation
     alone = np.asarray(s.pp) <= 1
@@ -242,5 +249,5 @@ def _stage(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage
     state = state_bytes(replace(t, vocab=tables * t.vocab), s, recipe)
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     saved = activation_bytes(t, s, recipe) * held_on(i, s) / held
-    logits = np.where(np.where(vee, first, last), recipe.loss * s.tokens * t.vocab / s.tp, 0.0)
+    logits = np.where(np.where(vee, first, last), logit_bytes(t, s, recipe), 0.0)
     return _use(s, state, saved, logits, r)

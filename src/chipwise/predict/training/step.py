@@ -13,10 +13,9 @@ from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
 
-HOST_BYTES_PER_S = 6e9
-"""bytes per second: that Adam on the host moves for one device, whose share of two sockets is 40 GB/s. Source: by
-hand from two published cells (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser
-there)."""
+HOST_BYTES_PER_S = 48e9
+"""bytes per second: that Adam on the host moves for all devices of a host. Source: by hand from two published cells
+(DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser there)."""
 UPDATE_BYTES = 28.0
 """bytes per parameter: of Adam in mixed precision. Exact: reads the gradient and reads and writes the fp32 weight and
 both moments, 4 + 3 x 8."""
@@ -130,8 +129,9 @@ def _update(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Train
     moved = UPDATE_BYTES - 16.0 + 2.0 * np.asarray(recipe.moments)
     here = (1.0 - s.offload) * moved * local / (r.memory * c.memory_bytes_per_s)
     host = c.host_bytes_per_s
-    once = OFFLOAD_BYTES / host + UPDATE_BYTES / HOST_BYTES_PER_S
-    each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / HOST_BYTES_PER_S, 0.0)
+    adam = HOST_BYTES_PER_S / np.minimum(s.devices, np.minimum(c.domain, NODE))  # its share of the host
+    once = OFFLOAD_BYTES / host + UPDATE_BYTES / adam
+    each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / adam, 0.0)
     each = each + np.where(np.asarray(s.zero) >= 3, 4.0 / host, 0.0)
     # adapters: FSDP fetches frozen weights from the host for every pass
     held, _ = rank_params(t, s)

@@ -220,6 +220,7 @@ class Recipe:
     | regather | 1: FSDP gathers weights again for every micro-batch |
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
+    | hooked | 1: experts are modules of their own, whose matrices FSDP gathers one by one from hooks |
     | optimiser | 1: the step holds the optimiser; 0: forward and backward only |
     | frozen_bytes | bytes per frozen parameter under adapters |
     | dora | 1: adapters rescale every weight by its norm (DoRA): one more pass over the weights |
@@ -229,6 +230,7 @@ class Recipe:
     | gradient | bytes per trained parameter of gradients, as they are summed over micro-batches |
     | released | 1: the optimiser runs inside the backward pass, one layer's gradients are held at a time |
     | loss | bytes per token and entry of the vocabulary at the peak of the loss: logits, a copy, their gradient |
+    | whole_logits | 1: ranks of tensor parallelism gather the logits, each holds those of all the vocabulary |
     | operand | bytes per entry that a product saves for its backward pass: 2, of fp8 1 |
     | gathered, gathered_table | bytes per parameter of a layer, of a table, that FSDP gathered: weights, the next ones,
     gradients |
@@ -248,6 +250,7 @@ class Recipe:
     regather: Real = 1.0
     broadcast: Real = 0.0
     flat: Real = 0.0
+    hooked: Real = 0.0
     optimiser: Real = 1.0
     frozen_bytes: Real = 2.0
     adapter_passes: Real = 0.0
@@ -257,6 +260,7 @@ class Recipe:
     gradient: Real = 4.0
     released: Real = 0.0
     loss: Real = 6.0
+    whole_logits: Real = 0.0
     operand: Real = 2.0
     gathered: Real = 8.0
     gathered_table: Real = 6.0
