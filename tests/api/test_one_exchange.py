@@ -19,7 +19,7 @@ from chipwise.predict.training.cluster import cluster, on_system
 
 GB = 1e9
 # Of tori a lone slice (`kernel`) and a group among others (training) own different links.
-CHIPS = ("h100-sxm5-80gb", "b200-sxm", "mi300x", "l40s", "gb300-nvl72")
+CHIPS = ("h100-sxm5-80gb", "b200-sxm", "mi300x", "l40s", "gb300-nvl72", "rtx-4090")
 
 
 def of_kernel(kind: Kind, size: float, ranks: int, chip: str) -> float:

@@ -17,6 +17,7 @@ from . import (
     own_runs,
     predictions,
     search,
+    through_time,
     training,
 )
 
@@ -35,6 +36,7 @@ MODULES = (
     modules,
     own_runs,
     predictions,
+    through_time,
     faces,
 )
 KINDS = {module.KIND.name: module.KIND for module in MODULES}

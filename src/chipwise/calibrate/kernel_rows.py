@@ -17,6 +17,7 @@ from chipwise.calibrate.simt_numbers import (
     library_facts,
     library_of,
     measured_runtime,
+    through_host,
 )
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import own_kernels
@@ -106,7 +107,7 @@ class KernelRows:
             at = part.at
             here = {name: np.asarray(v)[at] if np.ndim(v) else v for name, v in values.items()} | part.facts
             if isinstance(part.of, Network):
-                yield at, _exchange_cost(part.asked, part.of, here)
+                yield at, _exchange_cost(part.asked, part.of, through_host(here, part.joined))
                 continue
             numbers = part.own or SimtParameters(_same(here), PEAKS, None)
             cost = price(part.of, part.device, numbers, run_of(part.asked))
@@ -144,8 +145,8 @@ class KernelRows:
                 labels = {name: column[index[at]] for name, column in self.labels.items()}
                 facts = library_facts(self._group, labels)
                 if self._group == "collective":
-                    network = _network_of(part, [chips[i] for i in codes[at]])
-                    yield _Part(at, part, network, devices, facts)
+                    joined = [chips[i] for i in codes[at]]
+                    yield _Part(at, part, _network_of(part, joined), devices, facts, joined=joined)
                     continue
                 model = None
                 if runtime and self._numbers is not None:
@@ -156,7 +157,7 @@ class KernelRows:
 class _Part:
     """Questions that one call of a formula answers: about an operator, or an exchange on a network."""
 
-    __slots__ = ("asked", "at", "device", "facts", "of", "own")
+    __slots__ = ("asked", "at", "device", "facts", "joined", "of", "own")
 
     def __init__(
         self,
@@ -166,9 +167,11 @@ class _Part:
         device: Device,
         facts: Mapping[str, Array],
         own: CostParameters | None = None,
+        *,
+        joined: Sequence[Chip] = (),
     ) -> None:
         self.at, self.asked, self.of, self.device = at, asked, of, device
-        self.facts, self.own = dict(facts), own
+        self.facts, self.own, self.joined = dict(facts), own, joined
 
 
 def _same(values: Values) -> Callable[[str, Any], Values]:
@@ -232,7 +235,7 @@ def _network_of(asked: Questions, chips: Sequence[Chip]) -> Network:
     each = {chip.id: chip for chip in chips}
     codes = np.array([list(each).index(chip.id) for chip in chips], dtype=np.intp)
     device = Device.stack([Device.of(chip) for chip in each.values()]).take(codes)
-    bus = np.array([_bus(chip) for chip in each.values()])[codes]
+    bus = np.array([chip.over_bus(_bus(chip)) for chip in each.values()])[codes]
     fabric = np.array([bool(c.scaleup and c.scaleup.bytes_per_s) for c in each.values()])[codes]
     slow = (asked["fabric"] == "pcie") | ~fabric
     pairs = asked["fabric"] == "pairs"

@@ -16,7 +16,7 @@ from chipwise.catalog.runtime_spec import Operator, Runtime
 from chipwise.catalog.software import all_software
 from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
-from chipwise.units import Array
+from chipwise.units import Array, Real
 
 _TYPED = ("simt.gemm", "simt.batched_gemm", "simt.experts")
 # Types of products: the unit that they need, and the type they have on chips without it.
@@ -77,14 +77,22 @@ def simt_parameters(
             columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
             each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
             if group == "collective":
-                staged = np.array([known[c].staged_bytes_per_s is not None for c in new])
-                each |= {k: np.where(staged, v, each[k]) for k, v in STAGED.items() if k in each}
+                each = through_host(each, [known[c] for c in new])
             for i, c in enumerate(new):
                 seen[group, name, c, labels] = {k: float(column[i]) for k, column in each.items()}
         rows = [seen[group, name, _alike(c), labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
+
+
+def through_host(values: Mapping[str, Real], chips: Sequence[Chip]) -> dict[str, Array]:
+    """Numbers of exchanges, one per chip, with those of cards that reach each other through the host's memory."""
+    staged = np.array([chip.staged_bytes_per_s is not None for chip in chips])
+    return {
+        k: np.where(staged, STAGED.get(k, np.nan), v) if k in STAGED else np.asarray(v)
+        for k, v in values.items()
+    }
 
 
 def _measured(effects: Effects, chips: Sequence[Chip], dtype: str) -> NDArray[np.str_]:

@@ -159,6 +159,12 @@ class Chip:
         """The first tier: where weights and caches live."""
         return self.tiers[0]
 
+    def over_bus(self, bus_bytes_per_s: float | None) -> float | None:
+        """Bytes/s between two of these on a bus: its rate, or what is left of it through the host's memory."""
+        if bus_bytes_per_s is None or self.staged_bytes_per_s is None:
+            return bus_bytes_per_s
+        return min(bus_bytes_per_s, self.staged_bytes_per_s)
+
     @property
     def software_id(self) -> str:
         """The id by which runtimes, systems and fitted numbers know it: that of the chip it is like, or its own."""

@@ -108,8 +108,13 @@ def systems_for(chip_id: str) -> tuple[System, ...]:
 
 
 def with_own_links(system: System, chip: Chip) -> System:
-    """The system with the links that the user gave its chip: the outermost fabric, the network."""
-    tiers, scaleout = system.tiers, system.scaleout
+    """The system with the links that the user gave its chip: the outermost fabric, the network; over a bus at what its
+    cards reach there."""
+    scaleout = system.scaleout
+    tiers = tuple(
+        replace(t, bytes_per_s=chip.over_bus(t.bytes_per_s)) if t.fabric == "pcie" else t
+        for t in system.tiers
+    )
     if "link" in chip.own and chip.scaleup is not None and tiers:
         speed = chip.scaleup.bytes_per_s
         pair = chip.scaleup.pairwise_bytes_per_s or speed

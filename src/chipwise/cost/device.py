@@ -136,7 +136,7 @@ def _tiers(chip: Chip, system: System | None) -> tuple[Link, Link]:
         links = [
             Link(
                 t.name,
-                _between(chip, t.bytes_per_s) if t.fabric == "pcie" else t.bytes_per_s,
+                chip.over_bus(t.bytes_per_s) if t.fabric == "pcie" else t.bytes_per_s,
                 t.pairwise_bytes_per_s,
                 domain=t.chips,
             )
@@ -146,16 +146,9 @@ def _tiers(chip: Chip, system: System | None) -> tuple[Link, Link]:
     link = chip.scaleup
     if link is None or link.bytes_per_s is None:
         # cards without a fabric of their own meet over the host's bus, eight to a server at most
-        bus = _between(chip, chip.host.bytes_per_s) if chip.host else None
+        bus = chip.over_bus(chip.host.bytes_per_s) if chip.host else None
         link = Link("bus", bus, domain=8 if bus is not None and chip.kind == "gpu" else 1)
     return link, link
-
-
-def _between(chip: Chip, bus_bytes_per_s: float | None) -> float | None:
-    """Between two cards on a bus: its rate, or what is left of it through the host's memory."""
-    if bus_bytes_per_s is None or chip.staged_bytes_per_s is None:
-        return bus_bytes_per_s
-    return min(bus_bytes_per_s, chip.staged_bytes_per_s)
 
 
 def _number(value: float | None, default: float = np.nan) -> float:

@@ -9,8 +9,8 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.parallel.shard import Sharded
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.parts import STARTS, TOWER, quantity
-from chipwise.predict.step import step_parts
+from chipwise.predict.parts import STARTS, TOWER
+from chipwise.predict.step import scaled_parts
 from chipwise.units import scalar
 from chipwise.workload.op import Op
 from chipwise.workload.step import Step
@@ -55,17 +55,13 @@ def pieces(
     left = sum(1 for _ in sharded.ops(step))
     found: dict[str, Piece] = {}
     last: Op | None = None
-    starts_s = 0.0
-    for part, cost in step_parts(sharded, step, device, efficiency, overheads):
+    for part, cost in scaled_parts(sharded, step, device, efficiency, overheads):
+        seconds = {name: scalar(value) for name, value in cost.exposed.items()}
         if part == STARTS:
-            factor = overheads.factors.get(quantity(part, "host"), 1.0)
-            starts_s = scalar(cost.hidden["host"]) * scalar(factor)
-            continue
-        seconds = {
-            name: scalar(value) * scalar(overheads.factors.get(quantity(part, name), 1.0))
-            for name, value in cost.exposed.items()
-        }
-        if part.startswith(TOWER):
+            if not seconds["host"]:
+                continue
+            piece = Piece(WAITS, "host", "", 1.0, 0.0, 0.0, seconds)
+        elif part.startswith(TOWER):
             piece = Piece("vision tower", "tower", "", 1.0, 0.0, 0.0, seconds)
         elif part in BESIDE and last is not None:
             piece = Piece(f"{last.name}: {part}", part, last.compute, 0.0, 0.0, 0.0, seconds)
@@ -76,12 +72,9 @@ def pieces(
             work = times * scalar(last.flops), times * scalar(last.bytes)
             piece = Piece(last.name, last.kind, last.compute, times, *work, seconds)
         elif part == "host":
-            piece = Piece(part, part, "", 1.0, 0.0, 0.0, {"host": sum(seconds.values())})
+            piece = Piece(part, part, "", 1.0, 0.0, 0.0, seconds)
         else:
             times = scalar(next(comms)[0])
             piece = Piece(part.replace("_", "-"), "exchange", "", times, 0.0, 0.0, seconds)
         found[piece.name] = found[piece.name].plus(piece) if piece.name in found else piece
-    waits_s = starts_s - sum(piece.seconds for piece in found.values())
-    if waits_s > 0.0:  # the host starts kernels for longer than they take
-        found[WAITS] = Piece(WAITS, "host", "", 1.0, 0.0, 0.0, {"host": waits_s})
     return found

@@ -31,6 +31,7 @@ NARROW = frozenset(("fp8", "int8", "fp4"))
 # One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
 STATIC = frozenset(("fp8",))
 EXCHANGED = "all_to_all"  # the part that takes tokens to their experts and back
+NOTHING = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
 
 
 @dataclass(frozen=True)
@@ -73,25 +74,29 @@ def step_cost(
     exchanges counts as launch, which faster links do not shorten; network is bytes over bandwidth. The device waits for
     a host that takes longer to start the kernels of a pass with prompts than they take.
     """
-    total = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
-    factors = overheads.factors
+    total = NOTHING
+    for _, cost in scaled_parts(sharded, step, device, efficiency, overheads):
+        total = total + cost
+    return total
+
+
+def scaled_parts(
+    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
+) -> Iterator[tuple[str, Cost]]:
+    """What `step_cost` adds up: `step_parts` times their factors, all exposed. All of the host's work per pass is under
+    "host"; what the device waits for kernels to be started (`STARTS`) comes last."""
+    factors, total = overheads.factors, NOTHING
     starts_s: Real = 0.0
     for part, cost in step_parts(sharded, step, device, efficiency, overheads):
-        if factors:
-            scales = {
-                name: factors.get(quantity(part, name), 1.0) for name in {**cost.exposed, **cost.hidden}
-            }
-            cost = Cost(
-                {name: seconds * scales[name] for name, seconds in cost.exposed.items()},
-                {name: seconds * scales[name] for name, seconds in cost.hidden.items()},
-            )
-        if part == "host":
-            cost = Cost({"host": cost.exposed["launch"] + cost.exposed["host"]})
+        of = cost.hidden if part == STARTS else cost.exposed
+        seconds = {name: s * factors.get(quantity(part, name), 1.0) for name, s in of.items()}
         if part == STARTS:
-            starts_s = cost.hidden["host"]
+            starts_s = seconds["host"]
             continue
+        cost = Cost({"host": seconds["launch"] + seconds["host"]} if part == "host" else seconds)
         total = total + cost
-    return total + Cost({"host": np.maximum(starts_s - total.total_s, 0.0)})
+        yield part, cost
+    yield STARTS, Cost({"host": np.maximum(starts_s - total.total_s, 0.0)})
 
 
 def step_parts(

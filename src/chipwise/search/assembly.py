@@ -349,8 +349,4 @@ def _scaled(
         if name == STARTS:
             continue  # stages of a machine follow each other: what a host starts ahead hides behind the one before
         factors = overheads.factors
-        exposed, hidden = (
-            {r: s * factors.get(quantity(name, r), 1.0) for r, s in kind.items()}
-            for kind in (cost.exposed, cost.hidden)
-        )
-        yield name, Cost(exposed, hidden)
+        yield name, Cost({r: s * factors.get(quantity(name, r), 1.0) for r, s in cost.exposed.items()})
