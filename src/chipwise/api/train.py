@@ -451,13 +451,7 @@ def _on_counts(
     """Adds the plans on every count of a chip that is asked for, or worth trying, to what came of it; the counts
     without one, by reason."""
     run, without = q.run, dict[TrainReason, list[int]]()
-    own = None
-    if run.have is not None:
-        own = next(n for name, n in run.have.items() if find_chip(name, None, run.own_chips).id == chip.id)
-    task = "finetune" if ask.adapter else ask.task
-    counts = counts_to_try(run.counts, task, run.max_chips, own, q.pins)
-    if not run.counts:
-        counts = with_filled(counts, q.basis(chip), run.max_chips, q.pins)
+    counts = _counts(q, chip, ask)
     for count in counts:
         placed, verdicts = _on_count(q, tried, ask, count, out)
         made = [_record(q, p, count, usual) for p in placed if p.goes]
@@ -469,6 +463,16 @@ def _on_counts(
             more = next_count(count, run.max_chips, enough=enough)
             counts += [more] if more else []
     return without
+
+
+def _counts(q: _Question, chip: Chip, ask: Ask) -> list[int]:
+    """The counts of a chip to begin with: where nobody said how many, also those of the machines that are billed."""
+    run, own = q.run, None
+    if run.have is not None:
+        own = next(n for name, n in run.have.items() if find_chip(name, None, run.own_chips).id == chip.id)
+    task = "finetune" if ask.adapter else ask.task
+    counts = counts_to_try(run.counts, task, run.max_chips, own, q.pins)
+    return counts if run.counts else with_filled(counts, q.basis(chip), run.max_chips, q.pins)
 
 
 def _why_none(placed: Sequence[_Placed], verdicts: Counter[TrainReason]) -> TrainReason:
