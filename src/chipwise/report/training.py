@@ -315,12 +315,12 @@ def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:
 
 
 def _otherwise(p: TrainPlanRecord) -> str:
-    """What it costs to keep memory as the trainer does unless told."""
+    """What the defaults of the trainer would cost."""
     own = p.own_policy_s
     if own is None:
-        return f": as {p.stack} keeps memory unless told it does not fit"
+        return f": with the defaults of {p.stack} it does not fit"
     slower = own / p.step_s.mid
-    far = f": as {p.stack} keeps memory unless told, partly on the host, a step takes {slower:.2g}x as long"
+    far = f": with the defaults of {p.stack}, partly in host memory, a step takes {slower:.2g}x as long"
     return far if slower > 1.0 else ""
 
 
