@@ -2,9 +2,9 @@
 
     python -m bench.fuzz [DOOR ...] [--seconds 60] [--seed 1]
 
-Doors: configs (a model's configuration, as a file and inline), saved (answers that were kept), rows (tables of the
-suites, from the folder in CHIPWISE_TRUTH; one bad row costs one row), http, mcp, mcp-http. What is wrong is printed
-with the case that shows it; the exit code is 1 if anything was.
+Doors: questions (through all verbs, `bench/questions.py`), configs (a model's configuration, as a file and inline),
+saved (answers that were kept), rows (tables of the suites, from the folder in CHIPWISE_TRUTH; one bad row costs one
+row), http, mcp, mcp-http. What is wrong is printed with the case that shows it; the exit code is 1 if anything was.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from queue import Empty, Queue
 from types import FrameType
 from typing import Any
 
+from bench.questions import asked, drawn
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.verbs import VERBS, question
 from chipwise.api.saving import diff, replay, save
@@ -243,6 +244,22 @@ def configs(found: Found, dice: random.Random, until: float, folder: Path) -> No
             file.write_bytes(written(document, dice))
             told = given | {name: str(file)}
             tried(found, (verb, file.read_bytes()), lambda v=verb, t=told: question(v, t).run())
+
+
+def questions(found: Found, dice: random.Random, until: float, folder: Path) -> None:
+    """Random questions through all verbs: designed exit codes, no traceback, no file that is not whole."""
+    kept, made = str(folder / "saved.json"), folder / "made"
+    made.mkdir()
+    save("plan", question("plan", {"model": "Qwen/Qwen3-8B", "chips": "l4,h100", "rate": "1/s"}), kept)
+    while time.monotonic() < until:
+        verb, given = drawn(dice, HOSTILE, kept)
+        came: list[tuple[str, list[str]]] = []
+        tried(found, (verb, given), lambda v=verb, g=given, c=came: c.append(asked(v, g, made, dice)))
+        for outcome, faults in came:
+            found.outcomes["answered"] -= outcome != "answered"
+            found.outcomes[outcome] += outcome != "answered"
+            for fault in faults:
+                found.note(f"{verb}: {fault}", given)
 
 
 def saved(found: Found, dice: random.Random, until: float, folder: Path) -> None:
@@ -611,6 +628,7 @@ def mcp_http(found: Found, dice: random.Random, until: float, folder: Path) -> N
 
 
 DOORS: Mapping[str, Callable[[Found, random.Random, float, Path], None]] = {
+    "questions": questions,
     "configs": configs,
     "saved": saved,
     "rows": rows,

@@ -473,7 +473,7 @@ def circles(edges: Mapping[str, set[str]]) -> list[set[str]]:
     ]
 
 
-LATE = {"api": 106, "cli": 27, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
+LATE = {"api": 79, "cli": 27, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
 """Names imported inside functions by room: of extras, and of what one command alone needs. The numbers only get
 smaller."""
 
@@ -500,34 +500,11 @@ def test_imports_stand_at_the_top() -> None:
 
 MOST_PATHS = 15
 """Independent paths through a function (McCabe): decisions, and one."""
-COUNTED = ("report", "cli", "mcp", "web")
-TANGLED = {
-    "cli/__init__.py: main",
-    "report/assemble.py: _chance",
-    "report/assemble.py: contenders",
-    "report/assemble.py: plan_record",
-    "report/charts/chips.py: landscape",
-    "report/charts/frontier.py: frontier_curves",
-    "report/charts/plans.py: pareto",
-    "report/charts/timeline.py: _one_forward_one_backward",
-    "report/diff.py: _table",
-    "report/evidence.py: match_view",
-    "report/launch/frameworks.py: _checked",
-    "report/launch/pipelines.py: diffusers",
-    "report/machine.py: machine_view",
-    "report/media.py: _columns",
-    "report/media.py: _ranking",
-    "report/plans.py: _does",
-    "report/plans.py: ranking",
-    "report/statements.py: shown",
-    "report/terminal.py: _body",
-    "report/train_assemble.py: layout_record",
-    "report/training.py: _footnotes",
-    "web/jobs.py: _shared",
-    "web/pages/routes.py: _page",
-    "web/pages/routes.py: handler",
-}
-"""Functions of the faces and of reports with more. The list only gets shorter."""
+HALLS = {
+    "api": 68, "calibrate": 3, "catalog": 16, "cost": 2, "evidence": 19, "measure": 20, "parallel": 2, "predict": 11,
+    "search": 7, "tracing": 10, "units.py": 1, "workload": 15,
+}  # fmt: skip
+"""Functions with more by room; none in the faces and in reports. The numbers only get smaller."""
 
 
 def paths(function: ast.AST) -> int:
@@ -545,12 +522,11 @@ def paths(function: ast.AST) -> int:
 
 
 def test_functions_are_no_halls() -> None:
-    found = {
-        f"{path.relative_to(SRC).as_posix()}: {node.name}"
-        for path in SOURCES
-        if path.relative_to(SRC).parts[0] in COUNTED
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and paths(node) > MOST_PATHS
-    }
-    assert found - TANGLED == set(), "a part of it has a name of its own"
-    assert TANGLED - found == set(), "they are simple now, or went: take them off the list"
+    found: dict[str, list[str]] = {}
+    for path in SOURCES:
+        name = path.relative_to(SRC)
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and paths(node) > MOST_PATHS:
+                found.setdefault(name.parts[0], []).append(f"{name.as_posix()}: {node.name}")
+    many = {room: names for room, names in found.items() if len(names) > HALLS.get(room, 0)}
+    assert many == {}, "a part of one of them has a name of its own"

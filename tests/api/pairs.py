@@ -24,15 +24,17 @@ from chipwise.catalog.price import Pricing
 from chipwise.cost.device import Device
 from chipwise.errors import ChipwiseError
 from chipwise.report.assemble import contenders
+from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.plans import PlanReport
+from chipwise.report.training import TrainReport
 from chipwise.search.deployments import few_of
 
 __all__ = ["ASKED", "Answer", "Pair", "answer", "command", "pairs", "worse"]
 
 Question = Mapping[str, Any]
 
-ASKED = ("serve", "batch", "owned", "desk")
-"""The kinds of questions that are asked; `networks` and `training` are drawn too."""
+ASKED = ("serve", "batch", "owned", "desk", "networks", "training")
+"""The kinds of questions that are asked."""
 
 SAME = 1e-6
 SEARCHED = 0.02
@@ -69,8 +71,27 @@ CHIPS = (
 )
 DESKS = ("rtx-4090", "rtx-3090", "m4-max:64gb", "l40s")
 DESK_MODELS = ("Qwen/Qwen3-8B", "Qwen/Qwen3-14B", "Qwen/Qwen3-32B", "meta-llama/Llama-3.1-8B")
-NETWORKS = ("resnet50", "mobilenet_v2", "yolov8n", "whisper-large-v3", "efficientnet_b0", "unet3d")
-TRAINED = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B")
+NETWORKS = (
+    "resnet50",
+    "mobilenet_v2",
+    "yolov8n",
+    "whisper-large-v3",
+    "efficientnet_b0",
+    "unet3d",
+    "dlrm-v2",
+    "sdxl",
+    "bge-m3",
+)
+TRAINED = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-8B", "Qwen/Qwen3-30B-A3B")
+TRAINERS_CHIPS = (
+    "h100-sxm5-80gb",
+    "h200-sxm-141gb",
+    "a100-sxm4-80gb",
+    "b200-sxm",
+    "mi300x",
+    "gb200-nvl72",
+    "trainium1",
+)
 TIMES = ("ttft", "tpot", "e2e")
 
 
@@ -127,12 +148,47 @@ def answer(verb: str, question: Question) -> Answer | ChipwiseError:
         found = report.models[0]
         at = {"ttft_s": found.ttft_s.mid, "pace": 1.0 / found.tokens_per_s.mid}
         return Answer(at["pace"], at["pace"], figures=at, formats=_one(found), plans=found.precision)
+    return _trained(report) if verb == "train" else _network(report)
+
+
+def _trained(report: TrainReport) -> Answer:
+    """What is compared of plans of a training run: dollars, or days where no price is known. What the first may cost
+    more, where no deadline says what a day is worth, are `sooner` of the cost."""
     first = report.plans[0]
-    paid = first.usd if verb == "train" else first.price
-    cost, unit = (float(first.chips), "chips") if paid is None else (paid.mid, "$")
-    chance = getattr(first, "chance", None)
-    kept = chance is None or chance >= preferences().confidence - 0.002
-    return Answer(cost, cost, kept, 1.0 if chance is None else chance, _one(first), unit)
+    with_price = [p for p in report.plans if p.usd is not None]
+    if first.usd is None or not with_price:
+        days = first.days.mid
+        return Answer(days, days, report.kept, first.chance or 1.0, _one(first), "days")
+    held = [p for p in with_price if p.chance is None or p.chance >= report.confidence - 0.002]
+    least = min(held or [first], key=lambda p: p.usd.mid)
+    said = f"{first.chips}x {first.chip} {first.stack} {first.precision} {first.days.mid:.3g} d"
+    over = preferences().sooner if first.chance is None else preferences().evidence
+    cost = first.usd.mid * (1.0 + preferences().evidence) / (1.0 + over)
+    chance = 1.0 if first.chance is None else first.chance
+    return Answer(least.usd.mid, cost, report.kept, chance, _one(first), "$", plans=said)
+
+
+def _network(report: MediaReport) -> Answer:
+    """What is compared of plans of a network without tokens: dollars of a job, an hour of the rate asked, else of a
+    thousand samples; of chips without a price the chips, or of one's own seconds of a sample."""
+    first = report.plans[0]
+
+    def cost(plan: MediaPlan) -> float:
+        if plan.job is not None and plan.job.usd is not None:
+            return plan.job.usd.mid
+        if report.rate_per_s is not None:
+            return float(plan.chips) if plan.price is None else plan.price.mid
+        if plan.usd_per_1000 is not None:
+            return plan.usd_per_1000.mid
+        return 1.0 / plan.samples_per_s.mid if report.owned else float(plan.chips)
+
+    unit = "chips" if first.price is None else "$"
+    chance = 1.0 if first.chance is None else first.chance
+    figures = {"samples_per_s": first.samples_per_s.mid / first.chips, "latency_s": first.latency_s.mid}
+    words = f"{first.chips}x {first.chip} {first.runtime} {first.precision} b{first.batch} {chance:.3f}"
+    kept = chance >= report.confidence - 0.002
+    least = cost(report.cheapest or first)
+    return Answer(least, cost(first), kept, chance, _one(first), unit, figures, words)
 
 
 def _one(plan: Any) -> frozenset[str]:
@@ -230,7 +286,10 @@ def _loosened(
     for kind in draw.sample(sorted(changes), min(MANY, len(changes))):
         changed = {**q, **(changes[kind] or {})}
         loose = {name: value for name, value in changed.items() if value is not None}
-        yield Pair(kind, (verb, q), (verb, loose), slack=SEARCHED if q.get("task") == "batch" else SAME)
+        slack = SEARCHED if q.get("task") == "batch" else SAME
+        # of each chip and count one training plan is listed, which evidence may have made dearer
+        slack = preferences().evidence if verb == "train" else slack
+        yield Pair(kind, (verb, q), (verb, loose), slack=slack)
 
 
 def _ms(seconds: float) -> str:
@@ -399,42 +458,94 @@ def _desk(draw: random.Random) -> Iterator[Pair]:
 
 
 def _networks(draw: random.Random) -> Iterator[Pair]:
-    """A network without tokens."""
-    chips = draw.sample(("h100-sxm5-80gb", "l4", "l40s", "a100-sxm4-80gb"), draw.choice((1, 2)))
+    """A network without tokens: a rate, a job, or one's own chips."""
+    chips = draw.sample(CHIPS, draw.choice((1, 2)))
+    q: dict[str, Any] = {"model": draw.choice(NETWORKS)}
+    kind = draw.choice(("rate", "rate", "job", "owned"))
+    if kind == "owned":
+        one = {**q, "task": "batch"}
+        market = {**one, "chips": chips[0], "max_chips": 1}
+        yield Pair("owned network", ("plan", market), ("plan", {**one, "have": f"1x{chips[0]}"}), True)
+        q |= {"have": f"{draw.choice((1, 4, 8))}x{chips[0]}"}
+    else:
+        q |= {"chips": ",".join(chips)}
     rate, e2e = 10 ** draw.uniform(0, 4), 10 ** draw.uniform(-1.5, 0.7)
-    q: dict[str, Any] = {
-        "model": draw.choice(NETWORKS),
-        "chips": ",".join(chips),
-        "rate": f"{rate:.4g}/s",
-        "e2e": _ms(e2e),
-    }
+    by = draw.choice((1.1, 2.0, 5.0))
+    changes: dict[str, Any] = {}
+    if kind == "job":
+        samples, hours = 10 ** draw.uniform(3, 8), draw.choice((0.5, 2.0, 12.0))
+        q |= {"task": "batch", "samples": f"{samples:.0f}"}
+        if draw.random() < 0.6:
+            q["deadline"] = f"{hours}h"
+            changes["later deadline"] = {"deadline": f"{by * hours:g}h"}
+        if draw.random() < 0.4:
+            q["max_usd"] = draw.choice((5, 50, 500))
+            changes["without max_usd"] = {"max_usd": None}
+    else:
+        q |= {"rate": f"{rate:.4g}/s", "e2e": _ms(e2e)}
+        changes |= {"looser e2e": {"e2e": _ms(by * e2e)}, "lower rate": {"rate": f"{rate / by:.4g}/s"}}
+        if draw.random() < 0.25:
+            q["percentile"] = draw.choice(("p95", "p99"))
+            changes["mean"] = {"percentile": None}
+        if draw.random() < 0.2:
+            q["spare"] = 1
+            changes["without spare"] = {"spare": None}
     if draw.random() < 0.5:
         q["batch"] = draw.choice((1, 4, 16, 64, 256))
-    if draw.random() < 0.3:
-        q["confidence"] = "99%"
-    by = draw.choice((1.1, 2.0, 5.0))
-    changes: dict[str, Any] = {
-        "looser e2e": {"e2e": _ms(by * e2e)},
-        "lower rate": {"rate": f"{rate / by:.4g}/s"},
-        "lower confidence": {"confidence": "70%"},
-        "without chips": {"chips": ",".join([*chips, "h200-sxm-141gb"])},
-    }
-    if "batch" in q:
         changes["without batch"] = {"batch": None}
+    if {"e2e", "deadline"} & q.keys() and draw.random() < 0.3:
+        q["confidence"] = "99%"
+    if draw.random() < 0.2:
+        q["precision"] = draw.choice(("bf16", "fp16"))
+        changes["without precision"] = {"precision": None}
+    if draw.random() < 0.2:
+        q["offload"] = draw.choice(("model", "none"))
+        changes["without offload"] = {"offload": None}
+    if kind == "rate":
+        changes["without chips"] = {"chips": ",".join([*chips, *draw.sample(CHIPS, 1)])}
+        if draw.random() < 0.2:
+            q["max_chips"] = draw.choice((2, 8))
+            changes["without max_chips"] = {"max_chips": None}
+        if draw.random() < 0.2:
+            q["max_usd_per_h"] = draw.choice((5, 50))
+            changes["without max_usd_per_h"] = {"max_usd_per_h": None}
+    if {"e2e", "deadline"} & q.keys():
+        changes["lower confidence"] = {"confidence": "70%"}
+    if len(chips) == 1 and changes:
+        changes |= _stronger(draw, chips[0])
+    if _scarce(chips):
+        changes.pop("without max_chips", None)
     yield from _loosened(draw, "plan", q, changes)
 
 
 def _training(draw: random.Random) -> Iterator[Pair]:
     """A training run with a deadline or without."""
-    chip = draw.choice(("h100-sxm5-80gb", "h200-sxm-141gb", "a100-sxm4-80gb", "b200-sxm"))
-    q: dict[str, Any] = {"model": draw.choice(TRAINED), "chips": chip, "tokens": draw.choice(("10B", "100B"))}
-    q["deadline"] = draw.choice(("10d", "30d", "90d"))
-    if draw.random() < 0.5:
+    chips = draw.sample(TRAINERS_CHIPS, draw.choice((1, 1, 2)))
+    q: dict[str, Any] = {"model": draw.choice(TRAINED), "chips": ",".join(chips)}
+    q["task"] = draw.choice(("train", "finetune"))
+    few = q["task"] == "finetune"
+    tokens = draw.choice((0.01, 0.1, 1.0) if few else (10.0, 100.0))
+    q["tokens"] = f"{tokens}B"
+    changes: dict[str, Any] = {"smaller job": {"tokens": f"{tokens / 2:g}B"}}
+    if few:
+        q["method"] = draw.choice(("full", "lora", "qlora"))
+    if draw.random() < 0.7:
+        q["deadline"] = draw.choice(("6h", "2d") if few else ("10d", "30d", "90d"))
+        changes |= {"later deadline": {"deadline": "180d"}, "lower confidence": {"confidence": "60%"}}
+    if draw.random() < 0.3:
         q["trainer"] = draw.choice(("megatron", "fsdp"))
-    if draw.random() < 0.5:
-        q["counts"] = draw.choice(("64", "64,128"))
-    changes: dict[str, Any] = {"later deadline": {"deadline": "180d"}, "smaller job": {"tokens": "5B"}}
-    for name in ("trainer", "counts"):
-        if name in q:
+    if draw.random() < 0.4:
+        q["counts"] = draw.choice(("2,8", "8") if few else ("64", "64,128"))
+    if draw.random() < 0.2:
+        q["max_usd"] = draw.choice((20, 500) if few else (5_000, 50_000))
+    if draw.random() < 0.2:
+        q["max_usd_per_h"] = draw.choice((10, 40) if few else (100, 400))
+    if draw.random() < 0.2:
+        q["global_batch"] = 256
+    if draw.random() < 0.2:
+        q["max_chips"] = draw.choice((4, 8) if few else (64, 256))
+    for name in ("trainer", "counts", "max_usd", "max_usd_per_h", "max_chips"):
+        # without a deadline a trainer that nobody measured has to be better beyond its own error
+        if name in q and (name != "trainer" or "deadline" in q):
             changes[f"without {name}"] = {name: None}
     yield from _loosened(draw, "train", q, changes)

@@ -24,6 +24,7 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.evidence.anchors import FIRST, FURTHER, Anchors, corrections, kriged
 from chipwise.evidence.anchors import OwnRun as Owned
+from chipwise.evidence.discrepancy import families
 from chipwise.evidence.item import Item, own_item
 from chipwise.evidence.residuals import Residuals
 from chipwise.evidence.store import Store
@@ -222,10 +223,10 @@ def sim2real(truth: Path) -> list[Item]:
     return found
 
 
-def asked_of(row: Item, evidence: str) -> EstimateRequest:
-    """The question of a run, as a user asks it."""
+def answered(row: Item, evidence: str) -> PlanRecord:
+    """The answer to the question of a run, as a user asks it."""
     layout = load_of_item(row).layout
-    return EstimateRequest(
+    question = EstimateRequest(
         model=row.model,
         chip=row.chip,
         runtime=row.runtime,
@@ -236,6 +237,7 @@ def asked_of(row: Item, evidence: str) -> EstimateRequest:
         evidence=evidence,  # type: ignore[arg-type]
         **{name: int(layout.part(name)) for name in ("tp", "pp", "dp", "ep")},  # type: ignore[arg-type]
     )
+    return question.report().plans[0]
 
 
 def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> None:
@@ -249,7 +251,7 @@ def test_neighbours_of_real_runs_are_less_far_off(truth: Path, store: Store) -> 
         if not alike:
             continue
         store.add(alike)
-        plain, own = (asked_of(row, evidence).run().plans[0] for evidence in ("none", "own"))
+        plain, own = (answered(row, evidence) for evidence in ("none", "own"))
         assert row.tpot_mean_s
         assert row.ttft_mean_s
         pairs = [(tpot(p) / row.tpot_mean_s, p.ttft_s.mid / row.ttft_mean_s) for p in (plain, own)]
@@ -309,9 +311,7 @@ def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
         assert after.mean() < (0.7 if near else 1.0) * before.mean(), (figure, near)
         assert np.median(after) < (0.7 if near else 1.02) * np.median(before), (figure, near)
     for many, held in inside.items():
-        assert 0.76 < np.mean(held) < 0.95, (
-            many
-        )  # levels of other deployments leave them wider than they need be
+        assert 0.75 < np.mean(held) < 0.90, many
 
 
 def figures_of(lines: Residuals) -> Iterator[tuple[str, Residuals]]:
@@ -348,11 +348,12 @@ def test_a_run_with_first_tokens_alone_corrects_them_alone() -> None:
     assert by.first[0] == pytest.approx(2.0 ** (1 / (1 + FIRST.noise)))
     assert (by.left[0], by.first_left[0] < 1.0) == (1.0, True)
     further = corrections([replace(run, id="b")], Anchors([run], one, one, one * 2.0, none), usual)
-    # what time per token deviates by says 0.43 as much of the first token, where nobody timed that
+    # what time per token deviates by weighs in the first token as the model of error says, where nobody timed that
+    share = families()["serving"].first
     moved = math.log(2.0) / (1 + FURTHER.noise)
     assert further.passes[0] == pytest.approx(math.exp(moved))
-    assert further.passes[0] * further.first[0] == pytest.approx(math.exp(0.43 * moved))
+    assert further.passes[0] * further.first[0] == pytest.approx(math.exp(share * moved))
     # and where somebody did, what is left of it beyond that speaks for itself
     both = corrections([replace(run, id="b")], Anchors([run], one, one, one * 2.0, one * 3.0), usual)
-    beyond = math.log(3.0 / 2.0**0.43) / (1 + FIRST.noise)
-    assert both.passes[0] * both.first[0] == pytest.approx(math.exp(0.43 * moved + beyond))
+    beyond = math.log(3.0 / 2.0**share) / (1 + FIRST.noise)
+    assert both.passes[0] * both.first[0] == pytest.approx(math.exp(share * moved + beyond))

@@ -56,3 +56,16 @@ def test_a_lone_user_gets_windows_together() -> None:
 def test_software_of_whisper_runs_whisper() -> None:
     with pytest.raises(UsageError, match=r"whisper.cpp runs networks of whisper"):
         chipwise.estimate("wav2vec2-base", chip="rtx-4090", runtime="whisper.cpp")
+
+
+def test_a_job_of_few_recordings_has_many_windows() -> None:
+    found = chipwise.plan(
+        "whisper-large-v3",
+        task="batch",
+        samples=10,
+        batch=24,
+        chips=["rtx-4090"],
+        settings=HOUR,
+        runtime="eager",
+    )
+    assert found.plans[0].batch == 24

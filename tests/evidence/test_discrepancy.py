@@ -9,11 +9,13 @@ import pytest
 
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.evidence.discrepancy import (
+    HEAVY,
     TABLE,
     FigureFamily,
     Observed,
     Posterior,
     Term,
+    apart_of,
     families,
     fit,
     posterior,
@@ -90,6 +92,12 @@ def test_a_block_left_out_is_what_a_refit_without_it_says(fitted: Posterior, row
     wanted = by_hand(fitted, rows, ~out)
     assert mean == pytest.approx(wanted[0], abs=1e-3)
     assert covariance == pytest.approx(wanted[1], abs=1e-3)
+    few = rows.take(np.arange(0, len(rows), 3))
+    away = few.axes["who"] == "w7"
+    mean, covariance = fitted.without(few, away)
+    noise = (HEAVY - 1.0) * np.square([fitted.scales[g] for g in few.group[away].tolist()])
+    sd = np.sqrt(np.diag(covariance) + mean**2 + noise)
+    assert fitted.left_out_sd(few, few.axes["who"])[away] == pytest.approx(sd)
 
 
 def test_the_posterior_of_levels_is_that_of_least_squares(fitted: Posterior, rows: Observed) -> None:
@@ -100,6 +108,28 @@ def test_the_posterior_of_levels_is_that_of_least_squares(fitted: Posterior, row
     # a common shift of all rows of a level moves that level by its share of the variance
     again = posterior(fitted, replace(rows, y=rows.y * 1.0))
     assert again.mean == pytest.approx(fitted.mean, abs=0.02)
+
+
+def test_what_two_rows_share_cancels(fitted: Posterior) -> None:
+    """Of rows of one chip by one benchmarker only their noise is left; chips by one differ less than as if alone."""
+    state, many = fitted.state(), simulated(500, seed=0)
+    rate = many.take(many.figure == "rate")
+    few = rate.take(np.arange(200))
+    sd = state.apart(few.axes, "rate", "table")
+    assert sd == pytest.approx(sd.T)
+    noise = np.sqrt(2.0 * HEAVY) * fitted.scales["rate table"]
+    same = (few.axes["chip"][:, None] == few.axes["chip"]) & (few.axes["who"][:, None] == few.axes["who"])
+    np.fill_diagonal(same, val=False)
+    assert same.any()
+    assert sd[same] == pytest.approx(noise)
+    assert np.diag(sd) == pytest.approx(0.0, abs=1e-9)
+    alone = state.spread(few.axes, "rate", "table").sd()
+    chips = few.axes["who"][:, None] == few.axes["who"]
+    assert np.median(sd[chips & ~same & (sd > 0)]) < np.median(np.hypot(alone[:, None], alone))
+    near, far = ({"chip": c, "runtime": "vllm", "format": "fp8"} for c in ("h100-sxm5-80gb", "mi300x"))
+    assert apart_of(near, near, "serving") < apart_of(near, far, "serving")
+    strangers = state.apart({"chip": ["x", "x", "y"], "who": ["", "", ""]}, "rate", "table")
+    assert strangers[0, 1] < strangers[0, 2], "an unseen chip is itself in both"
 
 
 def test_what_ships_is_read_as_it_was_written(fitted: Posterior) -> None:

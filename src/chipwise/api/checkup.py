@@ -19,6 +19,7 @@ from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.software import all_software
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, UsageError
+from chipwise.evidence.store import Store
 from chipwise.report.machine import DeviceReport
 
 EXTRAS = {
@@ -94,22 +95,20 @@ def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
         what = f"this machine has several kinds of chips: {', '.join(kinds)}"
         raise UsageError(what, f"name one, e.g. --chip {kinds[0]}", field="chip", instead=tuple(kinds))
     meant = {**given, **{name: kinds[0] if name == "chip" else own for name in names}}
-    hosts = [get_chip(m.chip).host for m in found.machines if m.chip]
-    apart = all(host is not None and host.name.startswith("PCIe") for host in hosts)
-    if (
-        apart
-        and found.host.memory
-        and given.get("task", "local") == "local"
-        and meant.get("host_memory", 0) is None
-    ):
+    if given.get("task", "local") == "local" and meant.get("host_memory", 0) is None and _apart(found):
         # what cards do not hold can lie with the host
-        meant["host_memory"] = f"{found.host.memory / 1e9:.1f}GB"
+        meant["host_memory"] = f"{(found.host.memory or 0.0) / 1e9:.1f}GB"
     return meant
+
+
+def _apart(found: DeviceReport) -> bool:
+    """Whether all cards have memory of their own, beside that of the host."""
+    hosts = [get_chip(m.chip).host for m in found.machines if m.chip]
+    return bool(found.host.memory) and all(h is not None and h.name.startswith("PCIe") for h in hosts)
 
 
 def _own() -> Check:
     """What the user measured."""
-    from chipwise.evidence.store import Store
 
     store = Store()
     try:

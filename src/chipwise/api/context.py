@@ -275,7 +275,7 @@ class Context:
             common = f", {prefix.common_tokens:,.0f} tokens shared by all" if prefix.common_tokens else ""
             yield f"{prefix.cached_share:.0%} of prompt tokens found in the prefix cache{common}"
 
-    def assumptions(self, plans: list[PlanRecord]) -> tuple[str, ...]:
+    def assumptions(self, plans: Sequence[PlanRecord]) -> tuple[str, ...]:
         """Everything that the answer rests on and the user did not say."""
         notes = [*self.found.notes, *self.found.graph.model.assumptions]
         notes.append("continuous batching")
@@ -290,16 +290,18 @@ class Context:
             )
         notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
-        priced = [p.price for p in plans if p.price]
-        if priced:
-            notes.append(priced[0].basis)
-            dated = sorted(p.date for p in priced if p.date)
-            if dated:
-                notes.append(f"prices of {span(dated[0], dated[-1])}")
-        return tuple(notes)
+        return (*notes, *_priced_words([p.price for p in plans if p.price]))
 
 
 def _known(times: Array, row: int) -> float | None:
     """The time, None where no formula holds."""
     seconds = float(times[row, 0])
     return seconds if np.isfinite(seconds) else None
+
+
+def _priced_words(prices: Sequence[PriceRecord]) -> Iterator[str]:
+    """What prices are, and from when."""
+    if prices:
+        yield prices[0].basis
+    if dated := sorted(p.date for p in prices if p.date):
+        yield f"prices of {span(dated[0], dated[-1])}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,6 +42,12 @@ class Filter:
     submitter: str | None = None
 
 
+def _known(what: str, name: str | None, known: Collection[str], hint: str = "one of {}") -> None:
+    """Raises `UnknownNameError` for a name that is given and not known."""
+    if name is not None and name not in known:
+        raise UnknownNameError(what, name, known, hint.format(", ".join(known)))
+
+
 def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = False) -> tuple[Item, ...]:
     """Published results, or with `own` the user's, that pass a filter; `best` of each chip, count and round."""
     if own:
@@ -51,13 +57,11 @@ def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = 
         return tuple(
             i for i in items if all(v is None or getattr(i, n).lower() == v.lower() for v, n in pairs)
         )
-    if wanted.benchmark is not None and wanted.benchmark not in load_benchmarks():
-        raise UnknownNameError("benchmark", wanted.benchmark, load_benchmarks())
-    if wanted.round is not None and wanted.round not in ROUNDS:
-        raise UnknownNameError("round", wanted.round, ROUNDS, f"one of {', '.join(ROUNDS)}")
-    scenarios = {s.lower(): s for s in SCENARIOS}
-    if wanted.scenario is not None and wanted.scenario.lower() not in scenarios:
-        raise UnknownNameError("scenario", wanted.scenario, SCENARIOS, f"one of {', '.join(SCENARIOS)}")
+    scenario = None if wanted.scenario is None else wanted.scenario.lower()
+    _known("benchmark", wanted.benchmark, load_benchmarks(), "")
+    _known("round", wanted.round, ROUNDS)
+    if scenario not in [s.lower() for s in SCENARIOS]:
+        _known("scenario", wanted.scenario, SCENARIOS)
     found = select(
         load_inference_results().values(),
         benchmark=wanted.benchmark,

@@ -55,7 +55,6 @@ def fit(
     if context is None:
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
-    limits = Limits()
     asked = kinds(chips, dealt=True) if host_memory is None else dict.fromkeys(chips, (None,))
     parts = [c for c in asked if host_memory is not None or joined(c)]
     machines = [parse_machine(c, host_memory, terms.part, field="chips") for c in parts]
@@ -67,25 +66,18 @@ def fit(
     offered, refused = deployments(
         found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held
     )
-    records: list[FitRecord] = []
+    each = [
+        *(
+            _on_chip(found, d, context, sequences, n or count)
+            for d in offered
+            for n in asked.get(d.chip.id, (None,))
+        ),
+        *(_on_parts(model, machine, terms, context, sequences) for machine in machines),
+    ]
     refusals = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
-    for d in offered:
-        for said in asked.get(d.chip.id, (None,)):
-            of_it = said or count
-            if d.chip.family == "dataflow":
-                record = _spread(found, d, context, sequences, of_it)
-            else:
-                record = _sharded(found, d, context, sequences, of_it, limits)
-            if record is None:
-                refusals.append(RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, of_it)))
-            else:
-                records.append(record)
-    for machine in machines:
-        try:
-            records.append(_on_machine(model, machine, terms, context, sequences))
-        except InfeasibleError as error:
-            refusals.append(RefusalRecord(machine.name, Reason.MEMORY.name, f"{error.what} ({error.hint})"))
+    refusals += [one for one in each if isinstance(one, RefusalRecord)]
     order = {"comfortable": 0, "tight": 1, "no": 2}
+    records = [one for one in each if isinstance(one, FitRecord)]
     records.sort(key=lambda r: (order[r.verdict], r.chips, r.chip))
     return FitReport(
         model=model_record(found.graph, found.config),
@@ -144,12 +136,31 @@ def _holds(placed: Callable[[int], Assembly], tokens: int) -> bool:
     return True
 
 
+def _on_chip(
+    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None
+) -> FitRecord | RefusalRecord:
+    """A model on so many of a chip (None: the fewest), or that no layout is of so many."""
+    sized = _spread if d.chip.family == "dataflow" else _sharded
+    record = sized(found, d, context, sequences, count)
+    return record or RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, count))
+
+
+def _on_parts(
+    model: str, machine: Machine, terms: Terms, context: int, sequences: int
+) -> FitRecord | RefusalRecord:
+    """A model on the parts of a machine, or why it does not fit."""
+    try:
+        return _on_machine(model, machine, terms, context, sequences)
+    except InfeasibleError as error:
+        return RefusalRecord(machine.name, Reason.MEMORY.name, f"{error.what} ({error.hint})")
+
+
 def _sharded(
-    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None, limits: Limits
+    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None
 ) -> FitRecord | None:
     """A chip that software cuts a model over: where one with a display holds it not, or fewer chips than are asked
     about, the machine that plans rent. More chips than a layout can take hold replicas of it."""
-    devices = count * d.chip.devices_per_package if count else None
+    devices, limits = count * d.chip.devices_per_package if count else None, Limits()
     places, best = (d, rented(d)), None
     for copies in (n for n in range(1, (devices or 1) + 1) if (devices or 1) % n == 0):
         each = devices // copies if devices else None

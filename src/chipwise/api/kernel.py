@@ -578,28 +578,11 @@ def _exchanges(
     """One exchange between `ranks` chips, `apart` from one to the next (the groups in between do the same at once), by
     `parallel.collective` over the fabric and the network of a catalogued system, or as measured in a table;
     `oversubscription`: links down over links up of a leaf switch."""
-    bare = str(given["kind"]).lower().replace("-", "").replace("_", "").replace(" ", "")
-    kind = _SPELLINGS.get(bare, str(given["kind"]))  # allreduce, All-Reduce, AllReduce
-    if kind not in EXCHANGES:
-        raise UnknownNameError("collective", kind, EXCHANGES, f"one of {', '.join(EXCHANGES)}")
+    kind = _kind_of(str(given["kind"]))
     num_bytes, ranks = float(given["bytes_"]), int(given["ranks"])
     apart, oversubscription = int(given.get("apart", 1)), float(given.get("oversubscription", 1.0))
-    if not 2 <= ranks <= 100_000:
-        raise UsageError(f"--ranks {ranks}: not a count of ranks", "2 to 100,000")
-    if not 1 <= apart <= 100_000:
-        raise UsageError(f"--apart {apart}: not a distance in chips", "1 to 100,000, where 1 is neighbours")
-    if not 1.0 <= oversubscription <= 100.0:
-        raise UsageError(f"--oversubscription {oversubscription:g} is out of range", "1 to 100")
-    if kind == "p2p" and ranks != 2:
-        raise UsageError("--kind p2p is between 2 ranks")
     said = {name: given[name] for name in _AS_MEASURED if name in given}
-    for name, values in (("fabric", FABRICS), ("algorithm", ("ring", "direct"))):
-        if said.get(name, values[0]) not in values:
-            raise UnknownNameError(name, said[name], values, f"one of {', '.join(values)}")
-    if said.get("algorithm") == "direct" and kind != "all_reduce":
-        raise UsageError("--algorithm direct is of all_reduce alone", "leave it out")
-    if not 1 <= (domain := said.get("domain", 1)) <= LARGEST:
-        raise UsageError(f"--domain {domain}: not a count of devices", "1 or more")
+    _check_exchange(kind, ranks, apart, oversubscription, said)
     asked = {"op": "collective", "kind": kind, "bytes": num_bytes, "ranks": float(ranks), **said}
     asked = {"launch": "collective", **asked}
     kernels: list[KernelRecord] = []
@@ -626,6 +609,36 @@ def _exchanges(
         (),
         (where, "the usual library, tier by tier from the inside", *blocking),
     )
+
+
+def _kind_of(name: str) -> str:
+    """An exchange by any spelling: allreduce, All-Reduce, AllReduce. Raises `UnknownNameError`."""
+    bare = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    kind = _SPELLINGS.get(bare, name)
+    if kind not in EXCHANGES:
+        raise UnknownNameError("collective", kind, EXCHANGES, f"one of {', '.join(EXCHANGES)}")
+    return kind
+
+
+def _check_exchange(
+    kind: str, ranks: int, apart: int, oversubscription: float, said: Mapping[str, Any]
+) -> None:
+    """Raises `UsageError` and `UnknownNameError` for an exchange that cannot be."""
+    if not 2 <= ranks <= 100_000:
+        raise UsageError(f"--ranks {ranks}: not a count of ranks", "2 to 100,000")
+    if not 1 <= apart <= 100_000:
+        raise UsageError(f"--apart {apart}: not a distance in chips", "1 to 100,000, where 1 is neighbours")
+    if not 1.0 <= oversubscription <= 100.0:
+        raise UsageError(f"--oversubscription {oversubscription:g} is out of range", "1 to 100")
+    if kind == "p2p" and ranks != 2:
+        raise UsageError("--kind p2p is between 2 ranks")
+    for name, values in (("fabric", FABRICS), ("algorithm", ("ring", "direct"))):
+        if said.get(name, values[0]) not in values:
+            raise UnknownNameError(name, said[name], values, f"one of {', '.join(values)}")
+    if said.get("algorithm") == "direct" and kind != "all_reduce":
+        raise UsageError("--algorithm direct is of all_reduce alone", "leave it out")
+    if not 1 <= (domain := said.get("domain", 1)) <= LARGEST:
+        raise UsageError(f"--domain {domain}: not a count of devices", "1 or more")
 
 
 def _exchange(

@@ -97,15 +97,19 @@ def _plain(model: Model) -> bool:
     return ordered and all(_usual(layer) and layer.mixer == layers[0].mixer for layer in layers)
 
 
+def _lacks(thing: object, *absent: str) -> bool:
+    """Whether a part of a layer has none of these."""
+    return not any(getattr(thing, name) for name in absent)
+
+
 def _usual(layer: Layer) -> bool:
     m, f = layer.mixer, layer.ffn
     if isinstance(m, SelfAttention):
-        odd = m.window or m.out_bias or m.sinks or m.gate or m.values_are_keys or m.borrowed or m.index
-        mixed = m.causal and m.key_bias and m.qk_norm != "all" and m.value_dim in (0, m.head_dim) and not odd
+        plain = _lacks(m, "window", "out_bias", "sinks", "gate", "values_are_keys", "borrowed", "index")
+        mixed = plain and m.causal and m.key_bias and m.qk_norm != "all" and m.value_dim in (0, m.head_dim)
     else:
-        mixed = isinstance(m, LatentAttention) and not (m.bias or m.index or m.top_k or m.gate)
-    dense = isinstance(f, Dense) and f.gated and not f.bias
-    odd_routing = isinstance(f, MoE) and (f.bias or f.shared_gate or f.router_bias or f.latent or f.branches)
-    routed = isinstance(f, MoE) and f.gated and not odd_routing
-    around = layer.norms != "before" or layer.parallel or layer.streams != 1 or layer.side or layer.depth_mix
-    return bool(mixed and (dense or routed) and layer.norm == "rms" and not around and layer.cross is None)
+        mixed = isinstance(m, LatentAttention) and _lacks(m, "bias", "index", "top_k", "gate")
+    odd = ("bias", "shared_gate", "router_bias", "latent", "branches") if isinstance(f, MoE) else ("bias",)
+    fed = isinstance(f, Dense | MoE) and f.gated and _lacks(f, *odd)
+    around = layer.norms == "before" and layer.streams == 1 and _lacks(layer, "parallel", "side", "depth_mix")
+    return bool(mixed and fed and around and layer.norm == "rms" and layer.cross is None)

@@ -197,7 +197,8 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
     asked = _model(saved)
     each_chips = plan["chips"] // plan["replicas"]
     devices = each_chips * chip.devices_per_package
-    each = f"{format_seconds(latency['mid'])} for {plan['batch']} {report['unit']}{'s' * (plan['batch'] > 1)}"
+    made = max(plan["batch"] // plan["parts"], 1) if plan.get("parts") else plan["batch"]
+    each = f"{format_seconds(latency['mid'])} for {made} {report['unit']}{'s' * (made > 1)}"
     return PipelineSpec(
         title=f"{report['model']} on {each_chips} x {chip.id}",
         model=report["model"],
@@ -221,6 +222,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
             for name, said in pairs(saved.request.get("settings"), "--settings").items()
             if name not in settings
         ),
+        parts=plan.get("parts", 0),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from chipwise.api.probed import measured_chip
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
@@ -208,8 +209,6 @@ def find_chip(
     if own and name.strip() in own:
         chip = own[name.strip()]
     elif name == "measured" or name.startswith("probe-"):
-        from chipwise.api.probed import measured_chip
-
         chip = measured_chip(name)
     elif not ending:
         chip = get_chip(name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
@@ -19,6 +18,7 @@ from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
 from chipwise.api.media_record import Replicas, plan_of
 from chipwise.api.media_ways import OFFLOADS, held, priced, runs
 from chipwise.api.media_work import Place
+from chipwise.api.placing import Terms
 from chipwise.api.planning import fed
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Chip
@@ -31,9 +31,6 @@ from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.workload.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
 
@@ -50,7 +47,6 @@ def answer(
     Chips that cannot run it are refused with the reason. Raises `UsageError` and `UnknownNameError` for a chip or a
     runtime that does not exist, `InfeasibleError` where nothing runs it.
     """
-    from chipwise.api.placing import Terms
 
     terms = terms or Terms()
     numbers = terms.parameters or shipped_parameters()

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from chipwise.api.placing import Terms
 from chipwise.api.tactics import Level
+from chipwise.catalog.names import holding
 from chipwise.catalog.networks import BY_COUNTS
 from chipwise.errors import UsageError, shorten
 from chipwise.predict.pipeline import ONE, Offload, Spread
 from chipwise.report.records import NetworkRecord
 from chipwise.tracing.sources import TracedSource, own_source
 from chipwise.units import parse_quantity
+from chipwise.workload import media
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 DEFAULT = "bf16"  # precision where none is said
 LAYOUT, ATTENTION = "memory_format", "attention"  # settings of the software, not of a family
@@ -67,10 +66,6 @@ class Sampling:
     curve: RateCurve | None = None
     host_memory: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.job is not None and self.batch is not None and self.batch > self.job.tokens:
-            object.__setattr__(self, "batch", max(ceil(self.job.tokens), 1))
-
     @property
     def unbound(self) -> Sampling:
         """The same samples at full load, without a target."""
@@ -79,7 +74,6 @@ class Sampling:
     def pipeline(self, model: str, precision: str | None, *, scores: bool = False) -> Pipeline:
         """The model at these sizes; `scores`: attention writes its scores to memory. Raises `UsageError` and
         `UnknownNameError`."""
-        from chipwise.workload import media
 
         if model.startswith(BY_COUNTS):
             return _counted(model, self, precision or DEFAULT)
@@ -145,8 +139,6 @@ FAMILIES = {
 
 def networks(search: str | None = None) -> tuple[str, ...]:
     """Built-in networks by their own names: all, or those whose names or family hold all words."""
-    from chipwise.catalog.names import holding
-    from chipwise.workload import media
 
     if search is None:
         return media.names()
@@ -159,7 +151,6 @@ def networks(search: str | None = None) -> tuple[str, ...]:
 
 def network(name: str) -> NetworkRecord:
     """A built-in network in figures, at its own sizes. Raises `UnknownNameError`."""
-    from chipwise.workload import media
 
     entry, found = media.entry(name), media.pipeline(name)
     return NetworkRecord(
@@ -205,7 +196,6 @@ def made(
 
 def _counted(model: str, asked: Sampling, precision: str) -> Pipeline:
     """`macs:params=25.6M,gmacs=4.1`: a network of which only totals are known. Raises `UsageError`."""
-    from chipwise.workload import media
 
     hint = f"as in {BY_COUNTS}params=25.6M,gmacs=4.1,macts=11.1M,style=conv"
     given = dict(part.partition("=")[::2] for part in model.removeprefix(BY_COUNTS).split(","))

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
-from typing import TYPE_CHECKING
+from math import ceil, inf
 
 import numpy as np
 
 from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_judged import tier
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
-from chipwise.api.media_work import Place, Work, family_of, tabled
+from chipwise.api.media_work import WINDOWED, Place, Work, family_of, tabled
+from chipwise.api.placing import Terms
 from chipwise.api.tactics import Level
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -28,9 +28,6 @@ from chipwise.report.media import MediaPlan
 from chipwise.units import Array
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
@@ -124,6 +121,8 @@ class NetworkSpace:
     def tried(self, asked: Sampling, numbers: Parameters) -> Tried:
         """Every way; where devices lack memory in all of them, also those that are short of a little. Raises the errors
         of `Place.pipeline`."""
+        if asked.job is not None and asked.batch is not None and family_of(self.model) != WINDOWED:
+            asked = replace(asked, batch=min(asked.batch, max(ceil(asked.job.tokens), 1)))
         ways: list[Way] = []
         lacking: list[Way] = []
         for order, place in self._worth(asked, numbers):

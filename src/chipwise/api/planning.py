@@ -5,9 +5,9 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -91,102 +91,164 @@ def ranked(
     """
     terms = terms or Terms()
     limits = limits or limits_for(workload.task)
-    have, runtime = limits.have, None if terms.runtime == BEST else terms.runtime
-    context = terms.context(model, workload, owned=bool(have))
-    found, workload = context.found, context.workload
-    machine = _machine(limits, workload, terms)
-    wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
-    if not (have or chips) and workload.task != "local":
-        limits = replace(limits, few=few_of(wanted, context.basis))
-    limits = fed(limits, wanted, context.numbers)
-    market = Market(wanted, runtime, terms.policy, limits)
-    space = Space.over(market, formats(model, context, replace(terms, runtime=runtime), wanted))
-    rejected, refusals, never, plans = space.rejected, space.refusals, space.never, space.plans()
-    if machine is not None:
-        together = _jointly(model, terms, machine, space)
-        if isinstance(together, PlanRecord):
-            together = _used(together, machine)
-            key = together.chip, together.runtime, together.precision
-            plans = [*(p for p in plans if (p.chip, p.runtime, p.precision) != key), together]
-        elif isinstance(together, Refusal):
-            refusals[machine.name] = together
-            rejected = rejected + Counter([together.reason])
-        else:
-            never.append(together)
+    asked = _PlansAsked.of(model, workload, terms, chips, limits)
+    space, plans = asked.searched()
+    workload = asked.workload
     if not plans:
-        dearer = None
-        if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
-            unlimited = replace(market, limits=replace(limits, max_usd_per_h=None))
-            free = [replace(one, context=one.context.without_budget()) for one in space.formats]
-            priced = [p for p in Space.over(unlimited, free).plans() if p.price]
-            dearer = min(priced, key=PlanRecord.usd, default=None)
-        short = list(refusals.values())
-        ways = ways_out(market, space.formats, short, timed=curve is not None)
-        raise no_plan(found.graph.model.name, workload, rejected, short, never, dearer, ways)
-    del rejected[Reason.OK]
+        raise _none(asked, space, timed=curve is not None)
     if curve is not None:
         plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
-    described = model_record(found.graph, found.config)
-    in_order = rank_plans(plans, workload)
-    timed: tuple[str, ...] = ()
-    if workload.driven and workload.log is not None and workload.log.rate_per_s is not None:
-        others = space.software(in_order[0]) if space.formats and limits.by == "chip" and not have else []
-        in_order, timed = over_time(plans, others, workload, *_replicated(model, workload, terms, limits))
-    first = in_order[0]
-    its = next((c for c in wanted if c.id == first.chip), None)
-    alone = replace(market, chips=[its] if its else [], runtime=first.runtime)
-
-    def again(changed: Context) -> list[PlanRecord]:
-        return Space.over(alone, [CandidateFormat(changed)]).plans()
-
-    def beside() -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
-        # what formulas say of changes is not held against what was simulated
-        changes = (
-            levers(first, its, space.context(first.precision), model, again) if its and not timed else ()
-        )
-        return changes, apis(first, described.name, workload, context.today)
-
-    least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
-    other = (
-        rank_plans(space.software(first), workload) if space.formats and not (first.parts or timed) else ()
-    )
-    planned = {p.chip for p in plans}
-    stored = space.plans(stored=True) if first.converted and not timed else []
-    as_stored = rank_plans(stored, workload)[:1]
+    context, market, limits = asked.context, asked.market, asked.market.limits
+    described = model_record(context.found.graph, context.found.config)
+    in_order, timed = asked.ordered(space, plans)
+    first, owned = in_order[0], bool(limits.have)
     kept = first.keeps_targets(workload.confidence)
+    least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
+    stored = space.plans(stored=True) if first.converted and not timed else []
+    planned = {p.chip for p in plans}
     report = PlanReport(
         model=described,
         workload=workload_record(workload),
         plans=beside_published(in_order, described, workload, context.today) if evidence else in_order,
         refused=(
-            *never,
-            *(refusal_record(r, workload) for c, r in refusals.items() if c not in planned),
+            *space.never,
+            *(refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned),
         ),
         considered=space.considered,
-        rejected={reason.value: n for reason, n in rejected.most_common()},
-        assumptions=(
-            *context.assumptions(plans),
-            *timed,
-            *terms.said,
-            *([] if runtime else ["of all software that can run the model, the best on each chip"]),
-            f"at most {limits.max_devices} devices per replica (SRAM only: more)",
-            *(
-                [f"at most {limits.max_watts:,.0f} W at the plugs with every chip at its power limit"]
-                if limits.max_watts
-                else []
-            ),
-            *([FEW_WORDS] if limits.few else []),
-        ),
-        as_stored=as_stored[0] if as_stored else None,
-        owned=bool(have),
+        rejected={r.value: n for r, n in space.rejected.most_common() if r is not Reason.OK},
+        assumptions=asked.assumptions(plans, timed),
+        as_stored=next(iter(rank_plans(stored, workload)), None),
+        owned=owned,
         cheapest=least,
         saves=saves,
         kept=kept,
         ways=() if kept else tuple(kept_with(market, space.formats, first)),
         by=limits.by,
-        software=tuple(replace(p, rank=len(in_order) + p.rank, ties=(), on_front=False) for p in other),
+        software=_other_software(space, in_order, timed=bool(timed)),
     )
-    return Ranked(report, beside)
+    return Ranked(report, partial(asked.beside, space, first, described.name, timed=bool(timed)))
+
+
+@dataclass(frozen=True)
+class _PlansAsked:
+    """A question about plans, read: what is searched where, and the machine whose parts one user has together."""
+
+    model: str
+    terms: Terms
+    context: Context
+    market: Market
+    formats: list[CandidateFormat]
+    machine: Machine | None
+
+    @classmethod
+    def of(
+        cls, model: str, workload: Workload, terms: Terms, chips: Sequence[str], limits: Limits
+    ) -> _PlansAsked:
+        """Raises `UsageError`, `UnknownNameError`; `InfeasibleError` where the watts feed no chip."""
+        have, runtime = limits.have, None if terms.runtime == BEST else terms.runtime
+        context = terms.context(model, workload, owned=bool(have))
+        workload = context.workload
+        machine = _machine(limits, workload, terms)
+        wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
+        if not (have or chips) and workload.task != "local":
+            limits = replace(limits, few=few_of(wanted, context.basis))
+        limits = fed(limits, wanted, context.numbers)
+        tried = [*formats(model, context, replace(terms, runtime=runtime), wanted)]
+        return cls(model, terms, context, Market(wanted, runtime, terms.policy, limits), tried, machine)
+
+    @property
+    def workload(self) -> Workload:
+        """What is asked of the model."""
+        return self.context.workload
+
+    def searched(self) -> tuple[Space, list[PlanRecord]]:
+        """What the search has found, and the best plans of it; the parts of a machine together are one of them."""
+        space = Space.over(self.market, self.formats)
+        plans = space.plans()
+        if self.machine is None:
+            return space, plans
+        together = _jointly(self.model, self.terms, self.machine, space)
+        if isinstance(together, PlanRecord):
+            together = _used(together, self.machine)
+            key = together.chip, together.runtime, together.precision
+            plans = [*(p for p in plans if (p.chip, p.runtime, p.precision) != key), together]
+        elif isinstance(together, Refusal):
+            space.refusals[self.machine.name] = together
+            space.rejected[together.reason] += 1
+        else:
+            space.never.append(together)
+        return space, plans
+
+    def ordered(
+        self, space: Space, plans: list[PlanRecord]
+    ) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
+        """The plans in order, and what is said of how they were timed: where a log drives the load the first are
+        simulated."""
+        workload, limits = self.workload, self.market.limits
+        in_order = rank_plans(plans, workload)
+        if not workload.driven or workload.log is None or workload.log.rate_per_s is None:
+            return in_order, ()
+        several = space.formats and limits.by == "chip" and not limits.have
+        others = space.software(in_order[0]) if several else []
+        return over_time(plans, others, workload, *_replicated(self.model, workload, self.terms, limits))
+
+    def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
+        """What is assumed of the workload and the search."""
+        limits = self.market.limits
+        every = "of all software that can run the model, the best on each chip"
+        watts = f"at most {limits.max_watts or 0.0:,.0f} W at the plugs with every chip at its power limit"
+        said = {
+            every: not self.market.runtime,
+            f"at most {limits.max_devices} devices per replica (SRAM only: more)": True,
+            watts: limits.max_watts,
+            FEW_WORDS: limits.few,
+        }
+        return (
+            *self.context.assumptions(plans),
+            *timed,
+            *self.terms.said,
+            *(words for words, holds in said.items() if holds),
+        )
+
+    def beside(
+        self, space: Space, first: PlanRecord, name: str, *, timed: bool
+    ) -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
+        """What would make the first plan cheaper, and tokens of the model called `name` from an API. What formulas say
+        of changes is not held against what was simulated (`timed`)."""
+        its = next((c for c in self.market.chips if c.id == first.chip), None)
+        alone = replace(self.market, chips=[its] if its else [], runtime=first.runtime)
+
+        def again(changed: Context) -> list[PlanRecord]:
+            return Space.over(alone, [CandidateFormat(changed)]).plans()
+
+        found: tuple[LeverRecord, ...] = ()
+        if its and not timed:
+            found = levers(first, its, space.context(first.precision), self.model, again)
+        return found, apis(first, name, self.workload, self.context.today)
+
+
+def _none(asked: _PlansAsked, space: Space, *, timed: bool) -> InfeasibleError:
+    """Why nothing is left, with what would be within a larger budget, and what works."""
+    limits, workload = asked.market.limits, asked.workload
+    dearer = None
+    if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
+        unlimited = replace(asked.market, limits=replace(limits, max_usd_per_h=None))
+        free = [replace(one, context=one.context.without_budget()) for one in space.formats]
+        priced = [p for p in Space.over(unlimited, free).plans() if p.price]
+        dearer = min(priced, key=PlanRecord.usd, default=None)
+    short = list(space.refusals.values())
+    ways = ways_out(asked.market, space.formats, short, timed=timed)
+    name = asked.context.found.graph.model.name
+    return no_plan(name, workload, space.rejected, short, space.never, dearer, ways)
+
+
+def _other_software(space: Space, in_order: Sequence[PlanRecord], *, timed: bool) -> tuple[PlanRecord, ...]:
+    """The best plan on the first one's chip under each other software, ranked behind those in order."""
+    first = in_order[0]
+    if timed or first.parts or not space.formats:
+        return ()
+    others = rank_plans(space.software(first), space.workload)
+    return tuple(replace(p, rank=len(in_order) + p.rank, ties=(), on_front=False) for p in others)
 
 
 def _replicated(

@@ -21,6 +21,7 @@ from chipwise.api.said import SaidQuantity, Saying, Spoken, usual_chip
 from chipwise.api.served import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.machine import DESKS
 from chipwise.catalog.names import core
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.preferences import preferences
@@ -90,24 +91,8 @@ class _Shown:
 
 def judged(saying: Saying) -> StatementRecord | None:
     """The verdict on a sentence by the figures in it, None where no figure or comparison in it can be worked out."""
-    ways: tuple[tuple[bool, Callable[[Saying, _Shown], _Verdict | None]], ...] = (
-        (_rated(saying), _service),
-        (_rated(saying), _throughput),
-        (bool(len(saying.chips) == 1 and saying.model and saying.network and saying.of("s")), _latency),
-        (len(saying.chips) == 2 and (saying.ratio is not None or saying.more is not None), _compared),
-        (bool(saying.model and not saying.network and saying.of("B/token")), _cache),
-        (bool(saying.model and not saying.network and saying.of("B") and not _exact(saying)), _memory),
-        (bool(len(saying.chips) == 1 and saying.model and saying.of("chips")), _needed),
-        (
-            bool(_placed(saying) and saying.model and not saying.network and saying.fits)
-            and not RATE.search(saying.text),
-            _fits,
-        ),
-        (len(saying.chips) == 1 and saying.of("$/h") is not None, _price),
-        (bool(len(saying.chips) == 1 and not saying.model and saying.quantities), _sheet),
-    )
-    for applies, way in ways:
-        if not applies:
+    for applies, way in WAYS:
+        if not applies(saying):
             continue
         work = _Shown([], [], set())
         try:
@@ -175,6 +160,15 @@ DENIED_IS = {"true": "false", "false": "true", "misleading": "true"}
 """What the verdict on a sentence makes of one that denies it."""
 
 
+SHOWN_BY: Mapping[str, str] = {
+    "chips show": "the catalogue: each figure has its source and date in what the command shows",
+    "fit": "counted: the memory account",
+    "models show": "counted from the model's configuration",
+    "offers": "dated list prices of instances for rent",
+}
+"""What figures rest on that are not predicted, by the beginning of the command that shows them."""
+
+
 def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
     loose = [f"{s.words} stands for {get_chip(s.chip).name}" for s in saying.chips if s.loose]
     if saying.model and saying.model.rpartition("/")[2].lower() != saying.named.lower().replace(" ", "-"):
@@ -182,14 +176,8 @@ def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
     because = f"{found.because} Here {', '.join(loose)}." if loose else found.because
     because += " The price in it was not judged." if saying.left else ""
     basis = [f"predicted: {kind}" for kind in sorted(work.kinds)]
-    if any(c.startswith("chipwise chips show") for c in work.commands):
-        basis.append("the catalogue: each figure has its source and date in what the command shows")
-    if any(c.startswith("chipwise fit") for c in work.commands):
-        basis.append("counted: the memory account")
-    if any(c.startswith("chipwise models show") for c in work.commands):
-        basis.append("counted from the model's configuration")
-    if any(c.startswith("chipwise offers") for c in work.commands):
-        basis.append("dated list prices of instances for rent")
+    commands = [c.removeprefix("chipwise ") for c in work.commands]
+    basis += [words for verb, words in SHOWN_BY.items() if any(c.startswith(verb) for c in commands)]
     return StatementRecord(
         "read",
         found.read or saying.text,
@@ -256,7 +244,6 @@ def _many(count: int, chip: str) -> str:
 
 
 def _at_desk(chip: str) -> bool:
-    from chipwise.catalog.machine import DESKS
 
     return any(s.form in DESKS for s in load_systems().holding(chip))
 
@@ -576,18 +563,15 @@ def _held(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict("true" if holds[0] != saying.denied else "false", because, "")
 
 
+TURNED = {"true": "false", "false": "true"}
+"""A verdict on a sentence that is denied."""
+
+
 def _ratio_verdict(saying: Saying, least: float, most: float, tie: float) -> str:
     """The verdict on a ratio that is said, where those that hold lie between two; ratios within `tie` are one."""
     if saying.ratio is None:
-        more = saying.more or 0
-        if more == 0:
-            holds, never = least > 1 / tie and most < tie, least > tie or most < 1 / tie
-        elif more > 0:
-            holds, never = least > tie, most < tie and least < 1 / tie
-        else:
-            holds, never = most < 1 / tie, least > 1 / tie and most > tie
-        found = "true" if holds else "false" if never else "true with a condition"
-        return {"true": "false", "false": "true"}.get(found, found) if saying.denied else found
+        found = _way_verdict(saying.more or 0, least, most, tie)
+        return TURNED.get(found, found) if saying.denied else found
     low, high = saying.ratio
     if low / tie <= least and most <= high * tie:
         found = "true"
@@ -599,9 +583,18 @@ def _ratio_verdict(saying: Saying, least: float, most: float, tie: float) -> str
         found = "misleading" if short else "true with a condition"
     else:
         found = "false"
-    return (
-        {"true": "false", "false": "true", "misleading": "true"}.get(found, found) if saying.denied else found
-    )
+    return DENIED_IS.get(found, found) if saying.denied else found
+
+
+def _way_verdict(more: int, least: float, most: float, tie: float) -> str:
+    """The same where it is only said which way it goes."""
+    if more == 0:
+        holds, never = least > 1 / tie and most < tie, least > tie or most < 1 / tie
+    elif more > 0:
+        holds, never = least > tie, most < tie and least < 1 / tie
+    else:
+        holds, never = most < 1 / tie, least > 1 / tie and most > tie
+    return "true" if holds else "false" if never else "true with a condition"
 
 
 def _common(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> tuple[str, str, int, int]:
@@ -1063,3 +1056,23 @@ TYPES = {
 
 PLAIN = (_service, _throughput, _latency, _cache, _needed, _price, _sheet)
 """Ways that judge a sentence as if it affirmed: what denies is turned round afterwards."""
+
+
+def _of_model(saying: Saying) -> bool:
+    """Whether it is about a language model."""
+    return bool(saying.model and not saying.network)
+
+
+WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict | None]], ...] = (
+    (_rated, _service),
+    (_rated, _throughput),
+    (lambda s: len(s.chips) == 1 and s.model and s.network and s.of("s"), _latency),
+    (lambda s: len(s.chips) == 2 and (s.ratio is not None or s.more is not None), _compared),
+    (lambda s: _of_model(s) and s.of("B/token"), _cache),
+    (lambda s: _of_model(s) and s.of("B") and not _exact(s), _memory),
+    (lambda s: len(s.chips) == 1 and s.model and s.of("chips"), _needed),
+    (lambda s: _placed(s) and _of_model(s) and s.fits and not RATE.search(s.text), _fits),
+    (lambda s: len(s.chips) == 1 and s.of("$/h") is not None, _price),
+    (lambda s: len(s.chips) == 1 and not s.model and s.quantities, _sheet),
+)
+"""What a sentence has to say for each way to judge it, in the order in which they are tried."""

@@ -274,7 +274,8 @@ class _Tried:
 
 @dataclass(frozen=True)
 class _Placed:
-    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout)."""
+    """A count of chips with a trainer: its best layout, and the run on it (None: a phase has no layout), which may be
+    `due`."""
 
     site: Site
     tier: Tier
@@ -284,6 +285,7 @@ class _Placed:
     own_s: float | None
     running: Running | None
     chance: float
+    due: bool
 
     @property
     def goes(self) -> bool:
@@ -307,8 +309,11 @@ class _Placed:
 
     def guarded(self, tier: Tier) -> bool:
         """Whether another trainer has to be better beyond its own error: nobody measured it, and this one is the usual,
-        was measured or runs experts, and keeps all on the device. The least of a dozen such predictions is too low, and
-        no dense run tells how software runs experts."""
+        which was measured or runs experts, and keeps all on the device. The least of a dozen such predictions is too
+        low, and no dense run tells how software runs experts. Of a run that has a deadline the chance to keep it holds
+        that error: a later one never takes a trainer away."""
+        if self.due:
+            return False
         known = self.tier.seen or float(self.job.network.moe_share) > 0.0
         return self.site.usual and known and not tier.seen and not self.away
 
@@ -335,6 +340,20 @@ class _Outcome:
     scaling: list[ScalingRecord] = field(default_factory=list)
     takes_over: dict[str, TakeoverRecord] = field(default_factory=dict)
 
+    @classmethod
+    def joined(cls, several: Sequence[_Outcome]) -> _Outcome:
+        """All that came of several."""
+        found = cls()
+        for one in several:
+            found.plans += one.plans
+            found.refused += one.refused
+            found.rejected += one.rejected
+            found.moved |= one.moved
+            found.notes += one.notes
+            found.scaling += one.scaling
+            found.takes_over |= one.takes_over
+        return found
+
 
 def train_plan(run: Training) -> TrainReport:
     """The best layout and trainer of every chip and count of a run, in the order of `prefer`.
@@ -354,10 +373,9 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
     attempts = list(_tried(run, ask))
     outcomes = [_on_chip(q, chip, each, alone=len(attempts) == 1) for chip, each in attempts]
-    refused = [r for o in outcomes for r in o.refused]
-    rejected = sum((o.rejected for o in outcomes), Counter[TrainReason]())
-    notes += [note for o in outcomes for note in o.notes]
-    every = [p for o in outcomes for p in o.plans]
+    all_ = _Outcome.joined(outcomes)
+    refused, every = all_.refused, all_.plans
+    notes += all_.notes
     if ask.precision == BEST:
         every = _fastest(every)
         notes.append("what narrow types cost in quality is not assessed")
@@ -375,18 +393,17 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     shown = {p.chips for p in order}
     notes += recalled_words(p.chip for p in order)
     notes += _lean(order, ask)
-    moved = {count: n for o in outcomes for count, n in o.moved.items() if count in shown}
-    notes += [f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items()]
+    notes += [f"{n:,} sequences per step on {c:,} chips" for c, n in all_.moved.items() if c in shown]
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
         tokens=ask.tokens,
         plans=order,
         refused=tuple(refused),
-        scaling=tuple(s for o in outcomes for s in o.scaling),
-        takes_over={chip: over for o in outcomes for chip, over in o.takes_over.items()},
-        considered=rejected.total(),
-        rejected={r.name: n for r, n in rejected.items() if r is not TrainReason.OK},
+        scaling=tuple(all_.scaling),
+        takes_over=all_.takes_over,
+        considered=all_.rejected.total(),
+        rejected={r.name: n for r, n in all_.rejected.items() if r is not TrainReason.OK},
         assumptions=_assumptions(ask, q.wanted, notes),
         limits=limits,
         confidence=aim.confidence,
@@ -404,14 +421,14 @@ def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) 
 def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
     """Plans on every count of a chip, in one type; `alone`: what the trainer cannot is the user's error, not a
     refusal of this chip."""
-    out, run = _Outcome(), q.run
+    out = _Outcome()
     try:
         tried = q.tried(chip, ask)
     except UsageError as error:
         out.refused.append(RefusalRecord(chip.id, "NO_COST_MODEL", str(error)))
         return out
     first = tried[0].site
-    cannot = "" if run.known_to_run else first.trainer.refusal(first.pinned(q.pins))
+    cannot = "" if q.run.known_to_run else first.trainer.refusal(first.pinned(q.pins))
     if cannot and len(tried) > 1:
         tried, cannot = tried[1:], ""  # these can
     if cannot and (first.named or alone):
@@ -421,34 +438,53 @@ def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
         return out
     if first.precision != ask.precision:
         out.notes.append(f"{chip.id} has no {ask.precision}: {first.precision}, its losses scaled")
+    without = _on_counts(q, chip, tried, ask, first.trainer, out)
+    out.refused += left_out(chip, first.job, without, ask.method)
+    if q.run.curves:
+        _curves(q, chip, first, out)
+    return out
+
+
+def _on_counts(
+    q: _Question, chip: Chip, tried: Sequence[_Tried], ask: Ask, usual: Trainer, out: _Outcome
+) -> dict[TrainReason, list[int]]:
+    """Adds the plans on every count of a chip that is asked for, or worth trying, to what came of it; the counts
+    without one, by reason."""
+    run, without = q.run, dict[TrainReason, list[int]]()
     own = None
     if run.have is not None:
         own = next(n for name, n in run.have.items() if find_chip(name, None, run.own_chips).id == chip.id)
-    without: dict[TrainReason, list[int]] = {}
     task = "finetune" if ask.adapter else ask.task
     counts = counts_to_try(run.counts, task, run.max_chips, own, q.pins)
     if not run.counts:
         counts = with_filled(counts, q.basis(chip), run.max_chips, q.pins)
     for count in counts:
         placed, verdicts = _on_count(q, tried, ask, count, out)
-        made = [_record(q, p, count, first.trainer) for p in placed if p.goes]
+        made = [_record(q, p, count, usual) for p in placed if p.goes]
         out.plans += made
         if not made:
-            why = TrainReason.FAILURES if any(p.running for p in placed) else blocker(verdicts)
-            why = TrainReason.MEMORY if placed and not any(p.running for p in placed) else why
-            without.setdefault(why, []).append(count)
+            without.setdefault(_why_none(placed, verdicts), []).append(count)
         if count == counts[-1] and not (run.counts or run.have or TrainReason.NO_NETWORK in without):
             enough = any(p.chance is None or kept(np.array(p.chance), run.likely) for p in out.plans)
             more = next_count(count, run.max_chips, enough=enough)
             counts += [more] if more else []
-    out.refused += left_out(chip, first.job, without, ask.method)
-    if run.curves:
-        pins = first.pinned(q.pins)
-        strong = scaling_records(first.job, chip.id, "strong", _strong(first.job, pins))
-        weak = scaling(first.job, SCALING, weak=True, pins=pins)
-        out.takes_over[chip.id] = takeover(strong)
-        out.scaling += [*strong, *scaling_records(first.job, chip.id, "weak", weak)]
-    return out
+    return without
+
+
+def _why_none(placed: Sequence[_Placed], verdicts: Counter[TrainReason]) -> TrainReason:
+    """Why so many chips have no plan: failures stop it, a phase has no layout, or none of its layouts is legal."""
+    if any(p.running for p in placed):
+        return TrainReason.FAILURES
+    return TrainReason.MEMORY if placed else blocker(verdicts)
+
+
+def _curves(q: _Question, chip: Chip, first: Site, out: _Outcome) -> None:
+    """Adds weak and strong scaling under the first trainer to what came of a chip."""
+    pins = first.pinned(q.pins)
+    strong = scaling_records(first.job, chip.id, "strong", _strong(first.job, pins))
+    weak = scaling(first.job, SCALING, weak=True, pins=pins)
+    out.takes_over[chip.id] = takeover(strong)
+    out.scaling += [*strong, *scaling_records(first.job, chip.id, "weak", weak)]
 
 
 def _on_count(
@@ -484,7 +520,7 @@ def _on_count(
             running = running_of(site, job, at, ask, q.wanted, count)
             days, late = running.days if running else np.inf, q.run.deadline_days
             sure = 1.0 if late is None else chance(late, days, days * tier.low, days * tier.high)
-            found.append(_Placed(site, tier, each.held, job, at, own_s, running, sure))
+            found.append(_Placed(site, tier, each.held, job, at, own_s, running, sure, late is not None))
     if batch != ask.batch:
         out.moved[count] = batch
     going = [p for p in found if p.goes]
@@ -494,9 +530,9 @@ def _on_count(
 def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
     """Whether a trainer cannot be sooner than one found that is as well founded, even if nothing but its products and
     element-wise work took time. Phases have layouts of their own."""
-    own, free = each.tier, q.run.deadline_days is None
+    own = each.tier
     rivals = [
-        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if free and p.guarded(own) else 1.0)
+        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if p.guarded(own) else 1.0)
         for p in found
         if p.goes and p.seen >= own.seen and p.tier.high <= own.high
     ]

@@ -31,16 +31,21 @@ def counts_to_try(
     Raises `UsageError` where the limits leave none.
     """
     degrees = _degrees(pins)
-    end = min((n for n in (own, min(most, LARGEST) if most else None) if n is not None), default=MOST[task])
-    usual = tuple(dict.fromkeys((*(2**i for i in range(end.bit_length()) if 2**i < end), end)))
-    usual = tuple(c for c in usual if c % degrees == 0) or (degrees,)
-    limit = min(v for v in (most, own, max((*given, *usual))) if v is not None)
+    end = _least(own, min(most, LARGEST) if most else None) or MOST[task]
+    powers = [2**i for i in range(end.bit_length()) if 2**i < end]
+    usual = [c for c in (*powers, end) if c % degrees == 0] or [degrees]
+    limit = _least(most, own, max((*given, *usual)))
     wanted = [c for c in given or usual if c <= limit]
     if wanted:
         return wanted
     if given:
         raise UsageError(f"counts: {min(given):,} is more than {limit:,} chips", f"at most {limit:,}")
     return [limit // degrees * degrees or limit]
+
+
+def _least(*several: int | None) -> int:
+    """The least of those that are given, 0 where none is."""
+    return min((n for n in several if n is not None), default=0)
 
 
 def with_filled(

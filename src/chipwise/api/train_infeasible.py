@@ -44,29 +44,40 @@ def left_out(
     chip: Chip, job: TrainJob, without: Mapping[TrainReason, Sequence[int]], method: str
 ) -> Iterator[RefusalRecord]:
     """The counts without a plan, by reason; no hint asks for what another rules out."""
-    most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
-    alone = not (np.isfinite(nic) and nic > 0)
-    full = alone and max(without.get(TrainReason.MEMORY, (0,))) >= most
     for reason, counts in without.items():
-        why = reason.value
-        if reason is TrainReason.NO_NETWORK:
-            hint = "choose another chip" if full else f"use at most {most:,}"
-            meet = f"{most:,} chips meet on a fabric" if most > 1 else "it is joined to no other"
-            why = f"{meet} and no network is known: {hint}"
-        elif reason is TrainReason.MEMORY and full:
-            why = f"does not fit, and no more chips meet: {LIGHTER[method]}"
-        elif reason is TrainReason.MEMORY and alone:
-            why = f"{reason.value}, at most {most:,}"
-        elif reason is TrainReason.TP_DOMAIN:
-            why = f"tp leaves the scale-up domain: choose at most {most:,}"
-        elif reason is TrainReason.BATCH:
-            why = f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
+        why = _without(reason, counts, job, without, method)
         odd = [c for c in counts if job.global_batch % (c // (c & -c))]
         if reason is TrainReason.MEMORY and odd:
             why += f"; {odd[0]:,} ranks cannot share a batch of {job.global_batch:,}: another --global-batch"
         *first, last = [f"{c:,}" for c in counts]
         tried = f"{', '.join(first)} or {last}" if first else last
         yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")
+
+
+def _without(
+    reason: TrainReason,
+    counts: Sequence[int],
+    job: TrainJob,
+    without: Mapping[TrainReason, Sequence[int]],
+    method: str,
+) -> str:
+    """Why some counts have no plan, and what to change."""
+    most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
+    alone = not (np.isfinite(nic) and nic > 0)
+    full = alone and max(without.get(TrainReason.MEMORY, (0,))) >= most
+    if reason is TrainReason.NO_NETWORK:
+        hint = "choose another chip" if full else f"use at most {most:,}"
+        meet = f"{most:,} chips meet on a fabric" if most > 1 else "it is joined to no other"
+        return f"{meet} and no network is known: {hint}"
+    if reason is TrainReason.MEMORY and full:
+        return f"does not fit, and no more chips meet: {LIGHTER[method]}"
+    if reason is TrainReason.MEMORY and alone:
+        return f"{reason.value}, at most {most:,}"
+    if reason is TrainReason.TP_DOMAIN:
+        return f"tp leaves the scale-up domain: choose at most {most:,}"
+    if reason is TrainReason.BATCH:
+        return f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
+    return str(reason.value)
 
 
 def _divided(job: TrainJob, counts: Sequence[int]) -> str:
@@ -157,15 +168,20 @@ def nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord], 
         one = len({r.chip for r in refused}) == 1
         return refused[0].detail if one else f"{refused[0].chip}: {refused[0].detail}"
     soon = min(plans, key=lambda p: p.days.mid)
-    text = f"soonest: {duration(soon.days.mid)} on {soon.chips:,}x {soon.chip}"
-    priced = [p for p in plans if p.usd is not None]
-    if priced:
-        cheap = min(priced, key=lambda p: p.usd.mid if p.usd else 0.0)
-        text += f"; cheapest: {cheap.usd.mid if cheap.usd else 0.0:,.0f} $"
-        text += f"{_rate(cheap)} on {cheap.chips:,}x {cheap.chip}"
-        slow = min(priced, key=lambda p: p.price.mid if p.price else math.inf)
-        if slow.price and (slow.chip, slow.chips) != (cheap.chip, cheap.chips):
-            text += f"; least by the hour:{_rate(slow).removeprefix(' at')} on {slow.chips:,}x {slow.chip}"
     # more chips than sequences of a step only wait for one another
     larger = f", or take a larger --global-batch than {batch:,}" if soon.chips * 4 >= batch else ""
+    text = f"soonest: {duration(soon.days.mid)} on {soon.chips:,}x {soon.chip}{_cheapest(plans)}"
     return f"{text}; relax the deadline or the budget{larger}"
+
+
+def _cheapest(plans: Sequence[TrainPlanRecord]) -> str:
+    """The cheapest of those that are priced, and another that is the least by the hour."""
+    priced = [(p.usd.mid, p) for p in plans if p.usd is not None]
+    if not priced:
+        return ""
+    usd, cheap = min(priced, key=lambda one: one[0])
+    text = f"; cheapest: {usd:,.0f} ${_rate(cheap)} on {cheap.chips:,}x {cheap.chip}"
+    slow = min((p for _, p in priced), key=lambda p: p.price.mid if p.price else math.inf)
+    if slow.price and (slow.chip, slow.chips) != (cheap.chip, cheap.chips):
+        text += f"; least by the hour:{_rate(slow).removeprefix(' at')} on {slow.chips:,}x {slow.chip}"
+    return text

@@ -74,19 +74,18 @@ def asked(
     `UsageError`, `UnknownNameError`."""
     seq = min(DEFAULT_SEQ, context or DEFAULT_SEQ) if seq is None else seq
     tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
-    if not 1 <= tokens <= 1e17:
-        raise UsageError(f"tokens: {tokens:g} is out of range", "at least 1, as in 15T")
-    if not 1 <= seq <= 10_000_000:
-        raise UsageError(f"seq: {seq} is out of range", "1 to 10 million tokens")
-    if batch < 0 or batch > 10_000_000:
-        raise UsageError(f"global_batch: {batch} is out of range", "sequences per step, at least 1")
-    if precision not in (*PRECISIONS, BEST):
-        raise UnknownNameError(
-            "precision", precision, (*PRECISIONS, BEST), f"one of {', '.join(PRECISIONS)}, {BEST}"
-        )
+    for name, value, most, hint in (
+        ("tokens", tokens, 1e17, "at least 1, as in 15T"),
+        ("seq", seq, 1e7, "1 to 10 million tokens"),
+        ("global_batch", batch or 1, 1e7, "sequences per step, at least 1"),
+    ):
+        if not 1 <= value <= most:
+            said = f"{value:g}" if isinstance(value, float) else value
+            raise UsageError(f"{name}: {said} is out of range", hint)
     how = method or ("lora" if task == "finetune" else "full")
-    if how not in METHODS:
-        raise UnknownNameError("method", how, METHODS, f"one of {', '.join(METHODS)}")
+    for name, word, known in (("precision", precision, (*PRECISIONS, BEST)), ("method", how, METHODS)):
+        if word not in known:
+            raise UnknownNameError(name, word, known, f"one of {', '.join(known)}")
     if how == "qlora" and precision != BEST and PRECISIONS[precision][0] != "16":
         raise UsageError("qlora computes in 16 bit on weights of 4 bits", f"not in {precision}: leave it out")
     if not batch:
@@ -154,8 +153,36 @@ def check_counts(counts: Sequence[int]) -> None:
 
 def check_layout(pins: Pins, job: TrainJob, devices: int) -> None:
     """What the user fixes goes with the network, the count and the batch. Raises `UsageError`."""
-    t = job.network
     fixed = {name: int(pins[name]) for name in DEGREES if name in pins}
+    sharding = {name: int(pins[name]) for name in ("zero", "shard") if name in pins}
+    pp = fixed.get("pp", 1)
+    _check_network(fixed, job)
+    _check_stages(pins, fixed, int(float(job.network.layers)))
+    if sharding.get("shard", 1) > 1 and sharding.get("zero") == 0:
+        raise UsageError("zero 0 cuts nothing", "leave shard out, or take zero 1 to 3")
+    degrees = int(np.prod([fixed.get(k, 1) for k in ("tp", "pp", "cp", "dp")]))
+    if devices % degrees:
+        raise UsageError(
+            f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
+            f"as in {near(degrees, devices)}",
+        )
+    _check_shard(sharding, devices // (fixed.get("tp", 1) * pp), job)
+    if (devices // pp) % fixed.get("ep", 1):
+        raise UsageError(
+            f"ep {fixed['ep']} does not divide the {devices // pp} chips of a stage",
+            f"nearest: {near(fixed['ep'], devices // pp)}",
+        )
+    parts = fixed.get("dp", 1) * fixed.get("micro_batch", 1)
+    if job.global_batch % parts:
+        raise UsageError(
+            f"dp x micro-batch = {parts} does not divide the batch of {job.global_batch}",
+            f"nearest: {near(parts, job.global_batch)}",
+        )
+
+
+def _check_network(fixed: Mapping[str, int], job: TrainJob) -> None:
+    """Degrees divide what they cut. Raises `UsageError`."""
+    t = job.network
     exact = {
         "tp": ("attention heads", int(float(t.heads))),
         "ep": ("experts", int(float(t.experts))),
@@ -169,7 +196,11 @@ def check_layout(pins: Pins, job: TrainJob, devices: int) -> None:
                 f"{name} {fixed[name]} does not divide {number} {what}",
                 f"nearest: {near(fixed[name], number)}",
             )
-    pp, layers = fixed.get("pp", 1), int(float(t.layers))
+
+
+def _check_stages(pins: Pins, fixed: Mapping[str, int], layers: int) -> None:
+    """Stages have layers, and a schedule has stages. Raises `UsageError`."""
+    pp = fixed.get("pp", 1)
     if pp > layers:
         raise UsageError(f"pp {pp} is more than {layers} layers", f"at most {layers}")
     virtual = int(most_virtual(layers, pp))
@@ -186,16 +217,10 @@ def check_layout(pins: Pins, job: TrainJob, devices: int) -> None:
     if pp == 1 and (pins.get("schedule") or fixed.get("vp", 1) > 1):
         what = "a pipeline schedule needs" if pins.get("schedule") else "virtual stages need"
         raise UsageError(f"{what} stages", "fix pp above 1 too, as in pp=4")
-    sharding = {name: int(pins[name]) for name in ("zero", "shard") if name in pins}
-    if sharding.get("shard", 1) > 1 and sharding.get("zero") == 0:
-        raise UsageError("zero 0 cuts nothing", "leave shard out, or take zero 1 to 3")
-    degrees = int(np.prod([fixed.get(k, 1) for k in ("tp", "pp", "cp", "dp")]))
-    if devices % degrees:
-        raise UsageError(
-            f"tp x pp x cp x dp = {degrees} does not divide {devices} chips",
-            f"as in {near(degrees, devices)}",
-        )
-    ranks = devices // (fixed.get("tp", 1) * pp)
+
+
+def _check_shard(sharding: Mapping[str, int], ranks: int, job: TrainJob) -> None:
+    """States are cut over ranks that hold copies, as the trainer cuts them. Raises `UsageError`."""
     if ranks % sharding.get("shard", 1):
         raise UsageError(
             f"shard {sharding['shard']} does not divide the {ranks} ranks that hold copies",
@@ -205,17 +230,6 @@ def check_layout(pins: Pins, job: TrainJob, devices: int) -> None:
         raise UsageError(
             f"shard {sharding['shard']} of {ranks}: this trainer cuts weights over all ranks",
             "leave it out, or name another --trainer",
-        )
-    if (devices // pp) % fixed.get("ep", 1):
-        raise UsageError(
-            f"ep {fixed['ep']} does not divide the {devices // pp} chips of a stage",
-            f"nearest: {near(fixed['ep'], devices // pp)}",
-        )
-    parts = fixed.get("dp", 1) * fixed.get("micro_batch", 1)
-    if job.global_batch % parts:
-        raise UsageError(
-            f"dp x micro-batch = {parts} does not divide the batch of {job.global_batch}",
-            f"nearest: {near(parts, job.global_batch)}",
         )
 
 

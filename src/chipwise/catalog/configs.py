@@ -94,6 +94,27 @@ WEIGHTS: Mapping[str, str] = {
 """Words of names that say in which number format weights are."""
 
 
+def _by_name(name: str, *, folder: bool) -> ModelConfig:
+    """The bundled configuration that a name means, which may be that of a file that is not there; `folder`: it is one
+    of the user's, without a configuration. Raises `UsageError`, `UnknownNameError`."""
+    weights = name.endswith(ENDINGS)
+    try:
+        found = named_config(name)
+    except UnknownNameError:
+        if weights:
+            hint = "give the file, a config.json, its folder, or a bundled name"
+            raise UsageError(f"no such file: {shorten(name)}", hint, field="model") from None
+        if name and folder:
+            raise UsageError(
+                f"{shorten(name)}: a folder without config.json or model_index.json",
+                "give a model's folder",
+                field="model",
+            ) from None
+        raise
+    notes = (f"there is no file {shorten(name, 60)}", *found.notes)
+    return replace(found, notes=notes) if weights else found
+
+
 def find_config(name: str) -> ModelConfig:
     """The configuration of a model as people give one.
 
@@ -136,25 +157,7 @@ def find_config(name: str) -> ModelConfig:
         )
     if size := BY_SIZE.match(name.strip()):
         return _by_size(name.strip(), float(size[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[size[2].lower()])
-    weights = name.endswith(ENDINGS)
-    try:
-        found = named_config(name)
-        return (
-            replace(found, notes=(f"there is no file {shorten(name, 60)}", *found.notes))
-            if weights
-            else found
-        )
-    except UnknownNameError:
-        if weights:
-            hint = "give the file, a config.json, its folder, or a bundled name"
-            raise UsageError(f"no such file: {shorten(name)}", hint, field="model") from None
-        if name and exists and path.is_dir():
-            raise UsageError(
-                f"{shorten(name)}: a folder without config.json or model_index.json",
-                "give a model's folder",
-                field="model",
-            ) from None
-        raise
+    return _by_name(name, folder=exists and path.is_dir())
 
 
 def _is_model(folder: Path) -> bool:
@@ -223,16 +226,9 @@ def _of_header(config: ModelConfig) -> ModelConfig:
     return replace(config, data=keys, notes=tuple(notes), weights=stored)
 
 
-def _by_dimensions(text: str) -> ModelConfig:
-    """The configuration of `transformer:layers=40,hidden=5120,...`, in 16 bit.
-
-    Needed: layers, hidden, heads, ffn. As they follow: kv_heads (heads), head_dim (hidden / heads); vocab is 128,256
-    where none is given, and said. With
-    experts, which need top_k, ffn is the width of one expert and shared_ffn that of all shared ones. `gated` 1: three
-    matrices per feed-forward; `tied` 1: the head is the embedding table; `causal` 0: every token sees all others;
-    `context`: most tokens that the model reads.
-    """
-    keys: dict[str, Any] = {"model_type": "transformer", "torch_dtype": "bfloat16"}
+def _dimensions(text: str) -> dict[str, float]:
+    """The dimensions that a text gives, by name. Raises `UsageError` for those that make no transformer,
+    `UnknownNameError` for one that is unknown."""
     given: dict[str, float] = {}
     known = (*DIMENSIONS, *SWITCHES)
     for part in text.removeprefix(BY_DIMENSIONS).split(","):
@@ -255,6 +251,20 @@ def _by_dimensions(text: str) -> ModelConfig:
     for key, other in (("experts", "top_k"), ("top_k", "experts"), ("shared_ffn", "experts")):
         if key in given and other not in given:
             raise UsageError(f"{key} without {other}", f"add {other}, as in experts=8,top_k=2")
+    return given
+
+
+def _by_dimensions(text: str) -> ModelConfig:
+    """The configuration of `transformer:layers=40,hidden=5120,...`, in 16 bit.
+
+    Needed: layers, hidden, heads, ffn. As they follow: kv_heads (heads), head_dim (hidden / heads); vocab is 128,256
+    where none is given, and said. With
+    experts, which need top_k, ffn is the width of one expert and shared_ffn that of all shared ones. `gated` 1: three
+    matrices per feed-forward; `tied` 1: the head is the embedding table; `causal` 0: every token sees all others;
+    `context`: most tokens that the model reads.
+    """
+    keys: dict[str, Any] = {"model_type": "transformer", "torch_dtype": "bfloat16"}
+    given = _dimensions(text)
     notes: tuple[str, ...] = ()
     if "vocab" not in given:
         given["vocab"], notes = USUAL_VOCAB, (f"a vocabulary of {USUAL_VOCAB:,} words, as none is given",)

@@ -329,6 +329,24 @@ def _gguf(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str], str]:
     return data, notes, stored
 
 
+SAME = {
+    "n_routed_experts": "num_experts",
+    "moe_num_experts": "num_experts",
+    "moe_k": "num_experts_per_tok",
+    "num_shared_experts": "n_shared_experts",
+    "moe_num_shared_experts": "n_shared_experts",
+    "moe_layer_start_index": "first_k_dense_replace",
+    "num_local_experts": "num_experts",
+}
+"""Names that families have for what headers call alike."""
+
+
+def _stored(given: Mapping[str, Any]) -> str | None:
+    """The mix of formats that a file says it is stored in."""
+    said = given.get(FILE_TYPE)
+    return FILE_TYPES.get(said) if isinstance(said, int) else None
+
+
 def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], list[str], str]:
     """The configuration that the keys of a GGUF header give, notes, and the mix of formats that its weights are in (""
     where they are not quantised): `general.architecture`, what they say of it
@@ -359,20 +377,12 @@ def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], li
     else:
         data = {key: value for key, value in data.items() if key not in LATENT}
     if "num_experts" in data:
-        same = {
-            "n_routed_experts": "num_experts",
-            "moe_num_experts": "num_experts",
-            "moe_k": "num_experts_per_tok",
-        }
-        same |= {"num_shared_experts": "n_shared_experts", "moe_num_shared_experts": "n_shared_experts"}
-        same |= {"moe_layer_start_index": "first_k_dense_replace", "num_local_experts": "num_experts"}
         wanted = SPELLED.get(TYPES[kind], ("num_local_experts",))
-        data |= {own: data[same[own]] for own in wanted if same[own] in data}
+        data |= {own: data[SAME[own]] for own in wanted if SAME[own] in data}
         if kind in ("llama", "gpt-oss"):
             data["model_type"] = "gpt_oss" if kind == "gpt-oss" else "mixtral"
             data["intermediate_size"] = data.pop("moe_intermediate_size", data.get("intermediate_size"))
-    said = given.get(FILE_TYPE)
-    stored = FILE_TYPES.get(said) if isinstance(said, int) else None
+    stored = _stored(given)
     notes = []
     if TIED not in given:
         notes.append("the head is taken for the embedding table: the header as given does not say")
@@ -450,21 +460,25 @@ def _tensors(file: BinaryIO, path: Path) -> dict[str, StoredTensor]:
     return found
 
 
+TOLD_BY = {"self_attn.q_norm.weight": "qwen3", "self_attn.q_proj.bias": "qwen2"}
+"""Families by a tensor that their layers have and Llama's have not."""
+
+
 def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str], str]:
     tensors = _tensors(file, path)
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
     stored = sum(tensor.bytes for tensor in tensors.values())
     entries = sum(tensor.entries for tensor in tensors.values())
     what = f"{len(shapes):,} tensors, {entries:,} entries, {stored:,} bytes"
-    inside = {found[2]: shape for name, shape in shapes.items() if (found := LAYER.match(name))}
-    layers = 1 + max((int(found[1]) for name in shapes if (found := LAYER.match(name))), default=-1)
+    named = [(found, shape) for name, shape in shapes.items() if (found := LAYER.match(name))]
+    inside, present = {found[2]: shape for found, shape in named}, {int(found[1]) for found, _ in named}
+    layers = 1 + max(present, default=-1)
     embedding = next(
         (s for n, s in shapes.items() if n.endswith("embed_tokens.weight") and len(s) == 2), None
     )
     needed = [f"self_attn.{p}_proj.weight" for p in "qkvo"] + [
         f"mlp.{p}_proj.weight" for p in ("gate", "up", "down")
     ]
-    present = {int(found[1]) for name in shapes if (found := LAYER.match(name))}
     if embedding is None or len(present) != layers or any(len(inside.get(name, ())) != 2 for name in needed):
         hint = (
             "put its config.json next to it; alone only complete dense decoders with Llama's tensors are read"
@@ -476,13 +490,7 @@ def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str],
     if not 0 < size <= 1024:
         size = 128 if queries % 128 == 0 and keys % 128 == 0 else 64
         notes.append(f"heads of {size} are assumed, which a header does not say")
-    kind = (
-        "qwen3"
-        if "self_attn.q_norm.weight" in inside
-        else "qwen2"
-        if "self_attn.q_proj.bias" in inside
-        else "llama"
-    )
+    kind = next((k for tensor, k in TOLD_BY.items() if tensor in inside), "llama")
     data = {
         "model_type": kind,
         "vocab_size": embedding[0],

@@ -7,7 +7,7 @@ whose memory takes the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -172,6 +172,38 @@ def memory_bytes(text: str, what: str) -> float:
     return parse_quantity(written, "B", what, low=2**28, high=1e14)
 
 
+def _card(part: str, text: str, find: Callable[[str], Chip], field: str) -> tuple[Chip, int]:
+    """The chip that a part of a machine names, and how many of it. Raises the errors of `parse_machine`."""
+    match = PART.fullmatch(part)
+    if match is None:
+        raise UsageError(
+            f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090", field=field
+        )
+    chip, each = counted_chip(match[2], lambda name: _part(name, find))
+    count = each * int(match[1] or 1) if len(match[1] or "") < 6 else 0
+    if not 1 <= count <= MOST:
+        fit = f"1 to {MOST // each}x, each of {each} {chip.id}" if each > 1 else f"1 to {MOST} of a chip"
+        raise UsageError(f"cannot count '{shorten(part)}' as one machine", fit, field=field)
+    return chip, count
+
+
+def _hosted(
+    cards: Sequence[tuple[Chip, int]], host: MachineHost | None, host_memory: float | None
+) -> MachineHost | None:
+    """The processor beside cards with so much memory of its own (None: none is named): the one that is named, else the
+    usual one. Raises `UsageError` for cards that share one memory with it."""
+    if host_memory is None:
+        return host
+    unified = next((c for c, _ in cards if _unified(c)), None)
+    if unified is not None:
+        sizes = [o.partition(":")[2] for o in _options(unified)]
+        hint = f"name its size: {unified.id.partition(':')[0]}:{sizes[0]}" if sizes else "leave it out"
+        what = f"{unified.id} shares one memory with its processor: it has no other"
+        raise UsageError(what, hint, field="host_memory")
+    host = host or MachineHost(_usual(cards[0][0]), assumed=True)
+    return replace(host, chip=with_memory(host.chip, host_memory))
+
+
 def parse_machine(
     text: str, host_memory: float | None = None, find: Callable[[str], Chip] = get_chip, *, field: str = ""
 ) -> Machine:
@@ -184,24 +216,15 @@ def parse_machine(
     """
     counts: dict[str, tuple[Chip, int]] = {}
     usual = False
-    for part in SEPARATED.split(text.strip()) if joined(text) else [text.strip()]:
-        unnamed = UNNAMED.fullmatch(part.strip())
+    for part in map(str.strip, SEPARATED.split(text.strip()) if joined(text) else [text]):
+        unnamed = UNNAMED.fullmatch(part)
         if unnamed is not None and counts:
             usual = True
             size = next((group for group in unnamed.groups() if group), None)
             if size is not None:
                 host_memory = memory_bytes(size, "memory of the computer")
             continue
-        match = PART.fullmatch(part.strip())
-        if match is None:
-            raise UsageError(
-                f"cannot read '{shorten(text)}' as a machine", "as in rtx-4090 or 2xrtx-3090", field=field
-            )
-        chip, each = counted_chip(match[2], lambda name: _part(name, find))
-        count = each * int(match[1] or 1) if len(match[1] or "") < 6 else 0
-        if not 1 <= count <= MOST:
-            fit = f"1 to {MOST // each}x, each of {each} {chip.id}" if each > 1 else f"1 to {MOST} of a chip"
-            raise UsageError(f"cannot count '{shorten(part)}' as one machine", fit, field=field)
+        chip, count = _card(part, text, find, field)
         counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)
     processors = [(c, n) for c, n in counts.values() if c.kind == "cpu"]
     cards = [(c, n) for c, n in counts.values() if c.kind != "cpu"]
@@ -214,15 +237,7 @@ def parse_machine(
     host = MachineHost(*processors[0]) if processors else None
     if host is None and usual and host_memory is None:
         host = MachineHost(_usual(cards[0][0]), assumed=True)
-    if host_memory is not None:
-        unified = next((c for c, _ in cards if _unified(c)), None)
-        if unified is not None:
-            sizes = [o.partition(":")[2] for o in _options(unified)]
-            hint = f"name its size: {unified.id.partition(':')[0]}:{sizes[0]}" if sizes else "leave it out"
-            what = f"{unified.id} shares one memory with its processor: it has no other"
-            raise UsageError(what, hint, field="host_memory")
-        host = host or MachineHost(_usual(cards[0][0]), assumed=True)
-        host = replace(host, chip=with_memory(host.chip, host_memory))
+    host = _hosted(cards, host, host_memory)
     # the fastest memory is filled first
     cards.sort(key=lambda card: -(card[0].memory.bytes_per_s or 0.0))
     return Machine(tuple(cards), host)

@@ -8,7 +8,7 @@ that fit best have unlike sizes, none is chosen.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -281,41 +281,48 @@ def near(typed: str, known: Iterable[str], most: int = 4) -> tuple[str, ...]:
 def _cost(asked: _Words, own: _Words, name: str) -> float | None:
     """What separates a known name from the words asked for; None where it is another model."""
     if asked.organisation and asked.organisation not in SELLERS and not asked.formats:
-        same = own.organisation.startswith(asked.organisation) or asked.organisation.startswith(
-            own.organisation
-        )
-        if not (same and own.organisation):
+        one, other = own.organisation, asked.organisation
+        if not (one and (one.startswith(other) or other.startswith(one))):
             return None
     spoken = _spoken(asked, own, name)
     if spoken is None:
         return None
     covered, cost = spoken
-    sized = any(SIZE.match(word) for word in asked.words)
-    distilled = "distill" in covered
     for word in own.words:
         if word in covered or (word in ANSWERING and covered & ANSWERING):
             continue
-        if word in TUNED:
-            cost += 1.1 if word == "base" else 1.0
-        elif word in BRANDS or word in own.organisation.split("-"):
-            cost += 0.01
-        elif ACTIVE.match(word) or EXPERTS.match(word):
-            cost += 0.02
-        elif sized and VERSION.match(word) and not any(VERSION.match(said) for said in covered):
-            cost += 3.0 - 0.01 * float(word)  # of versions that nobody named the newest
-        elif DATE.match(word):
-            cost += 1.6
-        elif MINOR.match(word):
-            cost += 0.5
-        elif SIZE.match(word) and not sized:
-            cost += 4.0
-        elif sized and (word in GRADES or ("x" in word and SIZE.match(word))):
-            cost += 0.5  # its size was asked for in figures
-        elif distilled and word in TEACHERS:
-            cost += 0.5
-        else:
+        more = _unasked(word, asked, own, covered)
+        if more is None:
             return None
+        cost += more
     return cost + 5.0 * len(set(own.formats) - set(asked.formats))
+
+
+def _unasked(word: str, asked: _Words, own: _Words, covered: set[str]) -> float | None:
+    """The cost of a word of a known name that nobody asked for; None where it makes it another model."""
+    sized = any(SIZE.match(said) for said in asked.words)
+    versioned = any(VERSION.match(said) for said in covered)
+    newest = sized and not versioned and VERSION.match(word)
+    kinds = (
+        (word in TUNED, 1.1 if word == "base" else 1.0),
+        (word in BRANDS or word in own.organisation.split("-"), 0.01),
+        (ACTIVE.match(word) or EXPERTS.match(word), 0.02),
+        # of versions that nobody named the newest
+        (newest, 3.0 - 0.01 * float(word) if newest else 0.0),
+        (DATE.match(word), 1.6),
+        (MINOR.match(word), 0.5),
+        (SIZE.match(word) and not sized, 4.0),
+        # its size was asked for in figures
+        (sized and (word in GRADES or ("x" in word and SIZE.match(word))), 0.5),
+        ("distill" in covered and word in TEACHERS, 0.5),
+    )
+    return next((cost for holds, cost in kinds if holds), None)
+
+
+def _same_word(word: str, words: Collection[str]) -> str | None:
+    """The word of a name that another one spells: `v3` and `3`, `3` and `3.0`."""
+    spelt = (word, f"v{word}", word.removeprefix("v"), f"e{word}", f"{word}.0")
+    return next((w for w in spelt if w in words), None)
 
 
 def _spoken(asked: _Words, own: _Words, name: str) -> tuple[set[str], float] | None:
@@ -330,14 +337,7 @@ def _spoken(asked: _Words, own: _Words, name: str) -> tuple[set[str], float] | N
             covered.add(a + b)
             words = [word for word in words if word not in (a, b)]
     for word in words:
-        same = next(
-            (
-                w
-                for w in (word, f"v{word}", word.removeprefix("v"), f"e{word}", f"{word}.0")
-                if w in own.words
-            ),
-            None,
-        )
+        same = _same_word(word, own.words)
         if same is not None:
             covered.add(same)
         elif word in joined:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,6 +72,11 @@ class Offer:
     note: str = ""
     unit: int | None = None
     doubt: str = ""
+
+    @property
+    def priced(self) -> bool:
+        """Whether it says a price."""
+        return self.usd_per_h is not None or self.spot_usd_per_h is not None
 
     @property
     def usd_per_chip_h(self) -> float | None:
@@ -161,6 +166,17 @@ def own_offers() -> tuple[Offer, ...]:
     return read_offers(read_text(path, LARGEST_BYTES, "your own table of prices"), str(path)) if known else ()
 
 
+def _newest(table: Sequence[Offer]) -> dict[tuple[object, ...], dt.date]:
+    """The day of the newest price of a provider, chip and size, on demand and spot apart."""
+    newest: dict[tuple[object, ...], dt.date] = {}
+    for o in table:
+        for kind, usd in (("rent", o.usd_per_h), ("spot", o.spot_usd_per_h)):
+            if usd is not None and not o.doubt:
+                key = (*o.size, kind)
+                newest[key] = max(newest.get(key, dt.date.min), o.earliest_day or dt.date.min)
+    return newest
+
+
 def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Offers without the prices that a newer row of the same provider, chip and size replaces, in their order.
 
@@ -168,12 +184,7 @@ def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     one region on one day the last row stands.
     """
     table = tuple({(*o.size, o.instance, o.region, o.date, o.doubt): o for o in offers}.values())
-    newest: dict[tuple[object, ...], dt.date] = {}
-    for o in table:
-        for kind, usd in (("rent", o.usd_per_h), ("spot", o.spot_usd_per_h)):
-            if usd is not None and not o.doubt:
-                key = (*o.size, kind)
-                newest[key] = max(newest.get(key, dt.date.min), o.earliest_day or dt.date.min)
+    newest = _newest(table)
     kept = []
     for o in table:
         day = o.earliest_day or dt.date.min
@@ -182,8 +193,7 @@ def in_force(offers: Iterable[Offer]) -> tuple[Offer, ...]:
         if rent or spot:
             usd, on_spot = None if rent else o.usd_per_h, None if spot else o.spot_usd_per_h
             left = replace(o, usd_per_h=usd, spot_usd_per_h=on_spot)
-        priced = o.usd_per_h is not None or o.spot_usd_per_h is not None
-        if not priced or left.usd_per_h is not None or left.spot_usd_per_h is not None:
+        if left.priced or not o.priced:
             kept.append(left)
     return tuple(kept)
 

@@ -462,14 +462,12 @@ def capex_for(chip_id: str) -> Capex:
     Raises `UsageError` where none was read, saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
-    found = [entry for entry in load_capex() if entry.chip == chip]
-    found = found or [entry for entry in load_capex() if entry.chip == _product(chip)]
+    found = [entry for entry in load_capex() if entry.chip in (chip, _product(chip))]
     if not found:
         raise NoPriceError(f"no purchase price was read for {chip}", "give what you pay for it in USD")
-    current = [entry for entry in found if entry.doubt != PAST] or found
-    machines = [entry for entry in current if entry.covers == "machine"] or current
-    new = [entry for entry in machines if entry.kind == "new"] or machines
-    return max(new, key=lambda entry: entry.date)
+    return max(
+        found, key=lambda e: (e.chip == chip, e.doubt != PAST, e.covers == "machine", e.kind == "new", e.date)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,26 @@ def _hints(kind: type) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 
+def _one_of(words: Sequence[Any], value: Any, where: str) -> Any:
+    """One of the words of an annotation."""
+    if value not in words or isinstance(value, bool) is not isinstance(words[0], bool):
+        said = shorten(str(value), 40)
+        raise UsageError(f"{where}: unknown value '{said}'", _near(said, map(str, words), "one of "))
+    return value
+
+
+def _several(origin: Any, inner: Sequence[Any], value: Any, where: str) -> Any:
+    """A list of TOML as a tuple or a set."""
+    if not isinstance(value, list):
+        raise UsageError(f"{where}: expected a list, found {shorten(repr(value), 40)}")
+    if origin is tuple and inner[-1] is not ...:
+        if len(value) != len(inner):
+            raise UsageError(f"{where}: expected {len(inner)} values, found {len(value)}")
+        return tuple(_as(a, v, where) for a, v in zip(inner, value, strict=True))
+    items = [_as(inner[0], item, where) for item in value]
+    return frozenset(items) if origin is frozenset else tuple(items)
+
+
 def _as(kind: Any, value: Any, where: str) -> Any:
     """A value of TOML as an annotation asks for it."""
     if kind is Any:
@@ -120,19 +140,9 @@ def _as(kind: Any, value: Any, where: str) -> Any:
                 return _as(other, value, where)
         return _as(last, value, where)
     if origin is Literal:
-        if value not in inner or isinstance(value, bool) is not isinstance(inner[0], bool):
-            said = shorten(str(value), 40)
-            raise UsageError(f"{where}: unknown value '{said}'", _near(said, map(str, inner), "one of "))
-        return value
+        return _one_of(inner, value, where)
     if origin in (tuple, frozenset, Sequence):
-        if not isinstance(value, list):
-            raise UsageError(f"{where}: expected a list, found {shorten(repr(value), 40)}")
-        if origin is tuple and inner[-1] is not ...:
-            if len(value) != len(inner):
-                raise UsageError(f"{where}: expected {len(inner)} values, found {len(value)}")
-            return tuple(_as(a, v, where) for a, v in zip(inner, value, strict=True))
-        items = [_as(inner[0], item, where) for item in value]
-        return frozenset(items) if origin is frozenset else tuple(items)
+        return _several(origin, inner, value, where)
     if origin is Mapping:
         if not isinstance(value, dict):
             raise UsageError(f"{where}: expected a table, found {shorten(repr(value), 40)}")

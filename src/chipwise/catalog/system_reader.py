@@ -261,8 +261,19 @@ def _slowest(speeds: Iterable[float | None]) -> float | None:
     return None if None in known_speeds else min(speed for speed in known_speeds if speed is not None)
 
 
-def _faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a system, each as (what, hint); nothing for a sound one."""
+def _tier_faults(tier: FabricTier, system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a tier beside hosts, as a torus or a count, and with its slices."""
+    whole, part = max(tier.chips, system.chips_per_host), min(tier.chips, system.chips_per_host)
+    if whole % part:
+        yield f"tier '{tier.name}' of {tier.chips} chips splits hosts of {system.chips_per_host}", ""
+    yield from _torus_faults(tier, chips[system.chip]) if tier.torus else _count_faults(tier)
+    for shape in tier.slices:
+        if math.prod(shape) > tier.chips:
+            yield f"tier '{tier.name}': slice {list(shape)} is larger than {tier.chips} chips", ""
+
+
+def _member_faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, str]]:
+    """What is wrong with how a system is offered, and with what it holds."""
     for way in system.offered:
         if way not in ("rent", "buy"):
             yield f"offered says '{way[:20]}'", "rent, buy or both"
@@ -271,19 +282,18 @@ def _faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, st
             yield f"{name} is only announced and cannot be rented", "take 'rent' out of offered"
     if system.mixed and any(tier.fabric not in ("pcie", "ethernet") for tier in system.tiers):
         yield "different chips are joined over PCIe or Ethernet only", ""
+
+
+def _faults(system: System, chips: Mapping[str, Chip]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a system, each as (what, hint); nothing for a sound one."""
+    yield from _member_faults(system, chips)
     if not system.tiers and system.chips_per_host > 1:
         yield f"{system.chips_per_host} chips and no tier", "say what joins them: tiers = [...]"
     inner = 1
     for tier in system.tiers:
         if tier.chips <= inner or tier.chips % inner:
             yield f"tier '{tier.name}' of {tier.chips} chips does not nest around {inner}", ""
-        whole, part = max(tier.chips, system.chips_per_host), min(tier.chips, system.chips_per_host)
-        if whole % part:
-            yield f"tier '{tier.name}' of {tier.chips} chips splits hosts of {system.chips_per_host}", ""
-        yield from _torus_faults(tier, chips[system.chip]) if tier.torus else _count_faults(tier)
-        for shape in tier.slices:
-            if math.prod(shape) > tier.chips:
-                yield f"tier '{tier.name}': slice {list(shape)} is larger than {tier.chips} chips", ""
+        yield from _tier_faults(tier, system, chips)
         inner = tier.chips
     if system.tiers and system.chips < system.chips_per_host:
         yield (

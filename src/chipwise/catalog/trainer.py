@@ -227,16 +227,9 @@ class Trainer(Software):
         }
         return {name: value for name, value in said.items() if value not in ("", None)}
 
-    def refusal(self, pins: Mapping[str, int | str]) -> str:
-        """What of a layout that is fixed by name (`--layout`) it cannot run, and what it can; "" where it can all."""
-        for name in DEGREES:
-            if int(pins.get(name, 1)) > 1 and name not in self.degrees:
-                return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
-        ways: Mapping[str, tuple[int | str, ...]] = {
-            "schedule": self.schedules,
-            "zero": self.zero,
-            "recompute": self.recompute,
-        }
+    def _unknown_way(self, pins: Mapping[str, int | str]) -> str:
+        """What of schedule, ZeRO and recomputation it does not know, and what it does; "" where it knows all."""
+        ways = {"schedule": self.schedules, "zero": self.zero, "recompute": self.recompute}
         for name, able in ways.items():
             if name not in pins or not able:  # not fixed, or it knows all
                 continue
@@ -245,6 +238,15 @@ class Trainer(Software):
                 given = "shares"  # so much of the layers
             if given not in able:
                 return f"{name} {pins[name]}: this trainer knows {', '.join(map(str, able))}"
+        return ""
+
+    def refusal(self, pins: Mapping[str, int | str]) -> str:
+        """What of a layout that is fixed by name (`--layout`) it cannot run, and what it can; "" where it can all."""
+        for name in DEGREES:
+            if int(pins.get(name, 1)) > 1 and name not in self.degrees:
+                return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
+        if said := self._unknown_way(pins):
+            return said
         if int(pins.get("zero", 0)) == 3 and int(pins.get("pp", 1)) > 1 and not self.staged:
             return "zero 3 with stages: this trainer runs FSDP in one stage"
         homes = {"offload": (self.offloads, "the optimiser"), "stash": (bool(self.stashes), "activations")}

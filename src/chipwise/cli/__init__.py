@@ -33,9 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     _open_streams()
     tokens = _with_negatives(list(sys.argv[1:] if arguments is None else arguments))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a pipe that cannot carry a sign gets another, not a crash
-            stream.reconfigure(errors="replace")
     try:
         app(tokens, exit_on_error=False, print_error=False, **_help_console(tokens))
         sys.stdout.flush()
@@ -47,10 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except CycloptsError as error:
         unread = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
-        what = f"no option stands before '{' '.join(unread)[:80]}'" if unread else str(error)
-        _complain(
-            f"{what} ({_quoted(tokens) if unread else ''}chipwise {f'{tokens[0]} ' if unread else ''}--help)"
-        )
+        _complain(_unread(unread, tokens) if unread else f"{error} (chipwise --help)")
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
@@ -77,7 +71,8 @@ def _help_console(tokens: Sequence[str]) -> dict[str, Any]:
 
 
 def _open_streams() -> None:
-    """Streams that were closed (`>&-`) lead nowhere, instead of into the next file that is opened."""
+    """Streams that were closed (`>&-`) lead nowhere, instead of into the next file that is opened; a pipe that cannot
+    carry a sign gets another, instead of a crash."""
     for number, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, os.O_WRONLY)
@@ -85,6 +80,9 @@ def _open_streams() -> None:
                 os.dup2(opened, number)
                 os.close(opened)
             setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - open to the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _with_negatives(tokens: Sequence[str]) -> list[str]:
@@ -101,6 +99,12 @@ def _with_negatives(tokens: Sequence[str]) -> list[str]:
 
 OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train"))
 """Commands whose first value is the name of a model."""
+
+
+def _unread(unread: Sequence[str], tokens: Sequence[str]) -> str:
+    """That words stand behind no option, and where the command is explained."""
+    what = f"no option stands before '{' '.join(unread)[:80]}'"
+    return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
 
 
 def _quoted(tokens: Sequence[str]) -> str:

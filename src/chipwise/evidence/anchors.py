@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from chipwise.evidence.discrepancy import DEGREES
+from chipwise.evidence.discrepancy import DEGREES, families
 from chipwise.evidence.judge import Basis
 from chipwise.evidence.mlperf_rows import MlperfRun as Submission
 from chipwise.units import Array
@@ -58,8 +58,6 @@ FURTHER = Likeness(noise=0.1, degrees=2.7, load=(3.6, 30.0, 30.0))
 """Of time per token. Kernels change with the batch and the shard, hardly with lengths."""
 FIRST = Likeness(noise=0.15, degrees=2.7, load=(2.1, 3.4, 30.0))
 """Of the time to the first token: the queue changes with concurrency, what is computed with the prompt."""
-CARRIED = 0.43
-"""Of the deviation of time per token, what that of the first token shares: their regression on 1,951 served runs."""
 OTHER_SCENARIO = 0.6  # worth of a submission under another scenario of those that share the factor
 THROUGHPUT = ("Offline", "Server")
 
@@ -171,8 +169,8 @@ class Corrections:
 
 def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, Array]) -> Corrections:
     """What log(measured / predicted) of the anchors of each row's deployment say of its own (`kriged`): the less, the
-    further they are in layout, load and lengths. Of the first token what its own deviations say beyond `CARRIED` of
-    those of time per token, which stand for it where nobody timed it.
+    further they are in layout, load and lengths. Of the first token what its own deviations say beyond the share of
+    those of time per token that the model of error lets weigh in it, which stands for it where nobody timed it.
 
     Of m anchors with deviations r and A = K + noise I the share of the variance of a new run that is left is
     (1 - k^T A^-1 k / (1 + noise)) (v + (1 + noise) r^T A^-1 r / spread^2) / (v + m), the posterior of t with the v
@@ -184,7 +182,8 @@ def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, A
     by_deployment: dict[Hashable, list[int]] = {}
     ratio = np.log(anchors.tpot_s / anchors.predicted_tpot_s)
     first_ratio = np.log(anchors.ttft_s / anchors.predicted_ttft_s)
-    carried = CARRIED * np.where(np.isfinite(ratio), ratio, 0.0)
+    share = families()["serving"].first
+    carried = share * np.where(np.isfinite(ratio), ratio, 0.0)
     for i, run in enumerate(anchors.runs):
         if np.isfinite(ratio[i]) or np.isfinite(first_ratio[i]):
             by_deployment.setdefault(run.deployment, []).append(i)
@@ -203,7 +202,7 @@ def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, A
         x, left[row] = _moved(FURTHER, run, near, ratio, anchors, spread[0][row])
         beyond, first_left[row] = _moved(FIRST, run, near, first_ratio - carried, anchors, spread[1][row])
         passes[row], used[row] = np.exp(x), len(near)
-        first[row] = np.exp(CARRIED * x + beyond - x)
+        first[row] = np.exp(share * x + beyond - x)
         same[row] = any(_same(run, other) for other in known)
         ranked = np.array(near)[np.argsort(-FURTHER.of([run], known)[0], kind="stable")]
         by[row] = tuple(anchors.runs[i].id for i in ranked)

@@ -29,6 +29,17 @@ def served_axes(chip: Chip, runtime: str, graph: Graph, *, apart: bool = False, 
     }
 
 
+def compared_axes(chip: Chip, runtime: str, precision: str) -> Levels:
+    """What deployments of one model may differ in, who measures them and what they run being the same."""
+    levels = {
+        "vendor": chip.software_vendor,
+        "chip": chip.software_id,
+        "runtime": runtime,
+        "format": precision,
+    }
+    return {**levels, "mode": "together"}
+
+
 def served_family(runtime: str) -> str:
     """The family of figures of a runtime: engines of a desk bring kernels of their own, and were measured alone."""
     return "desk" if own_kernels(runtime) else "serving"

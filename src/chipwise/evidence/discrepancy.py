@@ -335,13 +335,30 @@ class Posterior:
     def without(self, rows: Observed, out: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Mean and covariance of rows that are left out together, as a refit under the same variances would have them
         (and the weights 1): mean = y_o - P_oo^-1 (P y)_o, covariance P_oo^-1, P = V^-1."""
+        return _left_out(self._precision(rows), rows.y, out)
+
+    def left_out_sd(self, rows: Observed, keys: NDArray[np.str_]) -> Array:
+        """Standard deviations of rows around predictions, all rows of their key left out: of the covariance and of the
+        mean, as mids do not move (`State.spread`)."""
+        p, variance = self._precision(rows), np.empty(len(rows))
+        noise = (HEAVY - 1.0) * np.square([self.scales[g] for g in rows.group.tolist()])
+        for key in np.unique(keys):
+            out = keys == key
+            mean, covariance = _left_out(p, rows.y, out)
+            variance[out] = np.diag(covariance) + mean**2 + noise[out]
+        return np.asarray(np.sqrt(variance))
+
+    def _precision(self, rows: Observed) -> Array:
+        """P = V^-1 of rows."""
         d = _Design.of(self.family, rows)
         dee = d.prior(self.family, np.array([t.sigma**2 for t in self.family.terms]))
         r = np.array([self.scales[g] for g in rows.group.tolist()]) ** 2
-        v = (d.z * dee) @ d.z.T + np.diag(r)
-        p = np.linalg.inv(v)
-        cut = np.linalg.inv(p[np.ix_(out, out)])
-        return rows.y[out] - cut @ (p @ rows.y)[out], cut
+        return np.asarray(np.linalg.inv((d.z * dee) @ d.z.T + np.diag(r)))
+
+
+def _left_out(p: Array, y: Array, out: NDArray[np.bool_]) -> tuple[Array, Array]:
+    cut = np.asarray(np.linalg.inv(p[np.ix_(out, out)]))
+    return y[out] - cut @ (p @ y)[out], cut
 
 
 @dataclass(frozen=True)
@@ -391,6 +408,31 @@ class State:
             scale = max((s for g, s in self.scales.items() if g.partition(" ")[0] == figure), default=0.0)
         shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0) + mean**2
         return Scatter(shared, np.full(size, HEAVY * scale**2), known)
+
+    def apart(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Array:
+        """Standard deviations [n, n] of log(error of one row / error of another): what both share cancels, who measures
+        included; levels that they do not share, known or not, and the noise of either are left.
+
+        The variance is (z_a - z_b)' C (z_a - z_b), plus that of the difference of means, as mids do not move.
+        """
+        size = max((np.size(np.asarray(a)) for a in axes.values()), default=1)
+        which = np.full(size, figure)
+        b, mean, prior = np.zeros((size, self.b.shape[1])), np.zeros(size), np.zeros((size, size))
+        for k, term in enumerate(self.family.terms):
+            x = self.family.loading(term, which)
+            each = [np.broadcast_to(np.asarray(axes.get(a, ""), dtype=np.str_), (size,)) for a in term.axes]
+            same = np.all([column[:, None] == column for column in each], axis=0)
+            prior += np.where(same, 0.0, 2.0 * np.square(x * term.sigma)[:, None])
+            names, places = self._of_term[k]
+            level = term.levels(axes, size)
+            if len(names):
+                spot = np.minimum(np.searchsorted(names, level), len(names) - 1)
+                hit = np.where(names[spot] == level, x, 0.0)
+                b += hit[:, None] * self.b[places[spot]]
+                mean += hit * self.mean[places[spot]]
+        gone = np.sum((b[:, None] - b) ** 2, axis=2)
+        noise = 2.0 * float(self.spread(axes, figure, kind).noise[0]) * (1.0 - np.eye(size))
+        return np.asarray(np.sqrt(np.maximum(prior - gone, 0.0) + (mean[:, None] - mean) ** 2 + noise))
 
 
 MEASURED = (("chip",), ("runtime",), ("trainer",))
@@ -482,6 +524,13 @@ def spread_of(
 ) -> Scatter:
     """How far a figure of one deployment may be off, under the shipped posterior."""
     return _spreads()(family, figure, kind, tuple(sorted(levels.items())))
+
+
+def apart_of(mine: Mapping[str, str], other: Mapping[str, str], family: str, figure: str = "rate") -> float:
+    """The standard deviation of log(error of one deployment / error of another) of a family, where both were measured
+    by the same people."""
+    axes = {name: [mine.get(name, ""), other.get(name, "")] for name in {**mine, **other}}
+    return float(states()[family].apart(axes, figure)[0, 1])
 
 
 @per_snapshot

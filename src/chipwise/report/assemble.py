@@ -198,13 +198,37 @@ class Performance:
     drawn: tuple[Powered, Use] | None
 
 
+def one(value: object) -> float:
+    """The number of an array that holds one."""
+    return float(np.asarray(value).reshape(-1)[0])
+
+
+def _shares(exposed: Mapping[str, object]) -> dict[str, float]:
+    """Shares of the exposed time by cause, the largest first."""
+    seconds = {k: one(v) for k, v in exposed.items()}
+    total = sum(seconds.values())
+    return {k: v / total for k, v in sorted(seconds.items(), key=lambda kv: -kv[1]) if v > 0}
+
+
+def _most(per_s: float, slope: float, faster: float, peak: float) -> float:
+    """Requests/s that are not exceeded where passes are at most so many times faster: shorter ones leave room for
+    larger batches within the targets, up to the peak."""
+    if slope * math.log(faster) < math.log(peak / per_s):
+        return per_s * float(faster**slope)
+    return peak
+
+
+def _job(w: Workload, concurrency: float, tokens: Estimate, price: PriceRecord | None) -> JobRecord | None:
+    """Hours and dollars of the job, whose last round takes as long as a full one; None without one."""
+    if w.job is None or w.pieces is None:
+        return None
+    return job_record(w.pieces * w.output_tokens / float(kept_up(w.pieces, concurrency)), tokens, price)
+
+
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
     """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
     deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
     prediction, bounds, memory = does.prediction, does.bounds, does.memory
-
-    def one(value: object) -> float:
-        return float(np.asarray(value).reshape(-1)[0])
 
     layout_ = layout_record(layout)
     package = deployment.chip.devices_per_package
@@ -223,10 +247,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
-        # shorter passes leave room for larger batches within the targets, up to the peak
-        most = one(bounds.peak_per_s)
-        if slope * math.log(max(faster, 1.0)) < math.log(most / per_s):
-            most = per_s * max(faster, 1.0) ** slope
+        most = _most(per_s, slope, max(faster, 1.0), one(bounds.peak_per_s))
         return judged(per_s, doubt.whole, by.further, slope, most=most)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
@@ -247,9 +268,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     into, out = _usd_per_million(price, paid, tokens, requests, per_request, workload)
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
-    exposed = {k: one(v) for k, v in prediction.cost.exposed.items()}
-    total = sum(exposed.values())
-    shares = {k: v / total for k, v in sorted(exposed.items(), key=lambda kv: -kv[1]) if v > 0}
+    shares = _shares(prediction.cost.exposed)
     least = one(bounds.ttft_s)
     ttft = judged(one(prediction.ttft_s), doubt.first, by.first, least=least)
     energy = None
@@ -260,11 +279,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
-    job = None
-    if workload.job is not None and workload.pieces is not None:
-        # the last round takes as long as a full one
-        kept = float(kept_up(workload.pieces, one(prediction.concurrency)))
-        job = job_record(workload.pieces * workload.output_tokens / kept, tokens, price)
+    job = _job(workload, one(prediction.concurrency), tokens, price)
     return PlanRecord(
         chip=deployment.chip.id,
         chips=chips,
@@ -319,6 +334,13 @@ def job_record(amount: float, rate: Estimate, price: PriceRecord | None) -> JobR
     return JobRecord(figure(hours), Figure(*ends, hours.basis, hours.provisional))
 
 
+def _tail(tail: TailRecord | None) -> tuple[float, float]:
+    """Seconds to the first token and per further one of a percentile, without end where they are not known."""
+    if tail is None:
+        return np.inf, np.inf
+    return tail.ttft_s or np.inf, np.inf if tail.tpot_s is None else tail.tpot_s
+
+
 def _chance(
     w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord], hours: Figure | None
 ) -> float | None:
@@ -329,30 +351,29 @@ def _chance(
     further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
     first_s, further_s = ttft.mid, further.mid
     if w.percentile is not None:
-        tail = tails.get(f"p{w.percentile * 100:g}", TailRecord(None, None))
-        first_s, further_s = tail.ttft_s or np.inf, np.inf if tail.tpot_s is None else tail.tpot_s
-    n = w.output_tokens - 1.0
-    found = []
-    for target, one, more in ((w.ttft_s, 1.0, 0.0), (w.tpot_s, 0.0, 1.0), (w.e2e_s, 1.0, n)):
-        if target is None or (one == 0.0 and tpot is None):
-            continue
+        first_s, further_s = _tail(tails.get(f"p{w.percentile * 100:g}"))
+
+    def kept(target: float, one: float, more: float) -> float:
+        """Of a target of so many first tokens and further ones."""
         if not np.isfinite(one * first_s + (more * further_s if more else 0.0)):
             return 0.0
         firsts = one * first_s / ttft.mid
         furthers = more * further_s / further.mid if more and further.mid else 0.0
-        ends = (
-            firsts * getattr(ttft, end) + furthers * getattr(further, end) for end in ("mid", "low", "high")
+        return chance(
+            target,
+            *(firsts * getattr(ttft, e) + furthers * getattr(further, e) for e in ("mid", "low", "high")),
         )
-        found.append(chance(target, *ends))
-    return min(found, default=None)
+
+    targets = (
+        (w.ttft_s, 1.0, 0.0),
+        (w.tpot_s if tpot else None, 0.0, 1.0),
+        (w.e2e_s, 1.0, w.output_tokens - 1.0),
+    )
+    return min((kept(target, one, more) for target, one, more in targets if target is not None), default=None)
 
 
 def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate:
     """Bytes that a device needs for so many sequences: weights and cache are counted, all else may be off."""
-
-    def one(value: object) -> float:
-        return float(np.asarray(value).reshape(-1)[0])
-
     counted = sum(one(i.bytes) for i in account.items if i.kind.startswith("weights"))
     e = judge(
         max(one(account.fixed_bytes) - counted, 1.0),
@@ -439,17 +460,13 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
     paid = not local and any(p.price for p in plans)
     goals = [goal(p, workload, paid=paid) for p in plans]
     # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
-    cost = [float(p.chips) if g is None else float(f"{g.mid:.8g}") for p, g in zip(plans, goals, strict=True)]
+    cost = [float(p.chips if g is None else f"{g.mid:.8g}") for p, g in zip(plans, goals, strict=True)]
     times = [] if workload.task == "batch" else [[p.ttft_s.mid for p in plans], [p.pace.mid for p in plans]]
     if local:
-        usd = [p.price.mid if p.price else math.inf for p in plans]
+        usd = list(map(PlanRecord.usd, plans))
         times, size = [*times, usd], [usd, [float(p.chips) for p in plans]]
     else:
-        each = [
-            (p.hosts, p.price.billed if p.price else p.chips, p.spare - p.replicas, p.layout.pp, p.layout.dp)
-            for p in plans
-        ]
-        size = [list(map(float, row)) for row in zip(*each, strict=True)]
+        size = [list(map(float, row)) for row in zip(*map(_size, plans), strict=True)]
     return Contenders.of(
         cost,
         times=times,
@@ -458,6 +475,12 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
         size=size,
         group=[float(g is None) for g in goals],
     )
+
+
+def _size(p: PlanRecord) -> tuple[float, ...]:
+    """What makes a plan of many users simpler: fewer hosts, billed chips, more replicas, fewer stages."""
+    billed = p.price.billed if p.price else p.chips
+    return p.hosts, billed, p.spare - p.replicas, p.layout.pp, p.layout.dp
 
 
 def doubts(plan: PlanRecord) -> int:

@@ -319,18 +319,25 @@ def _table(changes: Sequence[Change], head: tuple[str, ...], ahead: Sequence[Cha
     came, went = _whole(changes, "before"), _whole(changes, "after")
     ends = tuple(f"{n} " for n in (*came, *went))
     known = [c for c in changes if not f"{c.entry} ".startswith(ends)]
-    moved = [c for c in known if c.size > LEAST]
-    # an answer without any leading figure shows its own
-    shown = [c for c in moved if c.figure in LEADING] or [
-        c for c in moved if c.factor is not None and not _aside(c)
-    ]
+    shown = _leading([c for c in known if c.size > LEAST])
     first = sorted(shown, key=lambda c: -c.size)[:MOST]
     above = [c for c in ahead if c.figure in LEADING and c.figure != "rank"]
     rows = [*above, *(c for c in shown if c in first)]
-    lists = [f"{word}: {_listed(names)}" for word, names in (("new", came), ("gone", went)) if names]
+    lists = [*_lists("new", came), *_lists("gone", went)]
     more = len(known) - len(rows) + len(above)
-    foot = (*lists, *((f"and {more} more figure{'s' if more > 1 else ''} (--format json)",) if more else ()))
-    return Table.of(rows, CHANGES if rows else (), (*head, ""), foot)
+    if more:
+        lists.append(f"and {more} more figure{'s' if more > 1 else ''} (--format json)")
+    return Table.of(rows, CHANGES if rows else (), (*head, ""), lists)
+
+
+def _lists(word: str, names: Sequence[str]) -> list[str]:
+    return [f"{word}: {_listed(names)}"] if names else []
+
+
+def _leading(moved: Sequence[Change]) -> list[Change]:
+    """Changes of leading figures; of an answer without any, of its own."""
+    leading = [c for c in moved if c.figure in LEADING]
+    return leading or [c for c in moved if c.factor is not None and not _aside(c)]
 
 
 CHANGES = (

@@ -255,12 +255,6 @@ def match_view(report: MatchReport) -> tuple[Table, ...]:
     was measured, by chip."""
     if not report.matches:
         return measured_view(report)
-    t = report.target
-    count = "" if t.chips is None else f"{t.chips}x "
-    lengths = f"{t.input_tokens or 0:,.0f} tokens in, {t.output_tokens or 0:,.0f} out"
-    lengths = ", ".join(f"{n} {v}" for n, v in t.sample.items()) if t.benchmark else lengths
-    what = " ".join(x for x in (t.model.name, t.precision, "on", f"{count}{t.chip}") if x)
-    head = (", ".join(x for x in (f"nearest to {what}", t.scenario, lengths) if x), "")
     rows = [{"place": n, "match": m} for n, m in enumerate(report.matches, 1)]
     values = [_match_values(n, m) for n, m in enumerate(report.matches, 1)]
     closing = (*_anchor_lines(report), NOTICE)
@@ -269,7 +263,16 @@ def match_view(report: MatchReport) -> tuple[Table, ...]:
     first = report.matches[0]
     why = Table.of(_axes(first), WHY, (f"why, for #1 ({first.item.id}):", ""), closing)
     more = measured_view(report) if report.measured else ()
-    return Table.of(rows, MATCHES, head, foot, values=values), why, *more
+    return Table.of(rows, MATCHES, (_near_what(report.target), ""), foot, values=values), why, *more
+
+
+def _near_what(t: Target) -> str:
+    """What results were looked for near."""
+    count = "" if t.chips is None else f"{t.chips}x "
+    lengths = f"{t.input_tokens or 0:,.0f} tokens in, {t.output_tokens or 0:,.0f} out"
+    lengths = ", ".join(f"{n} {v}" for n, v in t.sample.items()) if t.benchmark else lengths
+    what = " ".join(x for x in (t.model.name, t.precision, "on", f"{count}{t.chip}") if x)
+    return ", ".join(x for x in (f"nearest to {what}", t.scenario, lengths) if x)
 
 
 MEASURED = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.measure.machine import FoundMachine, MachineReport
+from chipwise.measure.prints import PrintedHost
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 
@@ -40,32 +41,38 @@ COLUMNS = (
 )
 
 
+def _about(host: PrintedHost) -> str:
+    """A host in words, of what is known of it."""
+    several = "s" if host.sockets != 1 else ""
+    known = {
+        f"{host.cpu}": host.cpu,
+        f"{host.sockets} socket{several}": host.sockets,
+        f"{host.cores} cores": host.cores,
+        ", ".join(host.simd): host.simd,
+        f"{(host.memory or 0.0) / 1e9:.1f} GB of memory": host.memory,
+        f"{host.numa_nodes} NUMA nodes": (host.numa_nodes or 0) > 1,
+        f"in {host.shared}": host.shared,
+    }
+    return "; ".join(words for words, given in known.items() if given)
+
+
 def machine_view(report: DeviceReport) -> tuple[Table, ...]:
     """The devices, and below them host, links, software, problems and what to plan with."""
-    host = report.host
-    about = [
-        host.cpu,
-        f"{host.sockets} socket{'s' if host.sockets != 1 else ''}" if host.sockets else "",
-        f"{host.cores} cores" if host.cores else "",
-        ", ".join(host.simd),
-        f"{host.memory / 1e9:.1f} GB of memory" if host.memory else "",
-        f"{host.numa_nodes} NUMA nodes" if host.numa_nodes and host.numa_nodes > 1 else "",
-        f"in {host.shared}" if host.shared else "",
-    ]
-    said = "; ".join(part for part in about if part)
+
+    def line(head: str, text: str | None) -> str:
+        return f"{head}: {text}" if text else ""
+
     foot = [
-        f"host: {said}" if said else "",
-        f"links: {report.links}" if report.links else "",
-        f"software: {', '.join(f'{name} {v}' for name, v in report.software.items())}"
-        if report.software
-        else "",
+        line("host", _about(report.host)),
+        line("links", report.links),
+        line("software", ", ".join(f"{name} {v}" for name, v in report.software.items())),
         *report.notes,
         *report.problems,
-        f"read: {', '.join(report.read)}" if report.read else "",
+        line("read", ", ".join(report.read)),
         _next(report),
     ]
     head = () if report.machines else ("No device was found.",)
-    return (Table.of(report.machines, COLUMNS, head, [line for line in foot if line]),)
+    return (Table.of(report.machines, COLUMNS, head, list(filter(None, foot))),)
 
 
 def _next(report: DeviceReport) -> str:

@@ -640,21 +640,25 @@ def _columns(report: MediaReport, plans: Sequence[MediaPlan]) -> list[Column]:
     left_out |= {head for head in SOMETIMES if all(_empty(head, p) for p in plans)}
     if report.owned:
         left_out |= {"$/h", "per 1,000", "$ total"}
-    if not chosen:
-        return [c for c in MEDIA if c.head not in left_out]
-    found = {c.head: c for c in MEDIA if c.head and c.head not in left_out}
-    if report.rate_per_s is None and report.job is None:
-        by, unit = figures.per(plans[0].samples_per_s.mid)
-        found["samples/s"] = replace(
-            found["samples/s"], head=f"{report.unit}s/{unit}", get=partial(_paced, by)
-        )
-    else:
+    shown = [c for c in MEDIA if c.head not in left_out]
+    return _of_load(report, plans, {c.head: c for c in shown if c.head}) if chosen else shown
+
+
+def _of_load(report: MediaReport, plans: Sequence[MediaPlan], found: dict[str, Column]) -> list[Column]:
+    """The columns of chosen plans, by their heads, as load and job ask for them; those that may be left out say in
+    which order."""
+    waits = report.rate_per_s is not None
+    if waits or report.job is not None:
         del found["samples/s"]
+    else:
+        by, unit = figures.per(plans[0].samples_per_s.mid)
+        head = f"{report.unit}s/{unit}"
+        found["samples/s"] = replace(found["samples/s"], head=head, get=partial(_paced, by))
     if report.job is not None:
         found.pop("per 1,000", None)
     left = [name for name, wanted in DISPENSABLE.items() if wanted(report) and name != report.by]
     said = "batch takes" if any(p.samples > 1 for p in plans) else "time"
-    found["time"] = replace(found["time"], head=f"{said}, no wait" if report.rate_per_s is not None else said)
+    found["time"] = replace(found["time"], head=f"{said}, no wait" if waits else said)
     return [replace(c, spare=left.index(name) + 1) if name in left else c for name, c in found.items()]
 
 
@@ -683,16 +687,7 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
     spread = any(p.spread for p in plans)
     said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
     if not report.owned:
-        by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
-        due = report.job is not None and report.job.deadline_s is not None
-        what = "the target" if report.limit_s is not None else "the deadline" if due else ""
-        limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
-        near = preferences()
-        said.append(
-            f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} where "
-            "it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
-            "hosts and paid chips, more replicas, the usual software; unpriced last"
-        )
+        said.append(_ranked_by(report))
     batches = sorted({p.batch for p in plans})
     if len(batches) > 1 and not any(p.parts for p in plans):
         said.append(
@@ -706,6 +701,20 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
             f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {', '.join(left[:FIRST])}{more}"
         )
     return said
+
+
+def _ranked_by(report: MediaReport) -> str:
+    """What plans whose chips are paid were ranked by."""
+    by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
+    due = report.job is not None and report.job.deadline_s is not None
+    what = "the target" if report.limit_s is not None else "the deadline" if due else ""
+    limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
+    near = preferences()
+    return (
+        f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} where "
+        "it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
+        "hosts and paid chips, more replicas, the usual software; unpriced last"
+    )
 
 
 def _refused(refused: Sequence[RefusalRecord], *, everything: bool) -> list[str]:

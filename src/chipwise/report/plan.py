@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -184,6 +185,17 @@ def legend(replicated: str, *, stale: bool) -> str:
     if stale:
         signs.append(f"*: no price from the last {preferences().stale_days:.0f} days")
     return f"how to read: {'; '.join(signs)}"
+
+
+def front_words(plans: Sequence[Any], what: str, shown: Container[int] | None = None) -> list[str]:
+    """Which plans are on the front, `what` it means in words; of those that are not `shown` (None: all are) how many.
+    Nothing where there is one alone."""
+    front = [p.rank for p in plans if p.on_front]
+    if len(front) < 2:
+        return []
+    named = [rank for rank in front if shown is None or rank in shown]
+    more = f", {len(front) - len(named)} more" if len(named) < len(front) else ""
+    return [f"front (Pareto-optimal, {what}): {', '.join(map(str, named))}{more}"]
 
 
 RANK = Column("#", "rank", right=True, short="rank")

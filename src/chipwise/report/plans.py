@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from math import inf
+from statistics import NormalDist
 from typing import ClassVar
 
-from chipwise.catalog.chips import recalled_words
+from chipwise.catalog.chips import get_chip, recalled_words
 from chipwise.catalog.preferences import preferences
+from chipwise.evidence.axes import compared_axes, served_family
+from chipwise.evidence.discrepancy import apart_of
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Tabled
@@ -28,6 +31,7 @@ from chipwise.report.plan import (
     cost_words,
     day_words,
     finishes,
+    front_words,
     gain,
     legend,
 )
@@ -132,7 +136,7 @@ class PlanRecord(Plan, Tabled):
     def usd(self) -> float:
         """Dollars of its job, else per hour; infinite where no price is known."""
         if self.price is None:
-            return inf
+            return math.inf
         return self.job.usd.mid if self.job and self.job.usd else self.price.mid
 
     @property
@@ -433,17 +437,23 @@ def _does(report: PlanReport) -> str:
     said = f"{does} {format_number(first.requests_per_s)} requests/s at {speed}"
     if w.task == "local":
         said = f"One user waits {speed}"
-    tpot_s = None if first.tpot_s is None else w.tpot_s
-    targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task != "batch"]
-    if targets and first.chance is not None:
-        many = len(targets) > 1
-        kept = f"{'hold' if many else 'holds'} {_surely(first.chance)}"
-        said += f"; the target{'s' if many else ''} {' and '.join(targets)} {kept}"
-    elif targets:
-        said += f"; targets: {' and '.join(targets)}"
+    said += _targets(w, first)
     if w.rate_per_s is not None and report.considered > 1:
         said += f", at {first.load:.0%} of the load it could carry"
     return f"{said}."
+
+
+def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
+    """The targets, and how surely the first plan keeps them; "" without any."""
+    tpot_s = None if first.tpot_s is None else w.tpot_s
+    targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task != "batch"]
+    if not targets:
+        return ""
+    named = " and ".join(targets)
+    if first.chance is None:
+        return f"; targets: {named}"
+    one = len(targets) == 1
+    return f"; the target{'' if one else 's'} {named} {'holds' if one else 'hold'} {_surely(first.chance)}"
 
 
 def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
@@ -516,8 +526,19 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
-    cost = f"{_cost(report, least, ', ')}, {report.saves:.0%} less"
+    cost = (
+        f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
+    )
     return f"Cheapest: {least.machines} {least.precision}{cost}{reason}."
+
+
+def _how_likely(least: PlanRecord, first: PlanRecord, saves: float) -> str:
+    """How probable it is that a plan whose predicted cost is less by `saves` does cost less: errors that both share, as
+    those of one runtime on one chip, cancel."""
+    mine, other = (compared_axes(get_chip(p.chip), p.runtime, p.precision) for p in (least, first))
+    family = served_family(first.runtime)
+    likely = NormalDist().cdf(-math.log1p(-saves) / max(apart_of(mine, other, family), 1e-9))
+    return f"{100.0 * min(likely, 0.99):.0f}% likely to be so"
 
 
 def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list[str]:
@@ -565,16 +586,8 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
     first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
     if any(p.tpot_s is None for p in plans):
         said.append(ONE_TOKEN)
-    front = [str(p.rank) for p in report.plans if p.on_front]
-    if len(front) > 1:
-        said.append(f"front (Pareto-optimal, no plan is both cheaper and faster): {', '.join(front)}")
-    unpriced = [p for p in report.plans if p.price is None]
-    if unpriced and _priced(report):
-        named = ", ".join(f"{p.machines} ({p.spread})" for p in unpriced[:NAMED])
-        more = f" and {len(unpriced) - NAMED} more" if len(unpriced) > NAMED else ""
-        said.append(
-            f"not compared, no price known: {named}{more} (give one: --price-of {unpriced[0].chip}=USD)"
-        )
+    said += front_words(report.plans, "no plan is both cheaper and faster")
+    said += _unpriced(report)
     if first.ties:
         p = preferences()
         said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
@@ -583,13 +596,27 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
         more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
         said.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
     said += _refusals(report.refused) if everything else _refused(report.refused)
+    return [*said, *_notes(plans)]
+
+
+def _unpriced(report: PlanReport) -> list[str]:
+    """Plans that are not compared with the others, because no price is known."""
+    without = [p for p in report.plans if p.price is None]
+    if not (without and _priced(report)):
+        return []
+    named = ", ".join(f"{p.machines} ({p.spread})" for p in without[:NAMED])
+    more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+    return [f"not compared, no price known: {named}{more} (give one: --price-of {without[0].chip}=USD)"]
+
+
+def _notes(plans: Sequence[PlanRecord]) -> list[str]:
+    """What is to be known of some plans, with their ranks."""
     notes: dict[str, list[str]] = {}
     for plan in plans:
         if plan.note:
             notes.setdefault(plan.note, []).append(f"#{plan.rank}")
-    for note, ranks in notes.items():
-        said.append(f"{'all' if len(ranks) == len(plans) > 1 else ', '.join(ranks)}: {note}")
-    return said
+    every = len(plans) if len(plans) > 1 else 0
+    return [f"{'all' if len(ranks) == every else ', '.join(ranks)}: {note}" for note, ranks in notes.items()]
 
 
 def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:

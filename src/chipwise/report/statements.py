@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from chipwise.report.answer import Answer
@@ -95,33 +97,44 @@ def _worked_out(s: StatementRecord, note: str) -> Table:
     return Table.of(s.figures, FIGURES, head, tuple(line for line in foot if line))
 
 
+def _scaled(value: float) -> tuple[float, str]:
+    """A number in the largest of the decimal units from a million on that it reaches, and the prefix of it."""
+    scales = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
+    scale, prefix = next(((s, p) for s, p in scales if value >= s), (1.0, ""))
+    return value / scale, prefix
+
+
+def _rate(value: float, unit: str) -> str:
+    number, prefix = _scaled(value)
+    return f"{format_number(number, 4)} {prefix}{unit}"
+
+
+def _dollars(value: float) -> str:
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:,.1f} M$"
+    return f"{value:,.0f} $" if abs(value) >= 1e3 else f"{value:.2f} $"
+
+
+QUOTED: Mapping[str, Callable[[float], str]] = {
+    "s": format_seconds,
+    "B": format_bytes,
+    "B/s": lambda v: f"{format_bytes(v)}/s",
+    "%": lambda v: f"{v:.0%}" if v >= 0.1 else f"{100 * v:.2g} %",
+    "x": lambda v: f"{v:.2f}",
+    "W": lambda v: f"{v:,.0f} W",
+    "year": lambda v: f"{v:.0f}",
+    "$": _dollars,
+    "FLOP/s": partial(_rate, unit="FLOPS"),
+    "Hz": partial(_rate, unit="Hz"),
+    "count": lambda v: f"{v / 1e9:.3g} B",
+}
+"""How a sentence quotes a figure, by its unit."""
+
+
 def shown(value: float | str, unit: str) -> str:
     """A figure as a sentence quotes it."""
     if isinstance(value, str):
         return value
-    if unit == "s":
-        return format_seconds(value)
-    if unit == "B":
-        return format_bytes(value)
-    if unit == "B/s":
-        return f"{format_bytes(value)}/s"
-    if unit == "%":
-        return f"{value:.0%}" if value >= 0.1 else f"{100 * value:.2g} %"
-    if unit == "x":
-        return f"{value:.2f}"
-    if unit == "W":
-        return f"{value:,.0f} W"
-    if unit == "year":
-        return f"{value:.0f}"
-    if unit == "$":
-        if abs(value) >= 1e6:
-            return f"{value / 1e6:,.1f} M$"
-        return f"{value:,.0f} $" if abs(value) >= 1e3 else f"{value:.2f} $"
-    scale, prefix = next(
-        ((s, p) for s, p in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")) if value >= s), (1.0, "")
-    )
-    if unit in ("FLOP/s", "Hz"):
-        return f"{format_number(value / scale, 4)} {prefix}{'FLOPS' if unit == 'FLOP/s' else unit}"
-    if unit == "count":
-        return f"{value / 1e9:.3g} B"
+    if unit in QUOTED:
+        return QUOTED[unit](value)
     return f"{value:,.0f}" if value >= 1e3 else format_number(value, 4)

@@ -85,24 +85,33 @@ def _body(table: Grid, width: int, *, bold: bool) -> list[str]:
     words = [max(word for _, word in column) for column in sizes]
     every = list(range(len(whole)))
     for prose in PROSE:
-        # what a column needs: prose so much or its longest word, all others to stand on one line
-        least = [
-            max(word, min(size, prose)) if table.prose is not None and name in table.prose else size
-            for name, size, word in zip(table.columns, whole, words, strict=True)
-        ]
+        least = _least(table, whole, words, prose)
         chosen = _chosen(table, least, width)
-        need, room = sum(least[i] for i in chosen), _room(chosen, width)
-        if need <= room:
+        room = _room(chosen, width)
+        if sum(least[i] for i in chosen) <= room:
             widths = _fitted([whole[i] for i in chosen], [least[i] for i in chosen], room)
-            left = [name for i, name in enumerate(table.columns) if i not in chosen]
-            note = f"not shown: {', '.join(left)} (--format md or csv)"
-            return [*_grid(table, chosen, widths, bold=bold), *(_lines(note, width) if left else ())]
+            return [*_grid(table, chosen, widths, bold=bold), *_left_out(table, chosen, width)]
     stacked = _blocks(table, width, bold=bold)
     room = _room(every, width)
     if sum(words) > room:
         return stacked
     broken = _grid(table, every, _fitted(whole, words, room), bold=bold)
     return min(broken, stacked, key=len)
+
+
+def _left_out(table: Grid, chosen: Sequence[int], width: int) -> list[str]:
+    """Which columns are not shown, and where they are."""
+    left = [name for i, name in enumerate(table.columns) if i not in chosen]
+    return list(_lines(f"not shown: {', '.join(left)} (--format md or csv)", width)) if left else []
+
+
+def _least(table: Grid, whole: Sequence[int], words: Sequence[int], prose: int) -> list[int]:
+    """What each column needs: prose so much or its longest word, all others to stand on one line."""
+    broken = table.prose or ()
+    return [
+        max(word, min(size, prose)) if name in broken else size
+        for name, size, word in zip(table.columns, whole, words, strict=True)
+    ]
 
 
 def _chosen(table: Grid, least: Sequence[int], width: int) -> list[int]:

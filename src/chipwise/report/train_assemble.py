@@ -82,40 +82,40 @@ class TrainCase:
         return self.system.chips_per_host if self.system else 1
 
 
+def _again(s: TrainSpread) -> str:
+    """What is computed again, in words."""
+    full = float(s.full)
+    if full:
+        return "full" if full >= 1 else f"{full:.0%} of layers"
+    return "selective" if float(s.selective) else "none"
+
+
 def layout_record(s: TrainSpread) -> TrainLayoutRecord:
     """A layout in whole numbers and in words."""
     n = {f: round(float(getattr(s, f))) for f in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch", "shard")}
-    stage = round(float(s.zero))
+    stage, recompute = round(float(s.zero)), _again(s)
     sharding = SHARDING[stage]
-    full = float(s.full)
-    recompute = "full" if full >= 1 else f"{full:.0%} of layers" if full else "none"
-    if not full and float(s.selective):
-        recompute = "selective"
-    parts = [f"{k}{n[k]}" for k in ("tp", "pp", "cp", "ep", "dp") if n[k] > 1]
     schedule = _schedule(s) if n["pp"] > 1 else ""
     context = ("all-gather" if float(s.gather) else "ring") if n["cp"] > 1 else ""
-    parts += [f"vp{n['vp']}"] if n["vp"] > 1 else []
-    parts += [schedule] if schedule not in ("", "1f1b", "interleaved") else []
-    parts += ["gathered K, V"] if context == "all-gather" else []
-    parts += [sharding] if sharding != "none" else []
-    parts += [f"over {n['shard']}"] if stage == 3 and n["shard"] < n["dp"] * n["cp"] else []
     away = "weights and optimiser" if stage == 3 else "optimiser"
-    parts += [f"{away} in host memory"] if float(s.offload) else []
-    parts += ["activations in host memory"] if float(s.stash) else []
-    parts += [f"b{n['micro_batch']}"] + ([f"recompute {recompute}"] if recompute != "none" else [])
+    parts = (
+        *((f"{k}{n[k]}", n[k] > 1) for k in ("tp", "pp", "cp", "ep", "dp", "vp")),
+        (schedule, schedule not in ("", "1f1b", "interleaved")),
+        ("gathered K, V", context == "all-gather"),
+        (sharding, sharding != "none"),
+        (f"over {n['shard']}", stage == 3 and n["shard"] < n["dp"] * n["cp"]),
+        (f"{away} in host memory", float(s.offload)),
+        ("activations in host memory", float(s.stash)),
+        (f"b{n['micro_batch']}", True),
+        (f"recompute {recompute}", recompute != "none"),
+    )
     return TrainLayoutRecord(
-        tp=n["tp"],
-        pp=n["pp"],
-        vp=n["vp"],
-        cp=n["cp"],
-        ep=n["ep"],
-        dp=n["dp"],
-        micro_batch=n["micro_batch"],
+        **{k: n[k] for k in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")},
         micro_batches=round(float(s.micro_batches)),
         sharding=sharding,
         shard_ranks=n["shard"],
         recompute=recompute,
-        label=" ".join(parts),
+        label=" ".join(words for words, holds in parts if holds),
         schedule=schedule,
         context=context,
         offload=float(s.offload),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chipwise.catalog.preferences import preferences
-from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent
+from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent, front_words
 from chipwise.report.records import (
     SCHEMA_VERSION,
     Figure,
@@ -432,14 +432,7 @@ def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: s
     """The lines, top to bottom; `command` shows the first plan alone."""
     first = report.plans[0]
     foot = [_legend(shown), f"ranked: {_ranked(report)}"]
-    ranks = {p.rank for p in shown}
-    front = [p.rank for p in report.plans if p.on_front]
-    if len(front) > 1:
-        hidden = len([r for r in front if r not in ranks])
-        listed = ", ".join(str(r) for r in front if r in ranks)
-        foot.append(
-            f"front (Pareto-optimal, cost against time): {listed}" + (f", {hidden} more" if hidden else "")
-        )
+    foot += front_words(report.plans, "cost against time", {p.rank for p in shown})
     if first.ties:
         foot.append(
             f"the same cost as #1, within {preferences().equal:.0%}: {', '.join(map(str, first.ties))}"

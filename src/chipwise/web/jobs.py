@@ -34,6 +34,15 @@ class _Flight:
     known: asyncio.Future[Any]
     askers: int = 0
 
+    def answer(self, *, early: bool) -> tuple[Any, bool]:
+        """What is known, `early` its beginning too, and whether it is whole. Raises `RefusedError` where nothing is:
+        the asker has gone."""
+        if self.task.done():
+            return _found(self.task.result()), True
+        if early and self.known.done():
+            return self.known.result(), False
+        raise RefusedError(GONE, Problem("cancelled", "the asker has gone"))
+
 
 class Jobs:
     """Answers the questions of one server within its limits. Start and stop it in the loop that asks."""
@@ -97,6 +106,16 @@ class Jobs:
         which is being worked out."""
         return await self._shared(request, gone, None, early=True)
 
+    def _begun(self, request: Any, key: Any, wait_s: float, answer_s: float) -> _Flight:
+        """The work on a question, where there is room for it. Raises `RefusedError`, 429."""
+        if len(self._flights) >= self.limits.workers + self.limits.waiting:
+            raise RefusedError(429, Problem("busy", "too many questions at once", "ask again soon"), 2)
+        known: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        work = self._work(request, key, wait_s, answer_s, known)
+        flight = _Flight(asyncio.create_task(work), known)
+        flight.task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return flight
+
     async def _shared(
         self,
         request: Any,
@@ -114,23 +133,13 @@ class Jobs:
         place = (key, answer_s)
         flight = self._flights.get(place)
         if flight is None:
-            if len(self._flights) >= self.limits.workers + self.limits.waiting:
-                raise RefusedError(429, Problem("busy", "too many questions at once", "ask again soon"), 2)
-            known: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            work = self._work(request, key, wait_s, answer_s, known)
-            flight = self._flights[place] = _Flight(asyncio.create_task(work), known)
-            flight.task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            flight = self._flights[place] = self._begun(request, key, wait_s, answer_s)
         flight.askers += 1
-        waits: set[asyncio.Future[Any]] = {flight.task}
-        waits |= {flight.known} if early else set()
+        waits: set[asyncio.Future[Any]] = {flight.task, flight.known} if early else {flight.task}
         left = asyncio.ensure_future(gone()) if gone is not None else None
         try:
             await asyncio.wait(waits | {left} if left else waits, return_when=asyncio.FIRST_COMPLETED)
-            if flight.task.done():
-                return _found(flight.task.result()), True
-            if early and flight.known.done():
-                return flight.known.result(), False
-            raise RefusedError(GONE, Problem("cancelled", "the asker has gone"))
+            return flight.answer(early=early)
         finally:
             flight.askers -= 1
             # what somebody reads the beginning of is soon whole, and soon asked for

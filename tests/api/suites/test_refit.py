@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -65,8 +66,13 @@ def test_the_model_of_error_is_fitted_by_the_same_door(tmp_path: Path) -> None:
     row = "t{i},Groq,groq-lpu1,,{m},{m},no,main,2024-09,a page,{v}\n"
     models = ("Llama 3.1 8B", "Llama 3.1 70B", "Llama 2 70B")
     path.write_text(head + "".join(row.format(i=i, m=m, v=200 + 50 * i) for i, m in enumerate(models)))
-    texts = refitted("discrepancy", [str(path)])
+    kept = tmp_path / "kept"
+    texts = refitted("discrepancy", [str(path)], str(kept))
     assert list(texts) == [TABLE]
+    (lines,) = kept.iterdir()
+    shorter = json.dumps(json.loads(lines.read_text())[:1])
+    lines.write_text(shorter)
+    assert refitted("discrepancy", [str(path)], str(kept)) != texts, "what was kept is read again"
     before, after = (
         {line for line in text.splitlines() if line.startswith("serving,")}
         for text in (shipped_text(TABLE), texts[TABLE])

@@ -154,16 +154,18 @@ class OffersRequest(Asked):
 
     def run(self) -> OffersReport:
         """The offers. Raises `UnknownNameError` for a chip or provider that does not exist."""
-        providers = {o.provider for o in load_offers()}
-        if self.provider is not None and self.provider.lower() not in {p.lower() for p in providers}:
-            raise UnknownNameError("provider", self.provider, providers)
-        wanted = None if self.chip is None else get_chip(self.chip).id
-        named = (self.provider or "").lower()
-        found = [o for o in load_offers() if wanted in (None, o.chip) and named in ("", o.provider.lower())]
+        found = list(load_offers())
+        if self.provider is not None:
+            providers = {o.provider for o in found}
+            found = [o for o in found if o.provider.lower() == self.provider.lower()]
+            if not found:
+                raise UnknownNameError("provider", self.provider, providers)
+        if self.chip is not None:
+            wanted = get_chip(self.chip).id
+            found = [o for o in found if o.chip == wanted]
         found.sort(key=lambda o: (o.usd_per_chip_h is None, o.usd_per_chip_h or 0.0, o.chip))
         shown = tuple(found[: _most(self.limit)])
-        chips = dict.fromkeys(o.chip for o in shown)
-        ranges = (price_range(chip, today()) for chip in chips)
+        ranges = (price_range(chip, today()) for chip in dict.fromkeys(o.chip for o in shown))
         return OffersReport(shown, tuple(r for r in ranges if r is not None), len(found))
 
 

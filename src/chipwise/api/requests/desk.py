@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from chipwise.api.loaded import find_chip
+from chipwise.api.placing import Terms
 from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.api.requests.planning import HAVE
@@ -13,9 +14,6 @@ from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.override import Share
 from chipwise.errors import UsageError
 from chipwise.report.desk import LocalReport
-
-if TYPE_CHECKING:
-    from chipwise.api.placing import Terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +86,11 @@ class LocalRequest(Asked):
         if self.max_usd is not None:
             what = "--max-usd asks what to buy, --have says that you have it"
             raise UsageError(what, "one of them", field="max_usd")
-        from chipwise.api.loaded import find_chip
 
         return local(parse_machine(self.have, self.values["host_memory"], find_chip), wish, self.terms())
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
-        from chipwise.api.placing import Terms
 
         return Terms(
             self.precision,

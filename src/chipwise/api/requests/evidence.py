@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.field import (
     CONFIG,
     NAMES,
@@ -19,6 +20,7 @@ from chipwise.api.requests.field import (
 )
 from chipwise.api.requests.parts import LENGTH, PERCENTILE, TPOT, TTFT, Targets
 from chipwise.api.requests.planning import MODEL, TASK
+from chipwise.api.tactics import Tactics
 from chipwise.errors import UsageError
 from chipwise.report.catalogue import EvidenceReport
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
@@ -28,7 +30,6 @@ from chipwise.workload.workload import Task, Workload
 if TYPE_CHECKING:
     from chipwise.api.evidence import Filter
     from chipwise.api.evidence_match import Sample
-    from chipwise.api.placing import Terms
 
 ACCURACY = Reading(
     lambda text, option: parse_quantity(text.strip().removesuffix("%"), "", option, low=0.0, high=100.0),
@@ -104,8 +105,6 @@ class Judged(Asked):
 
     def terms(self) -> Terms:
         """What this says of the terms of a verb."""
-        from chipwise.api.placing import Terms
-        from chipwise.api.tactics import Tactics
 
         tactics = Tactics(software=self.software or "", level=self.level)
         return Terms(self.precision, runtime=self.runtime, tactics=tactics)
@@ -153,7 +152,6 @@ class EvidenceMatchRequest(MatchOptions):
     def run(self) -> MatchReport:
         """The nearest results. Raises `UnknownNameError` for an unknown model or chip."""
         from chipwise.api.evidence_match import match_evidence, measured_evidence
-        from chipwise.api.placing import Given
 
         if self.concurrency is not None and not 0 < self.concurrency < 1e7:
             what = f"--concurrency {self.concurrency:g} is out of range"

@@ -15,6 +15,7 @@ from chipwise.catalog.machine import counted, joined, parse_machine
 from chipwise.catalog.names import closed
 from chipwise.catalog.networks import is_built_in
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.workload import media
 
 Own = Mapping[str, Any]
 """Chips of the question's own, by id."""
@@ -56,7 +57,6 @@ def _model(name: str, own: Own) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
     from chipwise.tracing.sources import is_code, source_of
-    from chipwise.workload import media
 
     hint = "the verb models lists and searches them; files are not read here: send the keys of a config.json"
     if is_code(name) or name.endswith(".onnx"):

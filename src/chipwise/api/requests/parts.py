@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.field import (
     NAMES,
     NUMBER,
@@ -32,6 +33,8 @@ from chipwise.api.requests.field import (
     split,
     whole,
 )
+from chipwise.api.tactics import Tactics
+from chipwise.calibrate.parameters import Parameters, load_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import read_chips
 from chipwise.catalog.chips import get_chip, load_chips
@@ -53,9 +56,6 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, W
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
-    from chipwise.api.placing import Given, Terms
-    from chipwise.api.tactics import Tactics
-    from chipwise.calibrate.parameters import Parameters
     from chipwise.predict.pipeline import Spread
 
 TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
@@ -304,19 +304,20 @@ class Targets(LengthOptions):
         ttft_s, tpot_s = self.values["ttft"], self.values["tpot"]
         if task == "serve" and self.e2e is None:
             ttft_s, tpot_s = ttft_s or TTFT_S, tpot_s or TPOT_S
-        rate, workload = self.values["rate"], self.workload(task)
-        curve = self.curve()
+        workload, rate, curve = self.workload(task), self.values["rate"], self.curve()
+        if curve is not None and (task != "serve" or rate is not None):
+            raise UsageError(DAY, "without --rate, and with --task serve", field="day")
         log = workload.log
-        if log is not None and log.rate_per_s is not None and task == "serve" and curve is None:
+        if curve is not None:
+            rate = curve.peak
+        elif log is not None and log.rate_per_s is not None and task == "serve":
             # a log that knows its times is a load
             log = log if rate is None else log.at_rate(rate)
             rate = log.rate_per_s
-        if curve is not None and (task != "serve" or rate is not None):
-            raise UsageError(DAY, "without --rate, and with --task serve", field="day")
         return replace(
             workload,
             log=log,
-            rate_per_s=rate if curve is None else curve.peak,
+            rate_per_s=rate,
             ttft_s=ttft_s,
             tpot_s=tpot_s,
             e2e_s=self.values["e2e"],
@@ -402,17 +403,8 @@ class SampleOptions(Asked):
         "models without tokens: parts that the host computes, e.g. text_encoder", reading=NAMES
     )
 
-    def sampling(self) -> Sampling:
-        """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
-        from chipwise.api.media_asked import Sampling
-
-        counts = {
-            "batch": ("samples", 10_000_000),
-            "frames": ("frames", 100_000),
-            "steps": ("steps", 100_000),
-        }
-        for name, (what, most) in counts.items():
-            count_of(getattr(self, name), option_of(name), what, most)
+    def _settings(self) -> dict[str, Any]:
+        """Settings by name. Raises `UsageError` for one that is an option, or was given as one too."""
         settings = {name: _setting(said) for name, said in (self.values["settings"] or {}).items()}
         own = next((n for n in settings if n in OPTIONS), None)
         if own is not None:
@@ -424,6 +416,20 @@ class SampleOptions(Asked):
         if twice is not None:
             what = f"{twice} is given twice: as {option_of(twice)} and in --settings"
             raise UsageError(what, "keep the one that is meant", field=twice)
+        return settings
+
+    def sampling(self) -> Sampling:
+        """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
+        from chipwise.api.media_asked import Sampling
+
+        counts = {
+            "batch": ("samples", 10_000_000),
+            "frames": ("frames", 100_000),
+            "steps": ("steps", 100_000),
+        }
+        for name, (what, most) in counts.items():
+            count_of(getattr(self, name), option_of(name), what, most)
+        settings = self._settings()
         spread = self.values["spread"]
         return Sampling(
             self.batch,
@@ -464,36 +470,24 @@ class SampleOptions(Asked):
         from chipwise.tracing.sources import is_pipeline
 
         found = is_pipeline(model)
-        shared = {"batch"} if type(self).batch is not None else set()
-        own = (
-            {f.name for f in fields(SampleOptions)}
-            - shared
-            - ({"offload"} if isinstance(self, PlaceOptions) else set())
-        )
-        own.add("samples")
+        alike = {"batch"} if type(self).batch is not None else set()
+        alike |= {"offload"} if isinstance(self, PlaceOptions) else set()
+        of_samples = {f.name for f in fields(SampleOptions)} - alike | {"samples"}
+        strange = {*TOKENS, *self.idle()} if found else of_samples
         for f in fields(self):
-            said = getattr(self, f.name) != f.default
-            if said and f.name in ((*TOKENS, *self.idle()) if found else own):
+            if f.name in strange and getattr(self, f.name) != f.default:
                 kind = "generates no tokens" if found else "is a language model"
-                hint = (
-                    "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"
-                    if f.name in ("count", "replicas")
-                    else "the target for a whole answer is --e2e, e.g. 10min"
-                    if f.name in ("ttft", "tpot") and hasattr(self, "e2e")
-                    else "a job of --task batch is --samples, e.g. 10k"
-                    if f.name == "tokens" and hasattr(self, "samples")
-                    else "leave it out"
-                    if found
-                    else "a job of --task batch is --tokens, e.g. 1B"
-                    if f.name == "samples"
-                    else "estimate --offload places its layers"
-                    if f.name == "offload"
-                    else "--concurrency or --batch of fit, --in and --out size its requests"
-                )
-                raise UsageError(
-                    f"{option_of(f.name)} says nothing about {model}, which {kind}", hint, field=outer(f)
-                )
+                what = f"{option_of(f.name)} says nothing about {model}, which {kind}"
+                raise UsageError(what, self._instead(f.name, network=found), field=outer(f))
         return found
+
+    def _instead(self, name: str, *, network: bool) -> str:
+        """What says the same of the other kind of model: of a `network` without tokens, or of a language model."""
+        if not network:
+            of_tokens = "--concurrency or --batch of fit, --in and --out size its requests"
+            return OF_TOKENS.get(name, of_tokens)
+        hint, field = OF_SAMPLES.get(name, ("", ""))
+        return hint if hint and (not field or hasattr(self, field)) else "leave it out"
 
 
 TOKENS = (
@@ -502,6 +496,21 @@ TOKENS = (
     "concurrency", "count", "replicas",
 )  # fmt: skip
 """Fields that ask about language models alone."""
+_COPIES = "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"
+_WHOLE = "the target for a whole answer is --e2e, e.g. 10min"
+OF_SAMPLES: Mapping[str, tuple[str, str]] = {
+    "count": (_COPIES, ""),
+    "replicas": (_COPIES, ""),
+    "ttft": (_WHOLE, "e2e"),
+    "tpot": (_WHOLE, "e2e"),
+    "tokens": ("a job of --task batch is --samples, e.g. 10k", "samples"),
+}
+"""What is said instead of such a field about a network without tokens, and the field that it needs."""
+OF_TOKENS: Mapping[str, str] = {
+    "samples": "a job of --task batch is --tokens, e.g. 1B",
+    "offload": "estimate --offload places its layers",
+}
+"""What is said of a language model instead of a field of samples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -534,7 +543,6 @@ class SoftwareOptions(OwnChips):
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """What this says of the terms of a verb, under these fitted numbers (None: those shipped)."""
-        from chipwise.api.placing import Terms
 
         return Terms(
             self.precision,
@@ -577,7 +585,6 @@ class Serving(SoftwareOptions):
 
     def tactics(self) -> Tactics:
         """How the software is run."""
-        from chipwise.api.tactics import Tactics
 
         speculation, lookup = self.values["speculate"] or (None, False)
         prefill = self.values["prefill"]
@@ -680,7 +687,6 @@ class PlaceOptions(Asked):
     def given(self) -> Given:
         """The deployment and its load; so many chips of servers (`8xh100`, `2xp5.48xlarge`) are filled with replicas.
         Raises `UsageError` for a degree, count or load that cannot be."""
-        from chipwise.api.placing import Given
 
         layout, placed = self.layout(), self.placed() if isinstance(self, SampleOptions) else Offloaded()
         chip, replicas = self.chip, self.replicas
@@ -787,6 +793,5 @@ class TrainOptions(JobOptions):
 
 def numbers_of(file: str | None) -> Parameters | None:
     """The parameters of a file; None: those shipped."""
-    from chipwise.calibrate.parameters import load_parameters
 
     return None if file is None else load_parameters(file)

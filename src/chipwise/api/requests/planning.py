@@ -7,7 +7,9 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from chipwise.api.estimating import estimate
 from chipwise.api.own import stored_runs
+from chipwise.api.placing import Terms
 from chipwise.api.requests.command import about, hinting
 from chipwise.api.requests.field import (
     CONFIG,
@@ -49,7 +51,6 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workl
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
-    from chipwise.api.placing import Terms
     from chipwise.api.planning import Ranked
 
 N = TypeVar("N", bound=MediaReport)
@@ -394,7 +395,6 @@ class EstimateRequest(EstimateOptions):
 
     def report(self) -> PlanReport:
         """The same of a language model."""
-        from chipwise.api.estimating import estimate
 
         workload, given = self.workload(self.task), self.given()
         sized = partial(about, self, FitRequest, chips=self.chip, context=f"{workload.context:.10g}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from chipwise.api.estimating import asked
 from chipwise.api.requests.field import CONFIG, ask, count_of, duration, option_of
 from chipwise.api.requests.parts import LengthOptions, PlaceOptions, Serving
 from chipwise.api.requests.planning import MODEL
@@ -35,7 +36,6 @@ class StepRequest(Serving, PlaceOptions):
 
     def run(self) -> PassTimes:
         """The passes. Raises the errors of `api.estimate`, and `UsageError` for what no pass depends on."""
-        from chipwise.api.estimating import asked
         from chipwise.api.stepping import pass_times
 
         for name in ("concurrency", "rate", "replicas", "disaggregate", "prefill", "harness", "host_memory"):
@@ -76,7 +76,6 @@ class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
 
     def run(self) -> SimulationReport:
         """What becomes of the requests. Raises the errors of `api.estimate` and `api.simulating.simulate`."""
-        from chipwise.api.estimating import asked
         from chipwise.api.simulating import simulate
 
         if self.chip is None:

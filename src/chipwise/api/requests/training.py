@@ -58,16 +58,15 @@ class TrainRequest(OwnChips, Money, TrainOptions):
 
         return train_plan(self.asked())
 
-    def asked(self, numbers: Parameters | None = None) -> Training:
-        """The run that is asked about, under these fitted numbers (None: those of the question). Raises `UsageError`,
-        `UnknownNameError`."""
-        from chipwise.api.train import Training
-        from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
-
+    def _check_money(self) -> None:
+        """Raises `UsageError` for a limit that nothing keeps."""
         for option, most in (("--max-usd", self.max_usd), ("--max-usd-per-h", self.max_usd_per_h)):
             if most is not None and not 0 < most < float("inf"):
                 field = option[2:].replace("-", "_")
                 raise UsageError(f"{option} {most:g} is out of range", "more than 0", field=field)
+
+    def _tried(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """The chips and counts that are named. Raises `UsageError` for chips that are to have counts of their own."""
         given = self.values
         chips = kinds(given["chips"] or ())
         said = sorted({count for counts in chips.values() for count in counts if count is not None})
@@ -75,12 +74,23 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             what = f"--chips {shorten(self.chips or '')}: a run tries the same counts on every chip"
             same = ",".join(str(count) for count in said)
             raise UsageError(what, f"--chips {','.join(chips)} --counts {same}", field="chips")
+        return tuple(chips), given["counts"] or tuple(said)
+
+    def asked(self, numbers: Parameters | None = None) -> Training:
+        """The run that is asked about, under these fitted numbers (None: those of the question). Raises `UsageError`,
+        `UnknownNameError`."""
+        from chipwise.api.train import Training
+        from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
+
+        self._check_money()
+        given = self.values
+        chips, counts = self._tried()
         deadline = given["deadline"]
         return Training(
             model=self.model,
             task=self.task,
-            chips=tuple(chips),
-            counts=given["counts"] or tuple(said),
+            chips=chips,
+            counts=counts,
             have=self.owned(),
             tokens=given["tokens"],
             seq=given["seq"],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from chipwise.report.catalogue import ChipsReport
 from chipwise.report.charts.spec import (
     MUTED,
@@ -21,28 +24,30 @@ NAMES = 24
 VENDORS = ("nvidia", "amd", "google", "intel", "aws")
 
 
-def landscape(report: ChipsReport) -> Spec:
-    """16-bit FLOP/s over bytes per second of main memory; the larger a point, the more memory."""
-    rows = []
+def _chips(report: ChipsReport) -> Iterator[dict[str, Any]]:
+    """The chips whose bandwidth and 16-bit arithmetic are known."""
     for c in report.chips:
         peak = c.peak_flops_per_s.get("bf16") or c.peak_flops_per_s.get("fp16")
         if not peak or not c.memory_bytes_per_s:
             continue
         vendor = c.vendor.lower()
-        rows.append(
-            {
-                "chip": c.id,
-                "vendor": vendor if vendor in VENDORS else "others",
-                "year": c.year,
-                "tbs": c.memory_bytes_per_s / 1e12,
-                "tflops": peak / 1e12,
-                "gb": (c.memory_bytes or 0.0) / 1e9,
-                "ridge": peak / c.memory_bytes_per_s,
-                "usd": "" if c.usd_per_h_low is None else f"{c.usd_per_h_low:.3g} to {c.usd_per_h_high:.3g}",
-            }
-        )
-    rates = [float(str(r["tbs"])) for r in rows] or [1.0]
-    peaks = [float(str(r["tflops"])) for r in rows] or [1.0]
+        yield {
+            "chip": c.id,
+            "vendor": vendor if vendor in VENDORS else "others",
+            "year": c.year,
+            "tbs": c.memory_bytes_per_s / 1e12,
+            "tflops": peak / 1e12,
+            "gb": (c.memory_bytes or 0.0) / 1e9,
+            "ridge": peak / c.memory_bytes_per_s,
+            "usd": "" if c.usd_per_h_low is None else f"{c.usd_per_h_low:.3g} to {c.usd_per_h_high:.3g}",
+        }
+
+
+def landscape(report: ChipsReport) -> Spec:
+    """16-bit FLOP/s over bytes per second of main memory; the larger a point, the more memory."""
+    rows = list(_chips(report))
+    rates = [r["tbs"] for r in rows] or [1.0]
+    peaks = [r["tflops"] for r in rows] or [1.0]
     ends = (min(rates), max(rates))
     for row, half in zip(rows, halves(rates), strict=False):
         row["half"] = half

@@ -2,50 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from chipwise.report.charts.spec import SERIES, Spec, chart, having_room, ratio, said, tip
-from chipwise.report.frontier import FrontierReport
+from chipwise.report.frontier import FrontierPoint, FrontierReport
 
 X = "tokens/s that one user sees (log)"
 Y = "output tokens/s per chip (log)"
+
+
+def _curve(points: Sequence[FrontierPoint]) -> list[dict[str, Any]]:
+    """The points of one chip; the last carries its name, others their layout where it changes."""
+    rows: list[dict[str, Any]] = []
+    before = ""
+    for p in points:
+        name = f"{p.chips}x {p.layout}" if p.layout != "unsharded" else f"{p.chips}x"
+        per_chip, last = p.tokens_per_s_per_chip, p is points[-1]
+        rows.append(
+            {
+                "chip": p.chip,
+                "layout": f"{p.chips}x, {p.layout}, {p.precision}, {p.runtime}",
+                "user": p.tokens_per_s_per_user.mid,
+                "per_chip": per_chip.mid,
+                "low": per_chip.low,
+                "high": per_chip.high,
+                "load": p.concurrency,
+                "ttft": p.ttft_s.mid * 1e3,
+                "bound": p.bound,
+                "basis": per_chip.basis,
+                "label": p.chip if last else name if name != before else "",
+                "named": last,
+            }
+        )
+        before = name
+    return rows
+
+
+def _named(rows: list[dict[str, Any]]) -> None:
+    """Takes the labels off that have no room: names of chips have it before those of layouts."""
+    ends = tuple(
+        (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
+    )
+    ordered = sorted(rows, key=lambda r: not r["named"])
+    points = [(r["user"], r["per_chip"], r["label"], "left") for r in ordered]
+    for row, free in zip(ordered, having_room(points, (ends[0], ends[1])), strict=True):
+        row["label"] = row["label"] if free else ""
+
+
+def _measured(report: FrontierReport) -> list[dict[str, Any]]:
+    """What was measured, as points."""
+    return [
+        {
+            "chip": m.chip,
+            "user": m.tokens_per_s_per_user,
+            "per_chip": m.tokens_per_s_per_chip,
+            "what": f"{m.chips}x {m.chip}, {m.model}, {m.precision}",
+            "source": m.source,
+            "kind": "same" if m.same else "near",
+            "speed": "99 % of requests are at least as fast" if m.least else "mean",
+        }
+        for m in report.measured
+    ]
 
 
 def frontier_curves(report: FrontierReport) -> Spec:
     """One curve for each chip, which is named at its slow end; the layout is written where it changes. Crosses are
     measured: thin ones of a near model, or of 99 % of requests in place of a mean."""
     chips = list(dict.fromkeys(p.chip for p in report.points))
-    rows: list[dict[str, Any]] = []
-    for chip in chips:
-        before = ""
-        its = [p for p in report.points if p.chip == chip]
-        for p in its:
-            name = f"{p.chips}x {p.layout}" if p.layout != "unsharded" else f"{p.chips}x"
-            user, per_chip = p.tokens_per_s_per_user, p.tokens_per_s_per_chip
-            rows.append(
-                {
-                    "chip": chip,
-                    "layout": f"{p.chips}x, {p.layout}, {p.precision}, {p.runtime}",
-                    "user": user.mid,
-                    "per_chip": per_chip.mid,
-                    "low": per_chip.low,
-                    "high": per_chip.high,
-                    "load": p.concurrency,
-                    "ttft": p.ttft_s.mid * 1e3,
-                    "bound": p.bound,
-                    "basis": per_chip.basis,
-                    "label": chip if p is its[-1] else name if name != before else "",
-                    "named": p is its[-1],
-                }
-            )
-            before = name
-    ends = tuple(
-        (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
-    )
-    ordered = sorted(rows, key=lambda r: not r["named"])  # names of chips before those of layouts
-    points = [(r["user"], r["per_chip"], r["label"], "left") for r in ordered]
-    for row, free in zip(ordered, having_room(points, (ends[0], ends[1])), strict=True):
-        row["label"] = row["label"] if free else ""
+    rows = [row for chip in chips for row in _curve([p for p in report.points if p.chip == chip])]
+    _named(rows)
     own = {c: [r for r in rows if r["chip"] == c] for c in chips}
     words = "; ".join(
         f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['per_chip'])} per chip to "
@@ -95,18 +121,7 @@ def frontier_curves(report: FrontierReport) -> Spec:
             "encoding": {**place, "text": {"field": "label"}},
         },
     ]
-    measured = [
-        {
-            "chip": m.chip,
-            "user": m.tokens_per_s_per_user,
-            "per_chip": m.tokens_per_s_per_chip,
-            "what": f"{m.chips}x {m.chip}, {m.model}, {m.precision}",
-            "source": m.source,
-            "kind": "same" if m.same else "near",
-            "speed": "99 % of requests are at least as fast" if m.least else "mean",
-        }
-        for m in report.measured
-    ]
+    measured = _measured(report)
     if measured:
         layers.append(
             {

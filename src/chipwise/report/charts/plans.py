@@ -47,16 +47,16 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def pareto(report: PlanReport) -> Spec:
-    """Dollars per hour against tokens per second that one user sees, front and intervals of both. Plans without a known
-    price stand at the right edge, as open marks.
-
-    Two selections: `brush` (a rectangle) and `pick` (a point, by `rank`).
-    """
-    known = [p.price.mid for p in report.plans if p.price]
+def _costs(report: PlanReport) -> list[float]:
+    """Dollars an hour of every plan; of those without a price where they are drawn."""
     edge = EDGE * max((p.price.high for p in report.plans if p.price), default=1.0)
-    costs = [p.price.mid if p.price else edge for p in report.plans]
-    sides = halves([*costs])
+    return [p.price.mid if p.price else edge for p in report.plans]
+
+
+def _points(report: PlanReport) -> list[dict[str, Any]]:
+    """A point of every plan; those without a price stand at the right edge. Names where there is room, the front
+    first."""
+    sides = halves(costs := _costs(report))
     rows = [_point(p, usd) | {"half": half} for p, usd, half in zip(report.plans, costs, sides, strict=True)]
     first = sorted(rows, key=lambda r: (not r["on_front"], r["rank"]))
     names = [f"{r['plan']}{'' if r['priced'] else ', no price'}" for r in first]
@@ -67,9 +67,19 @@ def pareto(report: PlanReport) -> Spec:
     )
     for row, name, free in zip(first, names, having_room(points, ends, NAMES), strict=True):
         row["name"] = name if free else ""
+    return rows
+
+
+def pareto(report: PlanReport) -> Spec:
+    """Dollars per hour against tokens per second that one user sees, front and intervals of both. Plans without a known
+    price stand at the right edge, as open marks.
+
+    Two selections: `brush` (a rectangle) and `pick` (a point, by `rank`).
+    """
+    rows = _points(report)
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
     words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
-    without = len(rows) - len(known)
+    without = len([p for p in report.plans if not p.price])
     apart = f" {without} without a known price stand at the right edge." if without else ""
     place = {
         "x": ratio("usd", "dollars per hour, all chips (log)"),

@@ -121,25 +121,32 @@ def pipeline_step(plan: TrainPlanRecord) -> Spec:
     return spec
 
 
+def _order(stage: int, stages: int, count: int) -> list[tuple[str, int]]:
+    """The passes of a stage in order: as many forward ones as stages follow, then one backward for each forward."""
+    warm = min(stages - stage - 1, count)
+    order = [("forward", i) for i in range(warm)]
+    for i in range(count - warm):
+        order += [("forward", warm + i), ("backward", i)]
+    return order + [("backward", i) for i in range(count - warm, count)]
+
+
+def _before(stage: int, kind: str, i: int, stages: int) -> tuple[int, str, int] | None:
+    """The pass that one waits for; None: the first forward ones wait for nothing."""
+    if kind == "forward":
+        return (stage - 1, kind, i) if stage else None
+    return (stage + 1, kind, i) if stage + 1 < stages else (stage, "forward", i)
+
+
 def _one_forward_one_backward(stages: int, count: int) -> Iterator[tuple[int, str, int, float, float]]:
     """(stage, forward or backward, micro-batch, start, end) of every pass, a forward pass taking 1."""
-    order = []
-    for stage in range(stages):
-        warm = min(stages - stage - 1, count)
-        mine = [("forward", i) for i in range(warm)]
-        for i in range(count - warm):
-            mine += [("forward", warm + i), ("backward", i)]
-        order.append(mine + [("backward", i) for i in range(count - warm, count)])
+    order = [_order(stage, stages, count) for stage in range(stages)]
     ends: dict[tuple[int, str, int], float] = {}
     free, place = [0.0] * stages, [0] * stages
     while any(place[s] < len(order[s]) for s in range(stages)):
         for s in range(stages):
             while place[s] < len(order[s]):
                 kind, i = order[s][place[s]]
-                if kind == "forward":
-                    needs = (s - 1, kind, i) if s else None
-                else:
-                    needs = (s + 1, kind, i) if s + 1 < stages else (s, "forward", i)
+                needs = _before(s, kind, i, stages)
                 if needs is not None and needs not in ends:
                     break
                 start = max(free[s], ends[needs] if needs is not None else 0.0)

@@ -35,41 +35,10 @@ def _row(target: str) -> Trainer:
 def _checked(spec: TrainSpec, target: str) -> Tool:
     """The tool, where it can be told all of a plan. Raises `UsageError` with the nearest that it can."""
     tool, can = get_tool(target), _row(target)
-    sharding = [name for name, stage in STAGES.items() if stage in (can.zero or STAGES.values())]
-    schedules = can.schedules or ("1f1b",)
-    cuts = [*(d for d in can.degrees if d != "ep"), *(["vp"] if "interleaved" in schedules else [])]
-    cuts += ["ep"] if "ep" in can.degrees else []
     if spec.sharding not in STAGES:
         raise UsageError(f"{spec.sharding} is not a way to shard states", f"one of {', '.join(STAGES)}")
-    for axis in ("tp", "pp", "vp", "cp", "ep"):
-        degree = getattr(spec, axis)
-        if degree > 1 and axis not in cuts:
-            legal = f"it cuts {', '.join(cuts)}" if can.degrees else "it runs data-parallel ranks alone"
-            raise UsageError(
-                f"{tool.name} is not configured here for {axis}{degree}: {legal}",
-                f"plan with --layout {axis}=1",
-            )
-    if spec.schedule not in ("", *schedules):
-        raise UsageError(
-            f"{spec.schedule} is no schedule of {tool.name} here", "plan with --layout schedule=1f1b"
-        )
-    ranks_cut = spec.dp * spec.cp
-    if spec.sharding not in sharding and ranks_cut > 1:
-        stage = min((STAGES[s] for s in sharding), key=lambda z: (abs(z - STAGES[spec.sharding]), -z))
-        raise UsageError(
-            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(sharding)}",
-            f"plan with --layout zero={stage}",
-        )
-    if spec.sharding == "fsdp" and spec.shard_ranks < ranks_cut and not can.hybrid:
-        raise UsageError(
-            f"{tool.name} cuts weights over all {ranks_cut} ranks here, the plan over {spec.shard_ranks}",
-            f"plan with --layout shard={ranks_cut}",
-        )
-    if spec.sharding == "fsdp" and ranks_cut % min(spec.shard_ranks, ranks_cut):
-        raise UsageError(
-            f"weights over {spec.shard_ranks} of {ranks_cut} ranks make no whole groups",
-            f"plan with --layout shard={ranks_cut}",
-        )
+    _cut(spec, tool, can)
+    _sharded(spec, tool, can)
     if spec.offload > 0 and not can.offloads:
         raise UsageError(
             f"{tool.name} is not configured here to keep the optimiser in host memory",
@@ -90,6 +59,50 @@ def _checked(spec: TrainSpec, target: str) -> Tool:
             "plan with --method full, or --trainer hf-trainer",
         )
     return tool
+
+
+def _cut(spec: TrainSpec, tool: Tool, can: Trainer) -> None:
+    """Raises `UsageError` where the tool does not cut along an axis of the plan, or does not know its schedule."""
+    schedules = can.schedules or ("1f1b",)
+    cuts = [d for d in can.degrees if d != "ep"]
+    cuts += ["vp"] if "interleaved" in schedules else []
+    cuts += ["ep"] if "ep" in can.degrees else []
+    for axis in ("tp", "pp", "vp", "cp", "ep"):
+        degree = getattr(spec, axis)
+        if degree > 1 and axis not in cuts:
+            legal = f"it cuts {', '.join(cuts)}" if can.degrees else "it runs data-parallel ranks alone"
+            raise UsageError(
+                f"{tool.name} is not configured here for {axis}{degree}: {legal}",
+                f"plan with --layout {axis}=1",
+            )
+    if spec.schedule not in ("", *schedules):
+        raise UsageError(
+            f"{spec.schedule} is no schedule of {tool.name} here", "plan with --layout schedule=1f1b"
+        )
+
+
+def _sharded(spec: TrainSpec, tool: Tool, can: Trainer) -> None:
+    """Raises `UsageError` where the tool does not shard states as the plan does."""
+    sharding = [name for name, stage in STAGES.items() if stage in (can.zero or STAGES.values())]
+    ranks_cut = spec.dp * spec.cp
+    if spec.sharding not in sharding and ranks_cut > 1:
+        stage = min((STAGES[s] for s in sharding), key=lambda z: (abs(z - STAGES[spec.sharding]), -z))
+        raise UsageError(
+            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(sharding)}",
+            f"plan with --layout zero={stage}",
+        )
+    if spec.sharding != "fsdp":
+        return
+    if spec.shard_ranks < ranks_cut and not can.hybrid:
+        raise UsageError(
+            f"{tool.name} cuts weights over all {ranks_cut} ranks here, the plan over {spec.shard_ranks}",
+            f"plan with --layout shard={ranks_cut}",
+        )
+    if ranks_cut % min(spec.shard_ranks, ranks_cut):
+        raise UsageError(
+            f"weights over {spec.shard_ranks} of {ranks_cut} ranks make no whole groups",
+            f"plan with --layout shard={ranks_cut}",
+        )
 
 
 def _passes(spec: TrainSpec) -> int:

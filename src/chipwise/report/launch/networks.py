@@ -6,6 +6,8 @@ stands in the table of tools.
 
 from __future__ import annotations
 
+from math import ceil
+
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError, shorten
@@ -17,7 +19,7 @@ from chipwise.report.launch.spec import LaunchFile, PipelineSpec
 WIDE = {**DTYPES, "tf32": "float32"}
 LAYOUTS = {("memory_format", "channels_last"): True, ("memory_format", "nchw"): False}
 """Settings that the script has, and whether images lie with their channels last."""
-LONGEST_S = 30.0  # of sound that a network with a spectrum of fixed length is given at once
+WINDOW_S = 30.0  # of sound that a network with a spectrum of fixed length is given at once
 
 
 def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
@@ -35,11 +37,11 @@ def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         hint = f"plan with --precision {' or '.join(DTYPES)}"
         raise UsageError(f"{spec.precision} needs the kernels of an engine", hint)
     sizes = dict(spec.sizes)
-    if "spectrum" in loader and sizes.get("audio_s", LONGEST_S) > LONGEST_S:
-        raise UsageError(
-            f"{spec.model} reads {LONGEST_S:g} s at once, the plan {sizes['audio_s']:g} s",
-            f"plan with --settings audio_s={LONGEST_S:g}",
-        )
+    heard = {}
+    if "spectrum" in loader:
+        windows = max(ceil(sizes.get("audio_s", WINDOW_S) / WINDOW_S), 1)
+        sizes["tokens"] = max(sizes["tokens"] / windows, 1.0)
+        heard = {"rounds": ceil(max(spec.parts, windows) / spec.batch) if spec.parts else windows}
     plan = {
         "title": spec.title,
         "chip": spec.machine.chip,
@@ -52,6 +54,7 @@ def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         "compile": COMPILED[spec.runtime],
         "batch": spec.batch,
         "sizes": sizes,
+        **heard,
         "predicted_s": spec.seconds,
         "interval": list(spec.interval),
     }

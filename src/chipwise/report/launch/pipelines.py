@@ -5,10 +5,11 @@ The program is data (`data/diffusers.txt`), the plan a dictionary in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from chipwise.catalog.snapshot import shipped_text
-from chipwise.catalog.tools import get_tool
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import comment
 from chipwise.report.launch.founding import DTYPES, VERIFY
@@ -20,13 +21,9 @@ SIZES = {"width": "width", "height": "height", "frames": "num_frames", "steps": 
 """Settings of a plan by the arguments of pipelines that have them."""
 
 
-def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
-    """A script that makes the plan's request and times it. Raises `UsageError` for what diffusers does not have: the
-    model, the software, the number format, how devices share a request, or a setting."""
-    tool, name = get_tool("diffusers"), "run_diffusers.py"
-    weights, *guided = tool.models.get(spec.model, ("",))
-    if not weights:
-        raise UsageError(f"{spec.model} has no pipeline in {tool.name}", f"it has: {', '.join(tool.models)}")
+def _started(spec: PipelineSpec, tool: Tool) -> None:
+    """Raises `UsageError` for software, a number format, a way to share a request or a setting that diffusers does not
+    have."""
     if spec.runtime not in COMPILED:
         raise UsageError(
             f"{tool.name} runs under PyTorch, the plan under {spec.runtime}",
@@ -50,14 +47,28 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         raise UsageError(
             f"{tool.name} skips steps by a threshold, not by a share", "leave cached= out of --settings"
         )
-    degrees = dict(spec.spread)
-    devices = degrees.get("ulysses", 1) * degrees.get("ring", 1)
+
+
+def _sizes(spec: PipelineSpec, guided: Sequence[str]) -> dict[str, Any]:
+    """The sizes of a request as the pipeline names them; one that is `guided` against a second prompt gets one."""
     sizes: dict[str, Any] = {SIZES[k]: round(v) for k, v in spec.sizes if k in SIZES}
     sizes |= {guided[0] if guided else "guidance_scale": v for k, v in spec.sizes if k == "guidance"}
-    if (
-        guided and float(sizes.get(guided[0], 0.0)) > 1.0
-    ):  # guided against a second prompt, where there is one
+    if guided and float(sizes.get(guided[0], 0.0)) > 1.0:
         sizes["negative_prompt"] = [" "] * spec.batch
+    return sizes
+
+
+def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """A script that makes the plan's request and times it. Raises `UsageError` for what diffusers does not have: the
+    model, the software, the number format, how devices share a request, or a setting."""
+    tool, name = get_tool("diffusers"), "run_diffusers.py"
+    weights, *guided = tool.models.get(spec.model, ("",))
+    if not weights:
+        raise UsageError(f"{spec.model} has no pipeline in {tool.name}", f"it has: {', '.join(tool.models)}")
+    _started(spec, tool)
+    degrees = dict(spec.spread)
+    devices = degrees.get("ulysses", 1) * degrees.get("ring", 1)
+    sizes = _sizes(spec, guided)
     plan = {
         "title": spec.title,
         "chip": spec.machine.chip,

@@ -274,7 +274,7 @@ class PipelineSpec:
     by way) and keep parts on the host (`offload`). `parameters` are those of the whole network. `cached`: the share
     of steps that are skipped. `seconds` are predicted, `interval` the ends of 80 % over the middle. `code` is the
     user's own `FILE.py:function` that builds it, "" of a network by name; `settings` are those that are no sizes,
-    such as a layout of memory, by name."""
+    such as a layout of memory, by name. `parts`: windows of a recording, `batch` of which are at work together."""
 
     title: str
     model: str
@@ -294,6 +294,7 @@ class PipelineSpec:
     parameters: float = 0.0
     code: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    parts: int = 0
 
 
 Spec = ServeSpec | TrainSpec

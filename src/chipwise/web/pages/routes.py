@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from starlette.concurrency import run_in_threadpool
@@ -63,6 +63,26 @@ def routes() -> list[BaseRoute]:
     return [*found, Mount("/static", _Static(directory=STATIC))]
 
 
+def _headers(view: View, result: Mapping[str, Any], *, pushed: bool) -> dict[str, str]:
+    """The headers of a page; one that is `pushed` becomes the address of its question."""
+    address = {}
+    if pushed and "request" in result:
+        address = {"hx-push-url": f"/{view.verb}?{query_of(named(result['request']))}"}
+    return {"vary": "HX-Request, Accept", **address}
+
+
+def _form(view: View, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of a page, with the names that its fields offer."""
+    found = controls(view.request, values)
+    return {
+        "front": [found[name] for name in view.front if name in found],
+        "groups": groups(view.request, found, view.front),
+        "models": sorted(bundled_configs()),
+        "generators": sorted({n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}),
+        "chips": sorted(load_chips()),
+    }
+
+
 def _page(view: View, *, home: bool = False) -> Handler:
     async def handler(request: Request) -> Response:
         if "application/json" in request.headers.get("accept", ""):
@@ -72,9 +92,8 @@ def _page(view: View, *, home: bool = False) -> Handler:
         first = whole and not asked
         values = dict(view.example) if first else asked
         # an address without a question shows the example, and fetches its answer when it is on the screen
-        foreign = bool(
-            request.scope.get(FOREIGN)
-        )  # a link of another site fills in the form, and starts no work
+        # a link of another site fills in the form, and starts no work
+        foreign = bool(request.scope.get(FOREIGN))
         among = request.headers.get(GLANCE)
         early = into.startswith(ANSWER)
         result = {} if first or foreign else await _result(view, request, asked, among, early=early)
@@ -92,24 +111,12 @@ def _page(view: View, *, home: bool = False) -> Handler:
             "part": not whole and not into.startswith("section#"),
         }
         if whole:
-            found = controls(view.request, values)
-            context |= {
-                "front": [found[name] for name in view.front if name in found],
-                "groups": groups(view.request, found, view.front),
-                "models": sorted(bundled_configs()),
-                "generators": sorted(
-                    {n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}
-                ),
-                "chips": sorted(load_chips()),
-            }
-        name = "page.html" if whole else "fragment.html"
-        if into == CHEAPER and "record" in result:
-            name = "answer/cheaper.html"
+            context |= _form(view, values)
+        fragment = "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
+        name = "page.html" if whole else fragment
         text = await run_in_threadpool(environment().get_template(name).render, context)
-        headers = {"vary": "HX-Request, Accept"}
-        if not whole and "request" in result and among is None and early:
-            headers["hx-push-url"] = f"/{view.verb}?{query_of(named(result['request']))}"
-        return HTMLResponse(text, status, headers)
+        pushed = not whole and among is None and early
+        return HTMLResponse(text, status, _headers(view, result, pushed=pushed))
 
     return handler
 
