@@ -275,3 +275,16 @@ def test_the_command_of_a_plan_names_its_trainer(run: Run) -> None:
     ]
     assert f"--trainer {named[0]}" in " ".join(text.replace("\\", " ").split())
     assert TrainRequest(model=ROW, confidence="50%").asked().likely == 0.5
+
+
+def test_the_batch_of_a_large_run_grows_with_its_fleet_and_one_that_is_asked_for_is_kept() -> None:
+    """DeepSeek-V3 had 15,360 sequences of 4,096 tokens to a step; a batch for a hundred chips leaves 2,048 waiting."""
+    ask = {"chips": ("b200-sxm",), "counts": (2048,), "tokens": 15e12, "trainer": "usual"}
+    model = "deepseek-ai/DeepSeek-V3"
+    (grown,) = train_plan(model, **ask).plans[:1]  # type: ignore[arg-type]
+    (fixed,) = train_plan(model, **ask, global_batch=1024).plans[:1]  # type: ignore[arg-type]
+    assert fixed.global_batch == 1024
+    assert 4096 <= grown.global_batch <= 16384
+    assert grown.tokens_per_s.mid > fixed.tokens_per_s.mid
+    (small,) = train_plan("meta-llama/Llama-3.1-8B", **{**ask, "counts": (64,)}).plans[:1]  # type: ignore[arg-type]
+    assert small.global_batch == 1024

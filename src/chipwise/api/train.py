@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.train_chips import precisions_of
-from chipwise.api.train_counts import batch_for, counts_to_try, next_count, with_filled
+from chipwise.api.train_counts import LARGE, batch_for, counts_to_try, grown_batch, next_count, with_filled
 from chipwise.api.train_course import Wanted, running_of
 from chipwise.api.train_infeasible import (
     blocker,
@@ -502,17 +502,22 @@ def _on_count(
     for each in tried:
         site, tier, first = each.site, each.tier, each is tried[0]
         pins, devices = site.pinned(q.pins), count * site.devices
-        job = _batched(site, ask, count, pins, fixed=bool(q.run.global_batch))
+        job = _batched(
+            site, replace(ask, batch=batch or ask.batch), count, pins, fixed=bool(q.run.global_batch)
+        )
         try:
             check_layout(pins, job, devices)
         except UsageError:
             if first:
                 raise
             continue
-        batch = job.global_batch if first else batch
+        batch = batch or job.global_batch
         if job.global_batch != batch or _beaten(q, each, found):
             continue
         seen, at, job, own_s = _searched(site, job, devices, q.pins)
+        while first and (grown := _grown(q, site, job, at)) > batch:  # other layouts suit a larger batch
+            batch = grown
+            seen, at, job, own_s = _searched(site, replace(site.job, global_batch=grown), devices, q.pins)
         out.rejected.update(seen)
         verdicts = seen if first else verdicts
         if at is not None:
@@ -663,6 +668,16 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     if at is None:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
     return replace(site, job=job), at
+
+
+def _grown(q: _Question, site: Site, job: TrainJob, at: Point | None) -> int:
+    """The sequences of a step of a large pre-training run with which its pipeline hardly waits, and gradients and the
+    optimiser, once a step, take little; as asked where they are fixed."""
+    small = float(job.network.params) < LARGE or q.ask.task != "train"
+    if at is None or small or q.run.global_batch or float(at.spread.zero) >= 3.0:
+        return job.global_batch
+    once = float(at.time.bubble_s + at.time.dp_s + at.time.optimiser_s) / at.seconds
+    return grown_batch(job.global_batch, job.seq, once, site.labels["moe"])
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> TrainJob:

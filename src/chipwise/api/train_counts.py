@@ -14,6 +14,11 @@ from chipwise.units import Array
 
 MOST = {"train": 1024, "finetune": 8}  # chips that are tried where nobody says how many
 LARGEST = 32768  # chips up to which the search goes on where a deadline asks for more, or nothing fits
+ONCE = 0.1  # share of a step below which what it does once leaves its batch as it is
+LARGE = 1e11  # parameters above which published runs took more than 4 M tokens to a step
+# Tokens of a step up to which those went: of experts DeepSeek-V3's 15,360 sequences of 4,096 (arXiv
+# 2412.19437), else the last stage of Llama 3 405B (arXiv 2407.21783, section 3.4).
+LARGEST_BATCH = {"moe": 63e6, "dense": 16e6}
 NEAR = 16  # a batch is moved by at most about half of a 16th
 
 
@@ -70,6 +75,16 @@ def _degrees(pins: Pins) -> int:
 def next_count(last: int, most: int | None, *, enough: bool) -> int | None:
     """Twice as many chips where none of those tried is `enough`: has a plan that is done in time; None: that is all."""
     return None if enough or 2 * last > min(most or LARGEST, LARGEST) else 2 * last
+
+
+def grown_batch(batch: int, seq: int, once: float, kind: str) -> int:
+    """Sequences of a step with which what it does `once`, a share of the step at `batch`, takes less than `ONCE`.
+    Doubled, up to what published runs of the kind took."""
+    wanted = batch * once * (1.0 - ONCE) / (ONCE * max(1.0 - once, 1e-6))
+    grown = batch
+    while grown < wanted and 2 * grown * seq <= LARGEST_BATCH[kind] * 1.1:
+        grown *= 2
+    return grown
 
 
 def batch_for(batch: int, devices: int, pins: Pins, *, accumulates: bool = True) -> int:

@@ -102,7 +102,10 @@ class Site:
         for change in leaner:
             said = {**own, **change}
             recipe = replace(job.recipe, **_kept(self.trainer.memory.changed(said), half))
-            words = ",".join(f"{k}={v}" for k, v in said.items() if k not in self.memory)
+            other = {
+                k: v for k, v in said.items() if self.trainer.memory.changed({k: v}) != self.trainer.memory
+            }
+            words = ",".join(f"{k}={v}" for k, v in other.items() if k not in self.memory)
             found.setdefault(recipe, replace(job, recipe=recipe, policy=words))
         return list(found.values())
 
