@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Any
 
@@ -73,3 +74,15 @@ def test_a_deployment_says_which_load_and_how_many_replicas_do() -> None:
     ((name, count),) = changed(more).items()
     assert name == "replicas"
     assert read_request("estimate", {**asked, "rate": "50/s", "replicas": int(count)}).run().plans
+
+
+def test_the_watts_that_a_refusal_names_feed_a_chip() -> None:
+    asked = {"model": "Qwen/Qwen3-8B", "rate": "1/s", "chips": ["h100-sxm5-80gb"]}
+    with pytest.raises(InfeasibleError) as refused:
+        ask(**asked, max_watts="500")
+    found = re.search(r"--max-watts (\d+) feeds one h100-sxm5-80gb", str(refused.value))
+    assert found is not None
+    watts = int(found[1])
+    assert ask(**asked, max_watts=str(watts)).plans[0].chips == 1
+    with pytest.raises(InfeasibleError, match="feed not one"):
+        ask(**asked, max_watts=str(watts - 2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 
 import numpy as np
 
@@ -338,18 +339,25 @@ def _used(plan: PlanRecord, machine: Machine) -> PlanRecord:
 
 def fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
     """The limits with how many of each chip their watts feed, in the machines that hold them; of chips without a
-    published power limit none. Raises `InfeasibleError` where not one chip is fed."""
+    published power limit none. Raises `InfeasibleError` where not one chip is fed, with the watts that one takes."""
     if limits.max_watts is None:
         return limits
     chips: dict[str, int] = {}
+    alone: dict[str, float] = {}
     for chip in wanted:
         system = machine_for(chip)
         each = system.chips_per_host if system else 1
         powered = Powered.of(chip, each, system, numbers)
         chips[chip.id] = powered.machine.fed(limits.max_watts, powered.limit_w, each) if powered else 0
+        if powered:
+            alone[chip.id] = float(powered.machine.wall_w(powered.limit_w, 1))
     if not any(chips.values()):
         what = f"{limits.max_watts:,.0f} W at the plugs feed not one of {shorten(', '.join(chips), 60)}"
-        raise InfeasibleError(what, "raise --max-watts, or name chips of less power")
+        if not alone:
+            raise InfeasibleError(what, "leave --max-watts out: their power limits are not published")
+        least = min(alone, key=lambda name: alone[name])
+        hint = f"--max-watts {ceil(alone[least])} feeds one {least} in its machine"
+        raise InfeasibleError(what, hint)
     return replace(limits, fed=chips)
 
 
