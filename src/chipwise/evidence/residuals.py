@@ -7,7 +7,7 @@ Generic over suites: a suite brings `Residuals` out of fold, with the labels tha
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,12 +58,22 @@ class Summary:
     cell_high: float = float("nan")
 
 
+@dataclass(frozen=True, slots=True)
+class Reliable:
+    """A class of chances: the mean that was `said`, the share that `held`, and how many rows have such."""
+
+    name: str
+    said: float
+    held: float
+    rows: int
+
+
 @dataclass(frozen=True)
 class Validation:
     """All that `validate` found for a suite: how it was tested, summaries under titles, remarks.
 
     `glance` are the lines that the accuracy page begins with, by what readers care about, `cells` those by cell, of
-    which it lists the worst; `command` repeats them.
+    which it lists the worst; `classes` are chances by what they are of; `command` repeats them.
     """
 
     suite: str
@@ -73,6 +83,7 @@ class Validation:
     glance: Sequence[Summary] = ()
     cells: Sequence[Summary] = ()
     command: str = ""
+    classes: Mapping[str, Sequence[Reliable]] = field(default_factory=dict)
 
     def shown(self, lines: Residuals) -> Validation:
         """The same with what readers care about, of judged lines with the labels `reader` and `where`."""
