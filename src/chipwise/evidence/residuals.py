@@ -39,8 +39,9 @@ class Summary:
     of measured values inside the interval, share answered; `z`, the root mean square of log(measured / predicted) over
     the standard deviation that its interval says.
 
-    `cell_mean` is the mean over `cells` of the median absolute error in each, so that no large one decides alone, and
-    `cell_low` to `cell_high` the 80 % interval of a bootstrap over benchmarkers (over cells, where a table is of one).
+    `cell_mean` is the mean over `cells` of the median absolute error in each (of its logarithm, as a share), so that no
+    large one decides alone, and `cell_low` to `cell_high` the 80 % interval of a bootstrap over benchmarkers (over
+    cells, where a table is of one).
     """
 
     name: str
@@ -230,7 +231,7 @@ class Residuals:
                 one = Summary(name, which, len(at), len(good) / len(at), none, none, none, none)
                 if len(good):
                     off, finite = np.abs(error[good]), z[good][np.isfinite(z[good])]
-                    count, mean, low, high = _over_cells(off, cells[good], who[good])
+                    count, mean, low, high = _over_cells(np.abs(self.log[good]), cells[good], who[good])
                     one = replace(
                         one,
                         median=float(np.median(off)),
@@ -253,11 +254,11 @@ DRAWS = 400  # of a bootstrap
 def _over_cells(
     off: Array, cells: NDArray[np.str_], who: NDArray[np.str_]
 ) -> tuple[int, float, float, float]:
-    """How many cells, the mean of their median errors `off`, and the ends of its 80 % interval by a bootstrap over
-    `who` measured them."""
+    """How many cells, the mean of their median errors `off` (logarithms, so that a cell off by ten is no hundred) as a
+    share, and the ends of its 80 % interval by a bootstrap over `who` measured them."""
     names, code = np.unique(cells, return_inverse=True)
     middle = np.array([np.median(off[code == i]) for i in range(len(names))])
-    mean = float(middle.mean())
+    mean = float(np.expm1(middle.mean()))
     groups = np.unique(who)
     if len(groups) < 2:
         groups, who = names, cells
@@ -266,7 +267,7 @@ def _over_cells(
         return len(names), mean, float("nan"), float("nan")
     drawn = np.random.default_rng(0).integers(0, len(groups), (DRAWS, len(groups)))
     weight = counts[drawn].sum(axis=1)
-    low, high = np.quantile(weight @ middle / weight.sum(axis=1), (0.1, 0.9))
+    low, high = np.expm1(np.quantile(weight @ middle / weight.sum(axis=1), (0.1, 0.9)))
     return len(names), mean, float(low), float(high)
 
 

@@ -26,6 +26,7 @@ FAMILIES = ("serving", "desk", "training", "media")
 TARGETS = np.geomspace(0.5, 2.0, 13)
 """Over the predicted time: targets that are asked about."""
 MOST = 1200  # rows of a family, whose covariance is inverted
+LEAST = 20  # rows of a class that is shown
 CELL = ("model", "chip", "runtime", "trainer", "who")
 HOW = (
     "For targets from half to twice a predicted time: the chance that is said for keeping it, in ten classes, against "
@@ -77,7 +78,7 @@ def classes(rows: Observed, sd: Array) -> list[Reliable]:
     found = []
     for k in range(10):
         at = place == k
-        if at.any():
+        if at.any(axis=1).sum() >= LEAST:
             share = np.average(held[at], weights=weight[at])
             each = np.average(said[at], weights=weight[at])
             found.append(
