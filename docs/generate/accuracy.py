@@ -111,8 +111,8 @@ def _lines(text: str) -> Iterator[tuple[Place, Line]]:
             section = line[3:].strip()
         elif found := re.fullmatch(r"\*\*(.+)\*\*", line):
             heading = found[1]
-        elif line.startswith("| ") and line.count("|") == 9:
-            name, metric, _, _, median, _, _, held = (cell.strip() for cell in line.strip("|").split("|"))
+        elif line.startswith("| ") and line.count("|") >= 9:
+            name, metric, _, _, median, _, _, held = (cell.strip() for cell in line.strip("|").split("|")[:8])
             if median.endswith("%") and held.endswith("%"):
                 yield (section, heading, name, metric), Line(float(median[:-1]), float(held[:-1]))
 

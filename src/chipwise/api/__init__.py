@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
     from chipwise.api.planning import plan, ranked
-    from chipwise.api.suites.doors import SUITES, VALIDATIONS, predict_suite, validate
+    from chipwise.api.suites.doors import SUITES, predict_suite
+    from chipwise.api.suites.validating import VALIDATIONS, validate
 
 __all__ = [
     "SUITES",
@@ -38,7 +39,7 @@ __all__ = [
 # Modules are not called like their verbs: importing one would hide the verb of that name.
 _HOMES = {
     "SUITES": "suites.doors",
-    "VALIDATIONS": "suites.doors",
+    "VALIDATIONS": "suites.validating",
     "calibrate_kernels_file": "calibrating",
     "describe": "loaded",
     "devices": "checkup",
@@ -50,7 +51,7 @@ _HOMES = {
     "plan": "planning",
     "predict_suite": "suites.doors",
     "ranked": "planning",
-    "validate": "suites.doors",
+    "validate": "suites.validating",
     "with_own_chips": "checkup",
 }
 

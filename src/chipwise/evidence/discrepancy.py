@@ -213,8 +213,7 @@ def posterior(fitted: Posterior, rows: Observed) -> Posterior:
     """The levels of other rows under variances that were fitted: C = (Z' R^-1 Z + D^-1)^-1, u = C Z' R^-1 y."""
     family = fitted.family
     d = _Design.of(family, rows)
-    usual = float(np.median(list(fitted.scales.values())))
-    scale = np.array([fitted.scales.get(g, usual) for g in rows.group.tolist()]) ** 2
+    scale = np.square(fitted._noise(rows))
     weight = np.ones(len(rows))
     theta = np.log(np.array([t.sigma for t in family.terms]) ** 2)
     for _ in range(ROUNDS):
@@ -341,7 +340,7 @@ class Posterior:
         """Standard deviations of rows around predictions, all rows of their key left out: of the covariance and of the
         mean, as mids do not move (`State.spread`)."""
         p, variance = self._precision(rows), np.empty(len(rows))
-        noise = (HEAVY - 1.0) * np.square([self.scales[g] for g in rows.group.tolist()])
+        noise = (HEAVY - 1.0) * np.square(self._noise(rows))
         for key in np.unique(keys):
             out = keys == key
             mean, covariance = _left_out(p, rows.y, out)
@@ -352,8 +351,12 @@ class Posterior:
         """P = V^-1 of rows."""
         d = _Design.of(self.family, rows)
         dee = d.prior(self.family, np.array([t.sigma**2 for t in self.family.terms]))
-        r = np.array([self.scales[g] for g in rows.group.tolist()]) ** 2
-        return np.asarray(np.linalg.inv((d.z * dee) @ d.z.T + np.diag(r)))
+        return np.asarray(np.linalg.inv((d.z * dee) @ d.z.T + np.diag(np.square(self._noise(rows)))))
+
+    def _noise(self, rows: Observed) -> Array:
+        """The scale of each row; of a table of an unknown kind the usual one."""
+        usual = float(np.median(list(self.scales.values())))
+        return np.array([self.scales.get(g, usual) for g in rows.group.tolist()])
 
 
 def _left_out(p: Array, y: Array, out: NDArray[np.bool_]) -> tuple[Array, Array]:

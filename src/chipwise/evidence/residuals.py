@@ -7,7 +7,7 @@ Generic over suites: a suite brings `Residuals` out of fold, with the labels tha
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,9 @@ class Summary:
     of measured values inside the interval, share answered; `z`, the root mean square of log(measured / predicted) over
     the standard deviation that its interval says.
 
-    `cell_mean` is the mean over `cells` of the median absolute error in each, so that no large one decides alone, and
-    `cell_low` to `cell_high` the 80 % interval of a bootstrap over benchmarkers (over cells, where a table is of one).
+    `cell_mean` is the mean over `cells` of the median absolute error in each (of its logarithm, as a share), so that no
+    large one decides alone, and `cell_low` to `cell_high` the 80 % interval of a bootstrap over benchmarkers (over
+    cells, where a table is of one).
     """
 
     name: str
@@ -58,12 +59,22 @@ class Summary:
     cell_high: float = float("nan")
 
 
+@dataclass(frozen=True, slots=True)
+class Reliable:
+    """A class of chances: the mean that was `said`, the share that `held`, and how many rows have such."""
+
+    name: str
+    said: float
+    held: float
+    rows: int
+
+
 @dataclass(frozen=True)
 class Validation:
     """All that `validate` found for a suite: how it was tested, summaries under titles, remarks.
 
     `glance` are the lines that the accuracy page begins with, by what readers care about, `cells` those by cell, of
-    which it lists the worst; `command` repeats them.
+    which it lists the worst; `classes` are chances by what they are of; `command` repeats them.
     """
 
     suite: str
@@ -73,6 +84,7 @@ class Validation:
     glance: Sequence[Summary] = ()
     cells: Sequence[Summary] = ()
     command: str = ""
+    classes: Mapping[str, Sequence[Reliable]] = field(default_factory=dict)
 
     def shown(self, lines: Residuals) -> Validation:
         """The same with what readers care about, of judged lines with the labels `reader` and `where`."""
@@ -219,7 +231,7 @@ class Residuals:
                 one = Summary(name, which, len(at), len(good) / len(at), none, none, none, none)
                 if len(good):
                     off, finite = np.abs(error[good]), z[good][np.isfinite(z[good])]
-                    count, mean, low, high = _over_cells(off, cells[good], who[good])
+                    count, mean, low, high = _over_cells(np.abs(self.log[good]), cells[good], who[good])
                     one = replace(
                         one,
                         median=float(np.median(off)),
@@ -242,11 +254,11 @@ DRAWS = 400  # of a bootstrap
 def _over_cells(
     off: Array, cells: NDArray[np.str_], who: NDArray[np.str_]
 ) -> tuple[int, float, float, float]:
-    """How many cells, the mean of their median errors `off`, and the ends of its 80 % interval by a bootstrap over
-    `who` measured them."""
+    """How many cells, the mean of their median errors `off` (logarithms, so that a cell off by ten is no hundred) as a
+    share, and the ends of its 80 % interval by a bootstrap over `who` measured them."""
     names, code = np.unique(cells, return_inverse=True)
     middle = np.array([np.median(off[code == i]) for i in range(len(names))])
-    mean = float(middle.mean())
+    mean = float(np.expm1(middle.mean()))
     groups = np.unique(who)
     if len(groups) < 2:
         groups, who = names, cells
@@ -255,7 +267,7 @@ def _over_cells(
         return len(names), mean, float("nan"), float("nan")
     drawn = np.random.default_rng(0).integers(0, len(groups), (DRAWS, len(groups)))
     weight = counts[drawn].sum(axis=1)
-    low, high = np.quantile(weight @ middle / weight.sum(axis=1), (0.1, 0.9))
+    low, high = np.expm1(np.quantile(weight @ middle / weight.sum(axis=1), (0.1, 0.9)))
     return len(names), mean, float(low), float(high)
 
 

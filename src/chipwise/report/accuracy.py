@@ -47,14 +47,25 @@ ACCURACY = (
 )
 """What is said of the errors on some rows."""
 
+RELIABLE = (
+    Column("class", "name"),
+    Column("said", "said", _percent, right=True),
+    Column("held", "held", _percent, right=True),
+    Column("apart", lambda c: _signed(c.held - c.said), right=True),
+    Column("rows", "rows", "{:,}".format, right=True),
+)
+"""What became of chances that were said."""
+
 
 def accuracy_view(found: Validation) -> tuple[Table, ...]:
     """Every table of the section, the method above the first, the remarks below the last."""
-    titles = list(found.tables)
+    parts: list[tuple[str, Sequence[object], Sequence[Column]]]
+    parts = [(title, rows, ACCURACY) for title, rows in found.tables.items()]
+    parts += [(title, rows, RELIABLE) for title, rows in found.classes.items()]
     tables = []
-    for title, rows in found.tables.items():
-        head = ((found.method, "") if title == titles[0] else ()) + (title, "")
-        tables.append(Table.of(rows, ACCURACY, head, found.remarks if title == titles[-1] else ()))
+    for i, (title, rows, columns) in enumerate(parts):
+        head = ((found.method, "") if i == 0 else ()) + (title, "")
+        tables.append(Table.of(rows, columns, head, found.remarks if i == len(parts) - 1 else ()))
     return tuple(tables)
 
 
@@ -68,6 +79,11 @@ def accuracy_lines(found: Validation) -> Iterator[str]:
         yield f"**{title}**"
         yield ""
         yield from _table(rows)
+    for title, classes in found.classes.items():
+        yield ""
+        yield f"**{title}**"
+        yield ""
+        yield from _table(classes, RELIABLE)
     if found.remarks:
         yield ""
         for remark in found.remarks:
@@ -246,9 +262,9 @@ def _unknown(s: Summary) -> str:
     return f"predicted {side} than was measured; no reason is known"
 
 
-def _table(rows: Sequence[Summary]) -> Iterator[str]:
-    heads = ("", *(c.head for c in ACCURACY[1:]))
+def _table(rows: Sequence[object], columns: Sequence[Column] = ACCURACY) -> Iterator[str]:
+    heads = ("", *(c.head for c in columns[1:]))
     yield "| " + " | ".join(heads) + " |"
-    yield "|---" * 2 + "|---:" * (len(heads) - 2) + "|"
+    yield "".join("|---:" if c.right else "|---" for c in columns) + "|"
     for s in rows:
-        yield "| " + " | ".join(c.text(s) for c in ACCURACY) + " |"
+        yield "| " + " | ".join(c.text(s) for c in columns) + " |"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.suites.doors import validate
+from chipwise.api.suites.validating import validate
 from chipwise.errors import UnknownNameError, UsageError
 
 COLUMNS = (

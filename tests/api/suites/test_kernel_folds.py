@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from chipwise.api.suites.doors import validate
 from chipwise.api.suites.kernels import FEW, KERNELS, MeasuredKernel, few_of
+from chipwise.api.suites.validating import validate
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of
 from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import shipped_parameters

@@ -12,9 +12,9 @@ import pytest
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.doors import validate
 from chipwise.api.suites.serving import ASKING, FIGURES, SERVING, ServingRun, measured_rows, question_of
 from chipwise.api.suites.speeds import TOKEN_SPEEDS
+from chipwise.api.suites.validating import validate
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.residuals import Residuals, Validation

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from chipwise.api.suites.doors import SUITES, validate
+from chipwise.api.suites.doors import SUITES
+from chipwise.api.suites.validating import validate
 from chipwise.evidence.residuals import Summary
 from chipwise.evidence.rows import RowPart, shipped_table
 from chipwise.report.accuracy import REPEATED

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.suites.doors import validate
 from chipwise.api.suites.training_folds import KEYS
+from chipwise.api.suites.validating import validate
 from chipwise.errors import UnknownNameError
 from chipwise.evidence.residuals import Summary, Validation
 

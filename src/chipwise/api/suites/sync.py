@@ -60,20 +60,8 @@ def sync(paths: Sequence[str], folder: str, given: ImportTerms) -> SyncReport:
         raise UsageError(
             f"no results found: {left[0] if left else ', '.join(paths)}", "chipwise evidence sync --help"
         )
-    tables: dict[str, dict[str, Row]] = {name: {} for name in TABLES}
-    bad: dict[str, Row] = {}
-    row: Row
-    for item in items:
-        why = _impossible(item)
-        if why:
-            row = {"model": item.model, "chip": item.chip or item.part, "chips": str(item.chips or "")}
-            bad[item.id] = {"id": item.id, **row, "file": item.file, "why": why}
-            continue
-        rows = list(_rows(item))
-        if not rows:
-            left.append(f"{item.file}: {_lacking(item)}")
-        for name, row in rows:
-            tables[name][row["id"]] = row
+    tables, bad, unsaid = _dealt(items)
+    left += unsaid
     new, known = {}, {}
     for name, rows_by_id in tables.items():
         if rows_by_id:
@@ -90,6 +78,25 @@ def sync(paths: Sequence[str], folder: str, given: ImportTerms) -> SyncReport:
     return SyncReport(
         folder, len(items), new, known, list(bad.values()), left, found, commands if files else ()
     )
+
+
+def _dealt(items: Sequence[Item]) -> tuple[dict[str, dict[str, Row]], dict[str, Row], list[str]]:
+    """Rows by table and id, results that cannot be by id, and why others are no rows."""
+    tables: dict[str, dict[str, Row]] = {name: {} for name in TABLES}
+    bad: dict[str, Row] = {}
+    unsaid = []
+    for item in items:
+        why = _impossible(item)
+        if why:
+            what = {"model": item.model, "chip": item.chip or item.part, "chips": str(item.chips or "")}
+            bad[item.id] = {"id": item.id, **what, "file": item.file, "why": why}
+            continue
+        rows = list(_rows(item))
+        if not rows:
+            unsaid.append(f"{item.file}: {_lacking(item)}")
+        for name, row in rows:
+            tables[name][row["id"]] = row
+    return tables, bad, unsaid
 
 
 def _impossible(item: Item) -> str:
@@ -139,49 +146,49 @@ def _rows(item: Item) -> Iterator[tuple[str, Row]]:
     }
     degrees = dict(part.partition("=")[::2] for part in item.layout.split(",") if part)
     if item.scenario == "training":
-        more = {
-            "method": "full",
-            "framework": item.runtime,
-            "precision": item.precision,
-            "global_batch": f"{item.concurrency:g}" if item.concurrency else "",
-            "seq": f"{item.input_tokens:g}",
-            "microbatch": next((n.partition("=")[2] for n in item.notes if n.startswith("mbs=")), ""),
-            "flops_counted": "not used",
-            **degrees,
-        }
-        figures = {"tokens_per_s_per_chip": item.per_chip}
-        yield from _figures("training", {**common, **more}, figures)
-        return
-    if item.scenario == "local":
+        figures: Mapping[str, float | None] = {"tokens_per_s_per_chip": item.per_chip}
+        yield from _figures("training", {**common, **_trained(item), **degrees}, figures)
+    elif item.scenario == "local":
         more = {"quant": item.precision, "runtime": runtime, "context": f"{item.input_tokens:g}"}
-        speeds = {
+        figures = {
             "tg_tok_s": 1.0 / item.tpot_mean_s if item.tpot_mean_s else None,
             "pp_tok_s": item.input_tokens / item.ttft_mean_s if item.ttft_mean_s else None,
         }
-        yield from _figures("local", {**common, **more}, speeds)
-        return
-    if not item.output_tokens:
-        return
-    asked = {
-        "tp": "1" if degrees else str(item.chips),
-        "pp": "1",
-        "dp": "1",
-        "ep": "1",
-        **degrees,
+        yield from _figures("local", {**common, **more}, figures)
+    elif item.output_tokens:
+        figures = {
+            "tpot_ms": item.tpot_mean_s and 1e3 * item.tpot_mean_s,
+            "ttft_ms": item.ttft_mean_s and 1e3 * item.ttft_mean_s,
+            "tokens_out_per_s": item.tokens_per_s,
+        }
+        asked = {**common, **_served(item), **degrees, "runtime": runtime, "runtime_version": version}
+        yield from _figures("serving", asked, figures)
+
+
+def _trained(item: Item) -> Row:
+    """What a training run says beside its layout."""
+    return {
+        "method": "full",
+        "framework": item.runtime,
         "precision": item.precision,
-        "runtime": runtime,
-        "runtime_version": version,
+        "global_batch": f"{item.concurrency:g}" if item.concurrency else "",
+        "seq": f"{item.input_tokens:g}",
+        "microbatch": next((n.partition("=")[2] for n in item.notes if n.startswith("mbs=")), ""),
+        "flops_counted": "not used",
+    }
+
+
+def _served(item: Item) -> Row:
+    """What a run of a server says; without a layout all its chips share each tensor."""
+    return {
+        "tp": "1" if item.layout else str(item.chips),
+        **dict.fromkeys(("pp", "dp", "ep"), "1"),
+        "precision": item.precision,
         "isl": f"{item.input_tokens:g}",
         "osl": f"{item.output_tokens:g}",
         "concurrency_or_batch": f"{item.concurrency:g}" if item.concurrency else "",
         "request_rate": f"{item.requests_per_s:g}" if item.requests_per_s and "open" in item.scenario else "",
     }
-    times = {
-        "tpot_ms": item.tpot_mean_s and 1e3 * item.tpot_mean_s,
-        "ttft_ms": item.ttft_mean_s and 1e3 * item.ttft_mean_s,
-        "tokens_out_per_s": item.tokens_per_s,
-    }
-    yield from _figures("serving", {**common, **asked}, times)
 
 
 def _figures(table: str, asked: Row, figures: Mapping[str, float | None]) -> Iterator[tuple[str, Row]]:

@@ -1,0 +1,57 @@
+"""`validate`: errors out of fold of a suite, how often chances held, and the register of rounds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from chipwise.api.suites.doors import SUITES
+from chipwise.api.suites.reliability import reliability
+from chipwise.api.suites.suite import Trial
+from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.errors import UnknownNameError, UsageError
+from chipwise.evidence.residuals import Validation
+from chipwise.evidence.rounds import rounds
+from chipwise.evidence.rows import shipped_table
+
+VALIDATIONS: tuple[str, ...] = (
+    "serving", "published", "mlperf", "training", "mlperf_training", "token_speeds", "local", "kernels", "systolic",
+    "model_params", "kv_cache", "energy", "media", "reliability", "rounds",
+)  # fmt: skip
+"""Suites that can be validated, how often chances held, and the register of rounds."""
+
+TABLES = "CHIPWISE_TRUTH"
+
+
+def validate(
+    suite: str, rows: str | None = None, folds: str | None = None, numbers: Parameters | None = None
+) -> Validation:
+    """Out-of-fold errors of a suite; `folds` names the key that stays together.
+
+    Without `rows` the suite's table is looked up in the folder that the variable CHIPWISE_TRUTH names, else among
+    those that come with the package. Raises `UnknownNameError` for an unknown suite or key, `UsageError` for rows that
+    cannot be read.
+    """
+    if suite not in VALIDATIONS:
+        raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
+    if suite == "rounds":
+        if rows or folds:
+            raise UsageError(
+                "rounds are a register: they take no rows and no folds", "chipwise validate rounds"
+            )
+        return rounds()
+    if suite == "reliability":
+        return reliability([rows] if rows else (), os.environ.get(TABLES, ""))
+    trial = SUITES[suite].trial
+    assert isinstance(trial, Trial)
+    if rows is None:
+        folder = os.environ.get(TABLES)
+        rows = str(Path(folder) / trial.file) if folder else shipped_table(trial.file)
+    if rows is None:
+        raise UsageError(
+            f"validate {suite}: no rows",
+            f"--rows {trial.file}, or the folder in {TABLES}: it may not be passed on",
+        )
+    command = f"chipwise validate {suite}" + (f" --folds {folds}" if folds else "")
+    return replace(trial.validate([rows], numbers or shipped_parameters(), folds), command=command)
