@@ -704,11 +704,11 @@ def _searched(
     usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
     kept = site.kept(job, devices)
     ways = [(each, fixed) for each in kept for fixed in (usual, free)[usual == free :]]
-    fixed_home = bool({"stash", "offload"} & set(pins))
+    homes = {name: int(pins[name]) for name in ("stash", "offload") if name in pins}
     if (
         devices == 1
         and site.trainer.offloads
-        and not (job.known or job.adapter or fixed_home or "zero" in pins)
+        and not (job.known or job.adapter or homes or "zero" in pins)
     ):
         ways.append((kept[0], {**free, "zero": 3, "offload": 1}))
     found: list[tuple[bool, float, TrainJob, PricedLayouts, NDArray[np.intp]]] = []
@@ -722,7 +722,7 @@ def _searched(
             fits = bool(priced.memory_bytes[first] <= each.aim_bytes)
             found.append((not fits, float(priced.seconds[first]), each, priced, chosen))
             away = np.asarray(priced.spread.stash + priced.spread.offload)[first]
-            if fits and (not away or fixed_home):
+            if fits and (not away or any(homes.values())):
                 break
     if not found:
         return verdicts, None, kept[0], None
