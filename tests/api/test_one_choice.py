@@ -46,10 +46,10 @@ L40S = {"chips": "l40s", "rate": "0.84/s", "in": 4323, "out": 28, "tpot": "20.8m
 
 
 def test_a_surer_plan_is_not_passed_over() -> None:
-    """It was said that 73 % is as sure as plans get, where two cards give 97 %."""
+    """It was said that 73 % is as sure as plans get, where two cards are surer than the 90 % of the default."""
     first = ask("meta-llama/Llama-3.1-8B", **L40S).plans[0]
     assert first.price is not None
-    assert likely(first) > 0.95
+    assert likely(first) > 0.9
     assert first.price.mid < 2.5
     less = ask("meta-llama/Llama-3.1-8B", **L40S, confidence="76%")
     assert less.kept

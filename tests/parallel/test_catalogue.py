@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.system import load_systems
+from chipwise.catalog.system import load_systems, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.parallel.collective import KINDS, CollectiveParameters, exchange, traffic, wire_bytes
@@ -117,6 +117,6 @@ def test_serving_and_kernels_meet_on_the_same_links(system: System) -> None:
     for kind, p in numbers(system).items():
         one, other = (
             np.asarray(exchange(kind, SIZES, float(count), n, p).total_s)  # type: ignore[arg-type]
-            for n in (device, system_network(system, count))
+            for n in (device, system_network(with_own_links(system, chip), count))
         )
         assert one == pytest.approx(other), kind

@@ -183,7 +183,6 @@ def test_every_loader_is_of_a_network_that_there_is() -> None:
         ("bert-large", {"chip": "l4", "offload": "model"}, "torch", "--offload none"),
         ("bert-large", {"chip": "h100-sxm5-80gb", "spread": "dp=2"}, "torch", "leave --spread out"),
         ("bert-large", {"chip": "l4", "settings": "attention=plain"}, "torch", "leave attention="),
-        ("whisper", {"chip": "l4", "settings": "audio_s=60"}, "torch", "audio_s=30"),
         ("sdxl", {"chip": "l4", "aside": "text_encoder"}, "diffusers", "without --aside"),
     ],
 )
