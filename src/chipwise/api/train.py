@@ -705,11 +705,7 @@ def _searched(
     kept = site.kept(job, devices)
     ways = [(each, fixed) for each in kept for fixed in (usual, free)[usual == free :]]
     homes = {name: int(pins[name]) for name in ("stash", "offload") if name in pins}
-    if (
-        devices == 1
-        and site.trainer.offloads
-        and not (job.known or job.adapter or homes or "zero" in pins)
-    ):
+    if devices == 1 and site.trainer.offloads and not (job.known or job.adapter or homes or "zero" in pins):
         ways.append((kept[0], {**free, "zero": 3, "offload": 1}))
     found: list[tuple[bool, float, TrainJob, PricedLayouts, NDArray[np.intp]]] = []
     verdicts: Counter[TrainReason] = Counter()
