@@ -18,10 +18,12 @@ PAGE = Path(__file__).resolve().parents[1] / "accuracy.md"
 
 @dataclass(frozen=True)
 class Line:
-    """The errors of one metric in one section of the page, in percent."""
+    """The errors of one metric in one section of the page, in percent: the median of its rows, the mean over its cells
+    (None where the section was printed without), and how many rows lie inside the interval."""
 
     median: float
     held: float
+    cells: float | None = None
 
 
 Place = tuple[str, str, str, str]
@@ -42,9 +44,9 @@ LINES: Mapping[str, tuple[Place, ...]] = {
         ("serving with a chip never seen", "by mode", "aggregated", "ttft_ms"),
     ),
     "published benchmarks, their source left out: throughput, per token, first token": (
-        ("published", *ALL, "tokens_per_s of users"),
-        ("published", *ALL, "tpot_s of users"),
-        ("published", *ALL, "ttft_s of users"),
+        ("published", *ALL, "tokens_per_s"),
+        ("published", *ALL, "tpot_s"),
+        ("published", *ALL, "ttft_s"),
     ),
     "MLPerf Inference, language models: Offline, Server, Interactive": (
         ("mlperf", "language models", "Offline", "tokens_per_s"),
@@ -112,25 +114,31 @@ def _lines(text: str) -> Iterator[tuple[Place, Line]]:
         elif found := re.fullmatch(r"\*\*(.+)\*\*", line):
             heading = found[1]
         elif line.startswith("| ") and line.count("|") >= 9:
-            name, metric, _, _, median, _, _, held = (cell.strip() for cell in line.strip("|").split("|")[:8])
+            name, metric, _, _, median, _, _, held, *more = (c.strip() for c in line.strip("|").split("|"))
             if median.endswith("%") and held.endswith("%"):
-                yield (section, heading, name, metric), Line(float(median[:-1]), float(held[:-1]))
+                cells = re.match(r"([\d.]+) %", more[1]) if len(more) > 1 else None
+                mean = float(cells[1]) if cells else None
+                yield (section, heading, name, metric), Line(float(median[:-1]), float(held[:-1]), mean)
 
 
 def accuracy_table(of: str = "") -> str:
-    """Median errors of `LINES`, or of what `of` names, and how often their intervals held. Raises `KeyError` for
-    a line that went."""
+    """Errors of `LINES`, or of what `of` names, medians over rows beside means over cells, and how often their
+    intervals held. Raises `KeyError` for a line that went."""
     chosen = {"": LINES, "energy": ENERGY}[of]
     known = accuracy_lines(PAGE.read_text("utf-8"))
     rows = [
-        (what, ", ".join(f"{_two_digits(known[place].median)} %" for place in places))
+        (
+            what,
+            ", ".join(f"{_two_digits(known[place].median)} %" for place in places),
+            ", ".join(_percent(known[place].cells) for place in places),
+        )
         for what, places in chosen.items()
     ]
     held = [known[place].held for places in chosen.values() for place in places]
     said = (
         f"The 80 % intervals of these lines hold {min(held):.0f} to {max(held):.0f} % of what was measured."
     )
-    return f"{table(('what', 'median error'), rows)}\n\n{said}"
+    return f"{table(('what', 'median over rows', 'mean over cells'), rows)}\n\n{said}"
 
 
 LED = (
@@ -164,6 +172,10 @@ def rounds_table(_: str = "") -> str:
     heads = ("what", "figures", "median error", "bias", "inside the 80 % interval")
     who = f"Round {lines[0].round}, {lines[0].date}, product at {lines[0].commit}:"
     return f"{who}\n\n{table(heads, rows)}"
+
+
+def _percent(percent: float | None) -> str:
+    return "-" if percent is None else f"{_two_digits(percent)} %"
 
 
 def _two_digits(percent: float) -> str:

@@ -210,7 +210,7 @@ class Residuals:
 
     def summaries(self, by: str = "", least: int = 1) -> list[Summary]:
         """A summary per metric, and per value of the label `by` that is not ""; groups under `least` lines are left
-        out."""
+        out. Coverage is of lines that have an interval: what nobody else measured has none."""
         names = self.label(by) if by else np.full(len(self), "all")
         metric, error, known = self.label("metric"), self.error, self.known
         cells = self.label("cell")
@@ -231,13 +231,14 @@ class Residuals:
                 one = Summary(name, which, len(at), len(good) / len(at), none, none, none, none)
                 if len(good):
                     off, finite = np.abs(error[good]), z[good][np.isfinite(z[good])]
+                    bounded = good[self.high[good] > self.low[good]]  # others have no interval to hold
                     count, mean, low, high = _over_cells(np.abs(self.log[good]), cells[good], who[good])
                     one = replace(
                         one,
                         median=float(np.median(off)),
                         p90=float(np.quantile(off, 0.9)),
                         bias=float(np.median(error[good])),
-                        coverage=float(np.mean(inside[good])),
+                        coverage=float(np.mean(inside[bounded])) if len(bounded) else none,
                         z=float(np.sqrt(np.mean(finite))) if len(finite) else none,
                         cells=count,
                         cell_mean=mean,
