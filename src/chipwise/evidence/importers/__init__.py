@@ -73,6 +73,10 @@ class Imported:
     skipped: tuple[str, ...]
 
 
+READERS = (mlcommons, guidellm, inference_perf, inferencex, localscore, llama_bench)
+"""Formats of one document each, the first that recognises it reads it."""
+
+
 def read_paths(paths: Sequence[str], given: ImportTerms = ImportTerms()) -> Iterator[Imported]:
     """Every file of `paths`; of folders all that look like results. Raises `UsageError` for no paths."""
     if not paths:
@@ -160,24 +164,10 @@ def _read(content: str, name: str, given: ImportTerms) -> tuple[str, list[Item |
         documents = [documents]  # JSON Lines: tests of one run are read together
     format_ = ""
     for data in documents:
-        if mlcommons.recognise(data):
-            format_ = mlcommons.FORMAT
-            found += mlcommons.read(data, name)
-        elif guidellm.recognise(data):
-            format_ = guidellm.FORMAT
-            found += guidellm.read(data, name)
-        elif inference_perf.recognise(data):
-            format_ = inference_perf.FORMAT
-            found += inference_perf.read(data, name)
-        elif inferencex.recognise(data):
-            format_ = inferencex.FORMAT
-            found += inferencex.read(data, name)
-        elif localscore.recognise(data):
-            format_ = localscore.FORMAT
-            found += localscore.read(data, name)
-        elif llama_bench.recognise(data):
-            format_ = llama_bench.FORMAT
-            found += llama_bench.read(data, name)
+        reader = next((one for one in READERS if one.recognise(data)), None)
+        if reader is not None:
+            format_ = reader.FORMAT
+            found += reader.read(data, name)
         elif trainer_logs.recognise_state(data):
             format_ = trainer_logs.STATE
             found += trainer_logs.read_state(data, name)
