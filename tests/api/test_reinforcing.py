@@ -60,6 +60,22 @@ def test_every_door_asks_it() -> None:
     assert "rollout takes" in report.plans[0].why[0]
 
 
+def test_only_engines_that_take_new_weights_sample() -> None:
+    assert {p.runtime for p in plans(runtime="sglang").values()} == {"sglang"}
+    with pytest.raises(
+        InfeasibleError, match=r"llama.cpp .* is not known to take new weights .*--runtime vllm or"
+    ):
+        plans(runtime="llama.cpp")
+    with pytest.raises(InfeasibleError, match="trainium2: no software is known that samples there"):
+        plans(chips="trainium2")
+
+
+def test_an_engine_that_keeps_its_memory_samples_apart() -> None:
+    assert set(plans(runtime="lmdeploy")) == {"apart"}
+    with pytest.raises(InfeasibleError, match="give up its memory while the chip trains"):
+        plans(runtime="lmdeploy", placement="together")
+
+
 def test_what_does_not_go_says_why() -> None:
     with pytest.raises(UsageError, match="below the mean"):
         RlRequest(model="Qwen/Qwen3-1.7B", out="4k", longest="1k").run()
