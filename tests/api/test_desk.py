@@ -13,7 +13,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
-from chipwise.report.desk import LocalReport, local_view
+from chipwise.report.desk import LocalReport
 from chipwise.report.plans import PlanRecord
 
 DENSE, ROUTED = "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b"
@@ -263,7 +263,7 @@ def test_local_walks_formats_and_contexts() -> None:
     assert of("rtx-4090", context="24k") in ("q3_k_m", "q2_k")
     short = cw.local(have="rtx-4060-laptop", models="Qwen3-14B")
     assert short.models[0].context == 4096
-    assert "8,192 tokens of context (4,096 where a row says so)" in local_view(short).head[1]
+    assert "8,192 tokens of context (4,096 where a row says so)" in short.tables()[0].head[1]
 
 
 @pytest.mark.parametrize("machine", ["2xm3-ultra:512gb", "2xdgx-spark"])

@@ -9,7 +9,7 @@ from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.mcp.answers import rows_answer
 from chipwise.predict.training.rollout import handed_s
-from chipwise.report.reinforce import RlPlanRecord, rl_view
+from chipwise.report.reinforce import RlPlanRecord
 
 ASKED = {"model": "Qwen/Qwen3-1.7B", "chips": "h100", "counts": "8", "prompts": 64, "out": "2000"}
 
@@ -55,7 +55,7 @@ def test_a_share_that_is_asked_for_is_kept_and_more_answers_take_longer() -> Non
 def test_every_door_asks_it() -> None:
     asked = question("rl", ASKED)
     report = asked.run()
-    assert " ".join(report.verdict()) in " ".join(rl_view(report).head)
+    assert " ".join(report.verdict()) in " ".join(report.tables()[0].head)
     assert rows_answer(report)["plans"][0]["chip"] == "h100-sxm5-80gb"
     assert "rollout takes" in report.plans[0].why[0]
 

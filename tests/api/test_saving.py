@@ -24,7 +24,7 @@ from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
-from chipwise.report.diff import Cause, Change, DiffReport, ReplayReport, changes, diff_view, replay_view
+from chipwise.report.diff import Cause, Change, DiffReport, ReplayReport, changes
 from chipwise.report.saved import write_saved
 from command_line import Run
 
@@ -187,11 +187,11 @@ def test_an_answer_without_plans_shows_its_own_figures(tmp_path: Path) -> None:
     files = [str(tmp_path / f"{m}.json") for m in (64, 128)]
     for m, file in zip((64, 128), files, strict=True):
         save("kernel", KernelRequest(op="gemm", chips="l4", m=m, n=4096, k=4096), file)
-    (table,) = diff_view(diff(*files))
+    (table,) = diff(*files).tables()
     assert ("l4", "flops") in [row[:2] for row in table.rows]
     save("chips", ChipsRequest(chips="l4"), files[0])
     save("chips", ChipsRequest(chips="l40s"), files[1])
-    (table,) = diff_view(diff(*files))
+    (table,) = diff(*files).tables()
     assert table.foot == ("new: l40s", "gone: l4")
 
 
@@ -218,13 +218,13 @@ def test_the_first_plans_of_other_counts_are_compared(tmp_path: Path) -> None:
     assert moved["mfu"] == (a.mfu, b.mfu)
     assert moved["usd.mid"] == (a.usd.mid, b.usd.mid)
     assert moved["plan"][1].startswith("128x h100")
-    (table,) = diff_view(diff(*files))
+    (table,) = diff(*files).tables()
     assert {"plan", "step", "days", "$", "MFU"} <= {row[1] for row in table.rows if row[0] == "#1"}
 
 
 def test_one_figure_differs() -> None:
     one = (Change("", "considered", 1, 2),)
-    (table,) = replay_view(ReplayReport("plan", "2026-01-01", "0", "1", "1", False, one, None))
+    (table,) = ReplayReport("plan", "2026-01-01", "0", "1", "1", False, one, None).tables()
     assert table.head[1].endswith("1 figure differs by more than 1e-9")
 
 
@@ -235,7 +235,7 @@ def test_how_an_answer_was_found_is_no_change_of_it() -> None:
         Change("", "workload.rate_per_s", 5.0, 9.0),
         Change("", "largest_batch", 4, 8),
     )
-    (table,) = diff_view(DiffReport("a", "b", (Cause("question", (), moved),), moved))
+    (table,) = DiffReport("a", "b", (Cause("question", (), moved),), moved).tables()
     assert [row[:2] for row in table.rows] == [("the answer", "largest_batch")]
     assert table.foot == ("and 3 more figures (--format json)",)
 
@@ -268,7 +268,7 @@ def test_rounding_is_no_difference_and_more_is(saved: str, tmp_path: Path) -> No
         assert again.identical == same
         assert [c.figure for c in again.changes] == ([] if same else ["ttft_s.mid"])
         assert (again.tolerance, again.saved_with) == (1e-9, {"python": "3.9.0", "numpy": "1.0"})
-    head = replay_view(again)[0].head
+    head = again.tables()[0].head
     assert head[1].endswith("1 figure differs by more than 1e-9")
     assert head[2].startswith("likely cause: Python 3.9.0 -> 3")
     assert ", NumPy 1.0 -> " in head[2]

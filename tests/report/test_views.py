@@ -14,7 +14,6 @@ from chipwise.api.placing import Terms
 from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
 from chipwise.report.answer import Answer
-from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.plans import PlanReport, breakdown_view, plan_view
 from chipwise.report.records import Figure
@@ -138,11 +137,11 @@ def test_shares_of_the_breakdown_add_to_one(report: PlanReport) -> None:
 
 
 def test_fit_says_by_how_much_and_itemises_a_single_chip() -> None:
-    one = fit_view(api.fit(MODEL, chips=["a100-sxm4-80gb"], count=1))
+    one = api.fit(MODEL, chips=["a100-sxm4-80gb"], count=1).tables()
     assert len(one) == 2
     assert one[0].rows[0][3].startswith("no, ")
     assert one[0].rows[0][3].endswith(" short")
-    several = fit_view(api.fit(MODEL, chips=["a100-sxm4-80gb", "h100-sxm5-80gb"]))
+    several = api.fit(MODEL, chips=["a100-sxm4-80gb", "h100-sxm5-80gb"]).tables()
     assert len(several) == 1
 
 

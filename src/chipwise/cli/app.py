@@ -19,15 +19,15 @@ COMMANDS = {
     "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
     "by kind.",
     "planning:compare": "The best plan of each of some chips, side by side.",
-    "simulating:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles "
+    "planning:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles "
     "with their interval.",
-    "desk:local": "What a machine of your own can run, in which format and how fast, with the commands; "
+    "planning:local": "What a machine of your own can run, in which format and how fast, with the commands; "
     "or what to buy.",
     "training:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
     "bounds it.",
     "training:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
     "together or apart: time of a step, days, cost, and what bounds it.",
-    "traced:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
+    "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
     "files of weights.",
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
     "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",

@@ -9,7 +9,6 @@ from cyclopts import App, Parameter
 from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.cli.options import Output
 from chipwise.errors import CommandText, Sentence, UnknownNameError
-from chipwise.report.statements import statements_view
 
 claim = App(
     name="claim",
@@ -22,7 +21,7 @@ claim = App(
 def list_statements(*, output: Output = Output()) -> None:  # noqa: B008
     """All statements that are known, with their verdicts."""
     report = CheckStatementRequest().run()
-    output.show(statements_view(report), report)
+    output.show(report.tables(), report)
 
 
 @claim.command
@@ -44,4 +43,4 @@ def check(
             (),
             Sentence(*hint, "; all that are known: ", CommandText("claim list")),
         )
-    output.show(statements_view(report), report)
+    output.show(report.tables(), report)

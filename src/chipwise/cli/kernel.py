@@ -1,4 +1,5 @@
-"""kernel: one operator on one or several chips, with everything that leads to its time.
+"""kernel: one operator on one or several chips, with everything that leads to its time; trace: those of a network
+of the user's own.
 
 The commands are those of `OPERATORS`: options, help and defaults are read from there.
 """
@@ -18,7 +19,7 @@ from chipwise.api.requests.field import pairs, split
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.cli.options import Output, whole
 from chipwise.errors import UsageError
-from chipwise.report.kernel import amdahl_view, kernel_view
+from chipwise.report.kernel import amdahl_view
 from chipwise.units import parse_quantity
 
 kernel = App(
@@ -45,7 +46,7 @@ def _command(op: Op, operator: Operator) -> Callable[..., None]:
     def run(where: Where, output: Output, **given: Any) -> None:
         request = KernelRequest(op=op, chips=where.chip, set_=where.set_, **given)
         report = output.of("kernel", request)
-        output.show(kernel_view(report), report)
+        output.show(report.tables(), report)
 
     types = get_type_hints(KernelRequest)
     keyword, either = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -102,3 +103,24 @@ def amdahl(
         chips, fraction, parse_quantity(work, "", "--work"), cpu_name=cpu, changes=pairs(where.set_, "--set")
     )
     output.show((amdahl_view(report),), report)
+
+
+def trace(
+    source: Annotated[
+        str,
+        Parameter(
+            help="FILE.py:function that returns a PyTorch module or (module, example, ...), FILE.onnx, a diffusers "
+            "folder, or FILE.safetensors"
+        ),
+    ],
+    *,
+    training: Annotated[bool, Parameter(help="forward and backward of one training step")] = False,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """The operators, parameters and memory of your own model: a PyTorch module, ONNX, or files of weights."""
+    from chipwise.api.traced import traced
+
+    if not source.strip():
+        raise UsageError("trace needs a source", "for example FILE.py:function or FILE.onnx", field="source")
+    report = traced(source, training=training)
+    output.show(report.tables(), report)

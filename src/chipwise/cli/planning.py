@@ -1,4 +1,4 @@
-"""plan, fit, estimate, explain, compare."""
+"""plan, fit, estimate, explain, compare, local, simulate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from chipwise.api.requests.command import command_line
+from chipwise.api.requests.desk import LocalRequest
+from chipwise.api.requests.kept import SimulateRequest
 from chipwise.api.requests.parts import JobOptions, TrainOptions
 from chipwise.api.requests.planning import (
     CompareRequest,
@@ -114,3 +116,22 @@ def _placed(given: dict[str, Any], **targets: str | None) -> None:
                 "--concurrency or --rate sets its load",
                 field=name,
             )
+
+
+@taking(LocalRequest)
+def local(
+    given: dict[str, Any],
+    *,
+    all_: Annotated[bool, Parameter(name="--all", help="show every model that runs")] = False,
+    output: SavedOutput = SavedOutput(),  # noqa: B008
+) -> None:
+    """What a machine of your own can run, in which format and how fast, with the commands; or what to buy."""
+    report = output.of("local", LocalRequest(**given))
+    output.show(report.tables(everything=all_), report)
+
+
+@taking(SimulateRequest)
+def simulate(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
+    """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
+    report = output.of("simulate", SimulateRequest(**given))
+    output.show(report.tables(), report)

@@ -10,7 +10,7 @@ from chipwise.api import saving as api
 from chipwise.api.launching import launched, write_files
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError
-from chipwise.report.diff import diff_view, likely_cause, replay_view
+from chipwise.report.diff import likely_cause
 from chipwise.report.launch.targets import TARGETS
 from chipwise.report.terminal import tell
 
@@ -20,7 +20,7 @@ File = Annotated[str, Parameter(help="a file that --save wrote")]
 def replay(saved: File, *, output: Output = Output()) -> None:  # noqa: B008
     """Make a saved answer again from the facts saved with it; the same to nine digits, or what differs."""
     report = api.replay(saved)
-    output.show(replay_view(report), report)
+    output.show(report.tables(), report)
     if not report.identical:
         raise InfeasibleError(
             "the answer is another one",
@@ -32,7 +32,7 @@ def replay(saved: File, *, output: Output = Output()) -> None:  # noqa: B008
 def diff(before: File, after: File, *, output: Output = Output()) -> None:  # noqa: B008
     """What changed between two saved answers and why: the model of cost, prices, catalogue, question."""
     report = api.diff(before, after)
-    output.show(diff_view(report), report)
+    output.show(report.tables(), report)
 
 
 def launch(

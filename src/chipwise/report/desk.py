@@ -82,7 +82,24 @@ class LocalReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per model."""
-        return (local_view(self),)
+        rows = self.models if everything else self.models[:SHOWN]
+        shown = [c for c in DESK if self.buy or c.head not in ("machine", "$")]
+        target = f"at least {self.min_tokens_per_s:g} tokens/s"
+        least = min((r.context for r in rows), default=self.context)
+        held = f"{self.context:,} tokens of context"
+        held += f" ({least:,} where a row says so)" if least < self.context else ""
+        load = f"{held}, {target}" + (f", for {self.use}" if self.use else "")
+        foot = []
+        if len(rows) < len(self.models):
+            foot.append(f"{len(self.models) - len(rows)} more (--all)")
+        if self.models:
+            foot += _commands(self.models[0].commands)
+        if self.refused:
+            named = "; ".join(f"{r.chip.rpartition('/')[2]}: {r.detail}" for r in self.refused[:4])
+            rest = len(self.refused) - 4
+            foot.append(f"not among them: {named}" + (f"; and {rest} more" if rest > 0 else ""))
+        foot += self.assumptions
+        return (Table.of(rows, shown, (*self.verdict(), load, ""), foot),)
 
 
 def _speed(r: LocalRecord) -> str:
@@ -158,28 +175,6 @@ def _instead(report: LocalReport) -> str:
     if report.sparing:
         return f" That is the cheapest that is enough; the fastest that the money buys: {what}."
     return f" That is the fastest that the money buys; the cheapest that runs the same model: {what}."
-
-
-def local_view(report: LocalReport, *, everything: bool = False) -> Table:
-    """A line per model, the command of the first below."""
-    rows = report.models if everything else report.models[:SHOWN]
-    shown = [c for c in DESK if report.buy or c.head not in ("machine", "$")]
-    target = f"at least {report.min_tokens_per_s:g} tokens/s"
-    least = min((r.context for r in rows), default=report.context)
-    held = f"{report.context:,} tokens of context"
-    held += f" ({least:,} where a row says so)" if least < report.context else ""
-    load = f"{held}, {target}" + (f", for {report.use}" if report.use else "")
-    foot = []
-    if len(rows) < len(report.models):
-        foot.append(f"{len(report.models) - len(rows)} more (--all)")
-    if report.models:
-        foot += _commands(report.models[0].commands)
-    if report.refused:
-        named = "; ".join(f"{r.chip.rpartition('/')[2]}: {r.detail}" for r in report.refused[:4])
-        rest = len(report.refused) - 4
-        foot.append(f"not among them: {named}" + (f"; and {rest} more" if rest > 0 else ""))
-    foot += report.assumptions
-    return Table.of(rows, shown, (*report.verdict(), load, ""), foot)
 
 
 def _commands(commands: Mapping[str, str]) -> list[str]:

@@ -239,7 +239,20 @@ class ReplayReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """What differs."""
-        return replay_view(self)
+        asked = (
+            f"{self.verb} of {self.day}, catalogue {self.catalogue}, saved by chipwise {self.saved_by}"
+            if self.catalogue
+            else f"{self.verb}, answered by chipwise {self.saved_by}, asked again of what is installed"
+        )
+        if self.identical:
+            return (Table((), (), (asked, SAME)),)
+        head: tuple[str, ...] = (
+            asked,
+            f"made again by chipwise {self.replayed_by}: {_differ(len(self.changes))} by more than {WITHIN}",
+        )
+        if cause := likely_cause(self):
+            head = (*head, cause)
+        return (_table(self.changes, head),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,25 +280,17 @@ class DiffReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """What differs."""
-        return diff_view(self)
-
-
-def replay_view(report: ReplayReport) -> tuple[Table, ...]:
-    """One line where the answer is the same, else what is not."""
-    asked = (
-        f"{report.verb} of {report.day}, catalogue {report.catalogue}, saved by chipwise {report.saved_by}"
-        if report.catalogue
-        else f"{report.verb}, answered by chipwise {report.saved_by}, asked again of what is installed"
-    )
-    if report.identical:
-        return (Table((), (), (asked, SAME)),)
-    head: tuple[str, ...] = (
-        asked,
-        f"made again by chipwise {report.replayed_by}: {_differ(len(report.changes))} by more than {WITHIN}",
-    )
-    if cause := likely_cause(report):
-        head = (*head, cause)
-    return (_table(report.changes, head),)
+        if not self.changes and not self.causes:
+            return (Table((), (), (f"{self.before} and {self.after}: {SAME}",)),)
+        tables = []
+        for cause in self.causes:
+            facts = cause.facts[:MOST]
+            rest = len(cause.facts) - len(facts)
+            head = (cause.cause, *(f"  {fact}" for fact in facts), *((f"  and {rest} more",) if rest else ()))
+            if not cause.changes:
+                head = (*head, "  moves no figure of the answer")
+            tables.append(_table(cause.changes, head, cause.first))
+        return tuple(tables)
 
 
 def likely_cause(report: ReplayReport) -> str:
@@ -293,21 +298,6 @@ def likely_cause(report: ReplayReport) -> str:
     pairs = [(NAMES.get(n, n), report.saved_with.get(n), new) for n, new in report.replayed_with.items()]
     others = [f"{name} {shorten(old, 20)} -> {new}" for name, old, new in pairs if old and old != new]
     return f"likely cause: {', '.join(others)}" if others else ""
-
-
-def diff_view(report: DiffReport) -> tuple[Table, ...]:
-    """A table for every cause: the facts that changed above it, what they moved in it."""
-    if not report.changes and not report.causes:
-        return (Table((), (), (f"{report.before} and {report.after}: {SAME}",)),)
-    tables = []
-    for cause in report.causes:
-        facts = cause.facts[:MOST]
-        rest = len(cause.facts) - len(facts)
-        head = (cause.cause, *(f"  {fact}" for fact in facts), *((f"  and {rest} more",) if rest else ()))
-        if not cause.changes:
-            head = (*head, "  moves no figure of the answer")
-        tables.append(_table(cause.changes, head, cause.first))
-    return tuple(tables)
 
 
 def _differ(count: int) -> str:

@@ -64,7 +64,22 @@ class FitReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per chip, and the memory of one alone."""
-        return fit_view(self)
+        sequences = f"{self.sequences} request{'s' if self.sequences != 1 else ''}"
+        load = f"load: {sequences} of {self.context:,} tokens; figures per replica"
+        foot = []
+        caveats = [f for f in self.fits if f.caveat]
+        if caveats:
+            foot.append("memory computed, but no known software runs it:")
+            foot += [f"  {f.chip}: {f.caveat}" for f in caveats[:MOST]]
+        foot += [f"{r.chip}: {r.detail}" for r in self.refused[:MOST]]
+        if self.assumptions:
+            foot.append(f"assumed: {'; '.join(self.assumptions)}")
+        table = Table.of(self.fits, FITS, (self.model.line, load, ""), foot)
+        if len(self.fits) != 1:
+            return (table,)
+        f = self.fits[0]
+        memory = memory_view(f.memory, f.layout.words, f.runtime)
+        return (table, parts_view(f.parts), memory) if f.parts else (table, memory)
 
     @property
     def failure(self) -> InfeasibleError | None:
@@ -117,26 +132,6 @@ FITS = (
     Column("", "caveat", short="caveat"),
 )
 """What is said of a model on a chip."""
-
-
-def fit_view(report: FitReport) -> tuple[Table, ...]:
-    """One line per chip; the itemised account too where a single chip was asked for."""
-    sequences = f"{report.sequences} request{'s' if report.sequences != 1 else ''}"
-    load = f"load: {sequences} of {report.context:,} tokens; figures per replica"
-    foot = []
-    caveats = [f for f in report.fits if f.caveat]
-    if caveats:
-        foot.append("memory computed, but no known software runs it:")
-        foot += [f"  {f.chip}: {f.caveat}" for f in caveats[:MOST]]
-    foot += [f"{r.chip}: {r.detail}" for r in report.refused[:MOST]]
-    if report.assumptions:
-        foot.append(f"assumed: {'; '.join(report.assumptions)}")
-    table = Table.of(report.fits, FITS, (report.model.line, load, ""), foot)
-    if len(report.fits) != 1:
-        return (table,)
-    f = report.fits[0]
-    memory = memory_view(f.memory, f.layout.words, f.runtime)
-    return (table, parts_view(f.parts), memory) if f.parts else (table, memory)
 
 
 def _where(report: FitReport) -> str:

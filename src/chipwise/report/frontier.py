@@ -92,7 +92,14 @@ class FrontierReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """The curves, and what was measured."""
-        return frontier_view(self)
+        w = self.workload
+        head = (
+            self.model.line,
+            f"Throughput per chip against speed per user, {w.prompt_tokens:,.0f} tokens in, {w.output_tokens:,.0f} out",
+        )
+        foot = [f"{r.chip}: {r.reason}, {r.detail}" for r in self.refused]
+        found = Table.of(self.points, POINTS, head, foot)
+        return (found, Table.of(self.measured, MEASURED)) if self.measured else (found,)
 
 
 POINTS = (
@@ -132,15 +139,3 @@ def _ends(report: FrontierReport) -> str:
         return f"{p.chips}x {p.chip} ({p.layout}), {each}"
 
     return f"{report.model.name}: fastest for one user on {words(fast)}; most per chip on {words(full)}."
-
-
-def frontier_view(report: FrontierReport) -> tuple[Table, ...]:
-    """The points of the curves, and what was measured."""
-    w = report.workload
-    head = (
-        report.model.line,
-        f"Throughput per chip against speed per user, {w.prompt_tokens:,.0f} tokens in, {w.output_tokens:,.0f} out",
-    )
-    foot = [f"{r.chip}: {r.reason}, {r.detail}" for r in report.refused]
-    found = Table.of(report.points, POINTS, head, foot)
-    return (found, Table.of(report.measured, MEASURED)) if report.measured else (found,)

@@ -73,7 +73,11 @@ class KernelReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per chip, and what its time is made of."""
-        return kernel_view(self)
+        exchange = not self.kernels[0].flops
+        tables = [_times(self, exchange=exchange), Table.of(_parts(self.kernels), PARTS)]
+        if not exchange:
+            tables.append(_levels(self.kernels))
+        return (*tables[:-1], replace(tables[-1], foot=_foot(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +171,6 @@ LEVELS = (
     Column("how", "note", prose=True),
 )
 """Bytes through each level of memory."""
-
-
-def kernel_view(report: KernelReport) -> tuple[Table, ...]:
-    """Times first, then what they are made of, then bytes per level."""
-    exchange = not report.kernels[0].flops
-    tables = [_times(report, exchange=exchange), Table.of(_parts(report.kernels), PARTS)]
-    if not exchange:
-        tables.append(_levels(report.kernels))
-    return (*tables[:-1], replace(tables[-1], foot=_foot(report)))
 
 
 def _times(report: KernelReport, *, exchange: bool) -> Table:

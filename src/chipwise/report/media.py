@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import load_systems
@@ -29,8 +28,10 @@ from chipwise.report.plan import (
     cost_words,
     day_words,
     finishes,
+    founded,
     gain,
     legend,
+    taken,
 )
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -408,18 +409,14 @@ def _verdict(report: MediaReport) -> tuple[str, ...]:
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
-    verb = "Use" if report.owned or p.price is None or p.price.basis.startswith("owned") else "Rent"
-    start = f"{verb} " if report.kept else f"No plan keeps {_target(report)}; nearest: "
-    where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
-    instead = f" in place of {p.usual}" if p.usual not in ("", p.runtime) else ""
-    cost = "" if report.owned else f": {cost_words(p.price, p.chips)}"
-    recalled = ", on recalled chip figures" if recalled_words((p.chip,)) else ""
+    verb, what = taken(p, ", ".join(_how(p)), owned=report.owned, instead=p.usual)
+    start = verb if report.kept else f"No plan keeps {_target(report)}; nearest: "
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     return (
-        f"{start}{p.machines}{where} with {p.runtime}{instead} ({', '.join(_how(p))}){cost}.",
+        f"{start}{what}",
         _does(report, p),
-        f"Bottleneck: {_bottleneck(p)} of the time. Evidence: {p.latency_s.basis}{recalled}.",
+        founded(p, p.latency_s.basis),
         *_together(report),
         *_dearer(report, p),
         *_measured(report, p),

@@ -74,7 +74,19 @@ class OperatorsReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per operator."""
-        return (operators_view(self),)
+        p = self.plan
+        head = (
+            self.model.line,
+            f"one device of {p.chips}x {p.chip}, {p.layout.words}: {self.decode_sequences:.3g} sequences decode with "
+            f"{self.context_tokens:,.0f} tokens each; a chunk is {self.chunk_tokens:,.0f} tokens of a prompt",
+            "",
+        )
+        foot = (
+            f"a decode pass takes {format_seconds(self.decode_s)}, a chunk by itself {format_seconds(self.prefill_s)}",
+            "batched with decoding a chunk takes less: weights are read once for both",
+            "exchanges and the host have no FLOPs",
+        )
+        return (Table.of(self.operators, OPERATORS, head, foot),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +133,14 @@ class LoadReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per load."""
-        return (load_view(self),)
+        p = self.plan
+        asked = [f"{n} {format_seconds(t)}" for n, t in (("TTFT", self.ttft_s), ("TPOT", self.tpot_s)) if t]
+        none = self.within is None
+        most = "none of these loads" if none else f"{format_number(self.within or 0.0)} requests in flight"
+        foot = [f"ends at: {self.limit}"]
+        foot += [f"means within {' and '.join(asked)} up to: {most}"] if asked else []
+        head = (self.model.line, f"one replica: {p.chips}x {p.chip}, {p.layout.words}", "")
+        return (Table.of(self.points, LOADS, head, foot),)
 
 
 def _rate(o: OperatorRecord) -> float | None:
@@ -143,23 +162,6 @@ OPERATORS = (
 """What is said of an operator of a pass."""
 
 
-def operators_view(report: OperatorsReport) -> Table:
-    """One line per operator and phase, longest first."""
-    p = report.plan
-    head = (
-        report.model.line,
-        f"one device of {p.chips}x {p.chip}, {p.layout.words}: {report.decode_sequences:.3g} sequences decode with "
-        f"{report.context_tokens:,.0f} tokens each; a chunk is {report.chunk_tokens:,.0f} tokens of a prompt",
-        "",
-    )
-    foot = (
-        f"a decode pass takes {format_seconds(report.decode_s)}, a chunk by itself {format_seconds(report.prefill_s)}",
-        "batched with decoding a chunk takes less: weights are read once for both",
-        "exchanges and the host have no FLOPs",
-    )
-    return Table.of(report.operators, OPERATORS, head, foot)
-
-
 LOADS = (
     Column("in flight", "concurrency", format_number, right=True),
     Column("requests/s", "requests_per_s", format_number, right=True),
@@ -171,15 +173,3 @@ LOADS = (
     Column("bottleneck", "bound"),
 )
 """What is said of a deployment at one load."""
-
-
-def load_view(report: LoadReport) -> Table:
-    """One line per load."""
-    p = report.plan
-    asked = [f"{n} {format_seconds(t)}" for n, t in (("TTFT", report.ttft_s), ("TPOT", report.tpot_s)) if t]
-    none = report.within is None
-    most = "none of these loads" if none else f"{format_number(report.within or 0.0)} requests in flight"
-    foot = [f"ends at: {report.limit}"]
-    foot += [f"means within {' and '.join(asked)} up to: {most}"] if asked else []
-    head = (report.model.line, f"one replica: {p.chips}x {p.chip}, {p.layout.words}", "")
-    return Table.of(report.points, LOADS, head, foot)

@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
@@ -106,6 +107,22 @@ def usd_of(p: Any) -> Figure | None:
     """Dollars of the job of a plan."""
     job: JobRecord | None = p.job
     return None if job is None else job.usd
+
+
+def taken(p: Plan, how: str, *, owned: bool, instead: str = "") -> tuple[str, str]:
+    """What to do with the chips of a plan, and what it takes: its chips and software, in place of what, `how`, and what
+    they cost; nothing for chips that are `owned`."""
+    mine = p.price is None or p.price.basis.startswith("owned")
+    where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
+    instead = f" in place of {instead}" if instead not in ("", p.runtime) else ""
+    cost = "" if owned else f": {cost_words(p.price, p.chips)}"
+    return "Use " if mine else "Rent ", f"{p.machines}{where} with {p.runtime}{instead} ({how}){cost}."
+
+
+def founded(p: Plan, basis: str, chips: Sequence[str] = ()) -> str:
+    """What bounds a plan and what it rests on; `chips` are those besides its own whose figures it reads."""
+    recalled = ", on recalled chip figures" if recalled_words((p.chip, *chips)) else ""
+    return f"Bottleneck: {p.bottleneck} of the time. Evidence: {basis}{recalled}."
 
 
 def unsure(first: Plan, confidence: float) -> InfeasibleError | None:

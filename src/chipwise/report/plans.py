@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
 
-from chipwise.catalog.chips import get_chip, recalled_words
+from chipwise.catalog.chips import get_chip
 from chipwise.catalog.preferences import preferences
 from chipwise.evidence.axes import compared_axes, served_family
 from chipwise.evidence.discrepancy import apart_of
@@ -31,9 +31,11 @@ from chipwise.report.plan import (
     cost_words,
     day_words,
     finishes,
+    founded,
     front_words,
     gain,
     legend,
+    taken,
 )
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -393,20 +395,15 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
 
 def _verdict(report: PlanReport) -> tuple[str, ...]:
     first = report.plans[0]
-    owned = first.price is not None and first.price.basis.startswith("owned")
-    verb = "Use " if first.price is None or owned else "Rent "
-    verb = verb if report.considered > 1 else ""  # nothing was chosen where one deployment was asked about
-    where = f" on {first.hosts} hosts" if first.hosts > 1 else ""
-    what = f"{verb}{first.machines}{where} with {first.runtime} ({first.spread}, {_formats(first)})"
-    lines = [f"{what}{_cost(report, first, ': ')}.", _does(report), *_alternatives(report)]
+    verb, what = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
+    # nothing was chosen where one deployment was asked about
+    opening = f"{verb}{what}" if report.considered > 1 else what
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
-        lines[0] = f"{missed}{works}. Nearest: {lines[0].removeprefix(verb)}"
-    bottleneck = (
-        f"Bottleneck: {first.bottleneck} of the time. Evidence: {first.pace.basis}{_recalled(first)}."
-    )
-    return (*lines[:2], bottleneck, *lines[2:])
+        opening = f"{missed}{works}. Nearest: {what}"
+    found = founded(first, first.pace.basis, [part.chip for part in first.parts])
+    return (opening, _does(report), found, *_alternatives(report))
 
 
 def _asked_of(report: PlanReport) -> str:
@@ -416,11 +413,6 @@ def _asked_of(report: PlanReport) -> str:
         return f"the deadline of {duration_words(w.deadline_s or 0.0)}"
     named = {"to the first token": w.ttft_s, "per token": w.tpot_s, "for a whole answer": w.e2e_s}
     return " and ".join(f"{format_seconds(s)} {words}" for words, s in named.items() if s)
-
-
-def _recalled(p: PlanRecord) -> str:
-    """That figures of its chips were read in no source, where it is so."""
-    return ", on recalled chip figures" if recalled_words((p.chip, *(part.chip for part in p.parts))) else ""
 
 
 def _cost(report: PlanReport, p: PlanRecord, lead: str) -> str:

@@ -65,7 +65,19 @@ class RlReport(Ranking):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per plan."""
-        return (rl_view(self),)
+        head = (
+            self.model.line,
+            f"rl: {self.steps:,} steps of {self.answers:,} answers",
+            "",
+            " ".join(self.verdict()),
+            "",
+        )
+        first = self.plans[0]
+        parts = ", ".join(f"{name} {format_seconds(s)}" for name, s in first.parts.items() if s)
+        foot = [f"#1 step: {parts}", *(f"why #1: {line}" for line in first.why)]
+        foot += [f"{r.chip}: {r.detail}" for r in self.refused[:SHOWN]]
+        foot.append(f"assumed: {'; '.join(self.assumptions)}")
+        return (Table.of(self.plans[:SHOWN], REINFORCED, head, foot, values=self.plans),)
 
 
 def _fleet(p: RlPlanRecord) -> str:
@@ -114,20 +126,3 @@ def _verdict(report: RlReport) -> tuple[str, ...]:
         how = f"{p.trainer} on {chips}, and {engines} on {others}, one step off policy"
     took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
     return f"Take {p.machines}: {how}: {took}, {cost}.", f"{p.bound.capitalize()} takes most of a step."
-
-
-def rl_view(report: RlReport) -> Table:
-    """The plans, and why the first is as it is."""
-    head = (
-        report.model.line,
-        f"rl: {report.steps:,} steps of {report.answers:,} answers",
-        "",
-        " ".join(report.verdict()),
-        "",
-    )
-    first = report.plans[0]
-    parts = ", ".join(f"{name} {format_seconds(s)}" for name, s in first.parts.items() if s)
-    foot = [f"#1 step: {parts}", *(f"why #1: {line}" for line in first.why)]
-    foot += [f"{r.chip}: {r.detail}" for r in report.refused[:SHOWN]]
-    foot.append(f"assumed: {'; '.join(report.assumptions)}")
-    return Table.of(report.plans[:SHOWN], REINFORCED, head, foot, values=report.plans)

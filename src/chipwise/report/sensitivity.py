@@ -47,7 +47,9 @@ class SensitivityReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per input."""
-        return (sensitivity_view(self),)
+        p = self.plan
+        cost = f"{format_number(self.base)} {self.unit} at {p.concurrency:,.0f} requests in flight"
+        return (Table.of(self.inputs, INPUTS, (self.model.line, f"{p.chips}x {p.chip}: {cost}")),)
 
 
 def _cost(value: float | None) -> str | None:
@@ -62,10 +64,3 @@ INPUTS = (
     Column("cost then", lambda i: _cost(i.at_greater), right=True),
 )
 """What is said of an input."""
-
-
-def sensitivity_view(report: SensitivityReport) -> Table:
-    """One line an input."""
-    p = report.plan
-    cost = f"{format_number(report.base)} {report.unit} at {p.concurrency:,.0f} requests in flight"
-    return Table.of(report.inputs, INPUTS, (report.model.line, f"{p.chips}x {p.chip}: {cost}"))

@@ -89,7 +89,25 @@ class SimulationReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line for each time."""
-        return (simulation_view(self),)
+        s = self.simulation
+        head = [*self.verdict(), f"arrivals: {self.arrivals}", ""]
+        foot = [
+            f"{w.mid:.1%} of requests within {w.target} {format_seconds(w.seconds)}"
+            + (f" [{w.low:.1%}-{w.high:.1%}]" if w.low != w.high else "")
+            for w in s.within
+        ]
+        rate = f"{format_number(s.requests_per_s)} requests/s, {format_number(s.tokens_per_s.mid)} output tokens/s"
+        foot.append(
+            f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time"
+        )
+        if s.in_flight:
+            drained = duration_words(s.drained_s)
+            foot.append(
+                f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended"
+            )
+        foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
+        foot += [f"{s.preemptions:,} requests were preempted and computed anew"] if s.preemptions else []
+        return (Table.of(self.times, TIMES, tuple(head), (*foot, *self.assumptions)),)
 
 
 TIMES = (
@@ -116,26 +134,3 @@ def _slowest(report: SimulationReport) -> str:
         first += f", p99 TPOT {figures.seconds(s.tpot_s.p99)}"
     lost = f"; {s.lost:,} could not be served" if s.lost else ""
     return f"{first}{lost}."
-
-
-def simulation_view(report: SimulationReport) -> Table:
-    """One line for each time."""
-    s = report.simulation
-    head = [*report.verdict(), f"arrivals: {report.arrivals}", ""]
-    foot = [
-        f"{w.mid:.1%} of requests within {w.target} {format_seconds(w.seconds)}"
-        + (f" [{w.low:.1%}-{w.high:.1%}]" if w.low != w.high else "")
-        for w in s.within
-    ]
-    rate = (
-        f"{format_number(s.requests_per_s)} requests/s, {format_number(s.tokens_per_s.mid)} output tokens/s"
-    )
-    foot.append(
-        f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time"
-    )
-    if s.in_flight:
-        drained = duration_words(s.drained_s)
-        foot.append(f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended")
-    foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
-    foot += [f"{s.preemptions:,} requests were preempted and computed anew"] if s.preemptions else []
-    return Table.of(report.times, TIMES, tuple(head), (*foot, *report.assumptions))

@@ -57,7 +57,13 @@ class StatementsReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per statement, or the figures of one."""
-        return statements_view(self)
+        if self.asked and not self.statements:
+            would = tuple(f"would answer it: {command}" for command in self.commands)
+            near = tuple(f'near to it: "{text}"' for text in self.nearest)
+            return (Table.of((), STATEMENTS, (), (self.note, *would, *near)),)
+        if not self.asked:
+            return (Table.of(self.statements, STATEMENTS, (), (self.note,)),)
+        return tuple(_worked_out(s, self.note if s is self.statements[-1] else "") for s in self.statements)
 
 
 STATEMENTS = (
@@ -72,17 +78,6 @@ FIGURES = (
     Column("value", "shown", right=True),
 )
 """A figure behind a verdict."""
-
-
-def statements_view(report: StatementsReport) -> tuple[Table, ...]:
-    """One line a statement; of those that were worked out the reason, figures and commands."""
-    if report.asked and not report.statements:
-        would = tuple(f"would answer it: {command}" for command in report.commands)
-        near = tuple(f'near to it: "{text}"' for text in report.nearest)
-        return (Table.of((), STATEMENTS, (), (report.note, *would, *near)),)
-    if not report.asked:
-        return (Table.of(report.statements, STATEMENTS, (), (report.note,)),)
-    return tuple(_worked_out(s, report.note if s is report.statements[-1] else "") for s in report.statements)
 
 
 def _worked_out(s: StatementRecord, note: str) -> Table:

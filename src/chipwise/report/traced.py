@@ -60,7 +60,16 @@ class TraceReport(Answer):
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """What was traced."""
-        return (trace_view(self),)
+        alive = max((s.activation_bytes for s in self.stages), default=0.0)
+        weights = f"{format_bytes(self.weight_bytes)} of weights"
+        size = f"{self.name}   {format_count(self.parameters)} parameters   {weights}"
+        what = "one training step" if self.trained else "one call"
+        work = f"{what} for a batch of {self.batch}: {format_number(self.flops / 1e9)} GFLOP"
+        if alive:
+            work += f", {format_bytes(alive)} of activations at the peak"
+        foot = tuple(f"- {line}" for line in self.assumptions)
+        rows = sorted(self.operators, key=lambda o: (-o.flops, -o.bytes))
+        return (Table.of(rows, TRACED, (size, *((work,) if self.operators else ()), ""), foot),)
 
 
 def trace_report(p: Pipeline) -> TraceReport:
@@ -110,16 +119,3 @@ TRACED = (
     Column("launches", "launches", format_number, right=True, spare=4),
 )
 """What is said of an operator of a network."""
-
-
-def trace_view(r: TraceReport) -> Table:
-    """One line per operator, the heaviest first: by operations, then by bytes."""
-    alive = max((s.activation_bytes for s in r.stages), default=0.0)
-    size = f"{r.name}   {format_count(r.parameters)} parameters   {format_bytes(r.weight_bytes)} of weights"
-    what = "one training step" if r.trained else "one call"
-    work = f"{what} for a batch of {r.batch}: {format_number(r.flops / 1e9)} GFLOP"
-    if alive:
-        work += f", {format_bytes(alive)} of activations at the peak"
-    foot = tuple(f"- {line}" for line in r.assumptions)
-    rows = sorted(r.operators, key=lambda o: (-o.flops, -o.bytes))
-    return Table.of(rows, TRACED, (size, *((work,) if r.operators else ()), ""), foot)
