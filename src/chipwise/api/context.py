@@ -146,10 +146,10 @@ class Context:
     ) -> OwnRun:
         """A deployment as anchors compare it, at so many requests in flight of each replica."""
         model, w = self.found.graph.model, self.workload
-        architecture = f"{model.architecture}-{model.layers}x{model.hidden}"
-        key = (architecture, d.chip.id, model.precision.name, d.runtime.id, d.apart)
+        cell = (model.architecture, d.chip.id, d.runtime.id, d.apart)
+        key = (*cell, model.layers, model.hidden, model.precision.name)
         degrees = None if layout is None else tuple(float(layout.part(x)) for x in ("tp", "pp", "dp", "ep"))
-        return OwnRun(name, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
+        return OwnRun(name, cell, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
 
     def basis(self, chip: str) -> Rent | OwnCosts | None:
         """How a chip is paid, None where that is unknown or nothing is paid."""
@@ -248,7 +248,7 @@ class Context:
         further, first = (
             np.array([float(getattr(d, name).sd()[0]) for d in doubts]) for name in ("further", "first")
         )
-        by = self.measured.on(runs, (further, first))
+        by = self.measured.on(runs, (further, first), (found.tpot_s[:, 0], found.ttft_s[:, 0]))
         return by if by.used.any() else None
 
     def tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:

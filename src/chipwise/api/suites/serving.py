@@ -89,13 +89,15 @@ class ServingRun:
     def run(self) -> OwnRun:
         """The same as anchors compare it."""
         a, q = self.asked, self.question
-        deployment = (*self.cell, q.precision, a.deployment.runtime.id, q.harness, self.apart)
+        family = a.context.found.graph.model.architecture
+        cell = (family, a.deployment.chip.id, a.deployment.runtime.id, q.harness, self.apart)
         w = a.context.workload
         prompts = (float(part.partition("=")[2]) for part in (q.prefill or "").split(",") if part)
         degrees = (float(a.layout.part(name)) for name in ("tp", "pp", "dp", "ep"))
         return OwnRun(
             self.id,
-            deployment,
+            cell,
+            (*cell, self.architecture, q.precision),
             (*degrees, float(a.replicas), *prompts),
             (a.concurrency or 1.0, w.prompt_tokens, w.output_tokens),
         )
@@ -140,7 +142,8 @@ def _corrected(
     before = {figure: np.array([a.times[figure] for a in known]) for figure in FIGURES}
     tpot, ttft = (np.array([_seconds(row, name) for row, _ in both]) for name in ("tpot_ms", "ttft_ms"))
     anchors = Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
-    by = corrections([r.run for r in runs], anchors, _spread(runs))
+    asked = [np.array([a.times[f] for a in plain]) for f in ("tpot_s", "ttft_s")]
+    by = corrections([r.run for r in runs], anchors, _spread(runs), asked)
     return [
         ServedRow(
             {
@@ -440,7 +443,8 @@ def _answer(m: MeasuredServing, out: Index, fitted: ServingFit, _: str) -> Resid
             part.tpot_s[chosen],
             part.ttft_s[chosen],
         )
-        by = corrections([mine[i] for i in rows], anchors, _spread([runs[i] for i in rows]))
+        asked = plain["tpot_s"][rows], plain["ttft_s"][rows]
+        by = corrections([mine[i] for i in rows], anchors, _spread([runs[i] for i in rows]), asked)
         moved = {
             "tpot_s": plain["tpot_s"][rows] * by.passes,
             "ttft_s": plain["ttft_s"][rows] * by.passes * by.first,
