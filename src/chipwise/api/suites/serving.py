@@ -382,9 +382,7 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         places,
         clients=column(lambda r: r.asked.concurrency or 1.0),
         burst=column(lambda r: get_harness(r.question.harness).first_wave),
-        slower=column(
-            lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software, tuned=False)
-        ),
+        slower=np.array([_aged(r, numbers) for r in runs]),
         labels={
             **{n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation")},
             "harness": np.array([client_of(get_harness(r.question.harness), apart=r.apart) for r in runs]),
@@ -393,6 +391,13 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         ttft_s=ttft,
     )
     return MeasuredServing(runs, data, refused)
+
+
+def _aged(run: ServingRun, numbers: Parameters) -> Array:
+    """Parts of passes of the software of a row over those of the newest, [part]."""
+    one = run.asked.deployment
+    parts = numbers.derived(LevelFit.of).aged(one.runtime.id, [one.chip], run.asked.context.tactics.software)
+    return np.concatenate(list(parts.values()))
 
 
 def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[MeasuredServing], Sequence[Hashable]]:
