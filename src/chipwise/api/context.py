@@ -89,7 +89,8 @@ class Context:
         dated, policies = self.tactics.software, deployments[0].policies
         costs = self.numbers.cost(family, software, chips, software=dated, policies=policies)
         if self.tactics.level == "stock":
-            costs = self.numbers.as_installed(costs, software, chips, dated)
+            graph = self.found.graph
+            costs = self.numbers.as_installed(costs, software, chips, dated, graph.model.architecture)
         overheads = served_overheads(self.numbers, family, software, chips)
         if self.tactics.level == "stock":  # submissions run engines of their own, or capture what they send
             overheads = self.numbers.starts(overheads, software, chips, dated)

@@ -238,23 +238,25 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """Whose kernels run an operator, on some runtimes, generations of chips and data types, in software up to the month
-    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention, a
-    `layer` the same of others. Of a `prompt_pass` the library says how passes with prompts start: "eager", each kernel
-    by the host, or in "pieces" that were captured. A `product` is a plain one; its row names libraries older than
-    runtimes of language models."""
+    """Whose kernels run an operator, on some runtimes, generations of chips, data types and architectures of models, in
+    software up to the month `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with
+    latent attention, a `layer` the same of others. Of a `prompt_pass` the library says how passes with prompts start:
+    "eager", each kernel by the host, or in "pieces" that were captured. A `product` is a plain one; its row names
+    libraries older than runtimes of language models."""
 
     operator: Operator
     library: str
     runtimes: frozenset[str] = frozenset()
     generations: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    architectures: frozenset[str] = frozenset()
     until: str = ""
 
-    def fits(self, operator: Operator, runtime: str, generation: str, dtype: str, month: str) -> bool:
-        """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software."""
+    def fits(self, runtime: str, generation: str, dtype: str, month: str, architecture: str) -> bool:
+        """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software; `architecture` of no model
+        in particular: ""."""
         return (
-            self.operator == operator
+            (not self.architectures or architecture in self.architectures)
             and (not self.runtimes or runtime in self.runtimes)
             and (not self.generations or generation in self.generations)
             and (not self.types or dtype in self.types)
