@@ -578,6 +578,9 @@ class Serving(SoftwareOptions):
     harness: str | None = ask(
         "benchmark client whose figures to predict, e.g. vllm-bench or inferencex; default: none"
     )
+    host: str | None = ask(
+        "processor of the machine, by name or clock, e.g. epyc-9654 or 4.2GHz; default: of the system of the chip"
+    )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
         """The same, with how the software is run."""
@@ -596,6 +599,7 @@ class Serving(SoftwareOptions):
             get_harness(self.harness),
             prefill,
             self.level,
+            self.host or "",
         )
 
 

@@ -21,7 +21,6 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
-from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import (
     ServingFit,
     ServingRows,
@@ -42,6 +41,7 @@ from chipwise.evidence.judge import Nearness, basis_of, judge
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
+from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
@@ -394,10 +394,10 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
 
 
 def _aged(run: ServingRun, numbers: Parameters) -> Array:
-    """Parts of passes of the software of a row over those of the newest, [part]."""
+    """Parts of passes of the software and host of a row over those of the newest on the usual host, [part]."""
     one = run.asked.deployment
-    parts = numbers.derived(LevelFit.of).aged(one.runtime.id, [one.chip], run.asked.context.tactics.software)
-    return np.concatenate(list(parts.values()))
+    parts = run.asked.context.tactics.factors(numbers, one.runtime, [one.chip])
+    return np.concatenate([parts[part] for part in PARTS])
 
 
 def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[MeasuredServing], Sequence[Hashable]]:
