@@ -13,6 +13,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.processors import get_processor, host_speed
+from chipwise.catalog.releases import newest_month
 from chipwise.catalog.rounds import month_of, software_age
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import UsageError
@@ -41,7 +42,7 @@ class Tactics:
     by name or clock ("": that of the system that the catalogue builds the chip into).
 
     Raises `UnknownNameError` for software of no such date or a processor that nobody knows, `UsageError` for software
-    before all that was measured.
+    before all that was measured or after all that is known.
     """
 
     speculation: Speculation | None = None
@@ -59,6 +60,11 @@ class Tactics:
         if self.software and software_age(self.software) < software_age(OLDEST):
             raise UsageError(
                 f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later"
+            )
+        if month_of(self.software) > newest_month():
+            raise UsageError(
+                f"software of {self.software} is not out yet, as far as is known here",
+                f"up to {newest_month()}, or leave it out for the newest",
             )
 
     def factors(self, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]) -> Mapping[str, Array]:

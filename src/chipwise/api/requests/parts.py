@@ -42,6 +42,7 @@ from chipwise.catalog.harness import get_harness
 from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
+from chipwise.catalog.releases import dated
 from chipwise.catalog.system import parse_have
 from chipwise.errors import Sentence, Setting, UsageError, shorten
 from chipwise.parallel.layout import Layout
@@ -570,7 +571,7 @@ class Serving(SoftwareOptions):
         reading=Reading(_prompt_workers, as_text, (OBJECT,)),
     )
     software: str | None = ask(
-        "date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest"
+        "date, version or MLPerf round of the software, e.g. 2025-06, vllm 0.11 or v5.0; default: the newest"
     )
     level: Literal["stock", "tuned"] = ask(
         "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
@@ -595,7 +596,7 @@ class Serving(SoftwareOptions):
             speculation,
             lookup,
             self.disaggregate or prefill is not None,
-            self.software or "",
+            dated(self.software or "", self.runtime or ""),
             get_harness(self.harness),
             prefill,
             self.level,
