@@ -202,7 +202,7 @@ class StepTable:
         """What `tokens` of prompts with so many pairs add to a pass of `batch` sequences."""
         added = self._chunks.get((batch, tokens))
         if added is None:
-            added = float(self._added(np.asarray(float(batch)), np.asarray(float(tokens))))
+            added = self._added_one(float(batch), float(tokens))
             if len(self._chunks) < _KEPT:
                 self._chunks[batch, tokens] = added
         known = pairs / tokens - tokens / 2.0
@@ -217,12 +217,31 @@ class StepTable:
         riding = np.maximum(more + _bilinear(self.rest, BESIDE, CHUNKS, beside, size), _LEAST)
         return np.where(batch > 0, riding, _linear(self.rows, ROWS, size))
 
+    def _added_one(self, batch: float, tokens: float) -> float:
+        """`_added` of one pass, by the same sums: most of a simulation's time, were it asked as arrays."""
+        rows, rest = self._lists
+        size = max(tokens, _CHUNKS[0])
+        if batch <= 0:
+            return _on(rows, _ROWS, size)
+        beside = max(batch, _BESIDE[0])
+        i, j = _place(_BESIDE, beside), _place(_CHUNKS, size)
+        share = (beside - _BESIDE[i]) / (_BESIDE[i + 1] - _BESIDE[i])
+        part = (size - _CHUNKS[j]) / (_CHUNKS[j + 1] - _CHUNKS[j])
+        low, high = rest[i], rest[i + 1]
+        below = low[j] * (1.0 - part) + low[j + 1] * part
+        above = high[j] * (1.0 - part) + high[j + 1] * part
+        more = _on(rows, _ROWS, beside + size) - _on(rows, _ROWS, beside)
+        return max(more + (below + (above - below) * share), _LEAST)
+
+    @cached_property
+    def _lists(self) -> tuple[list[float], list[list[float]]]:
+        return self.rows.tolist(), self.rest.tolist()
+
     def _known(self, tokens: float, known: float) -> float:
         """`seen` of a chunk, as `_bilinear` reads it."""
         place = max(2.0 * known / tokens, _PLACES[0]) if known < 0 else known
         size = max(tokens, _CHUNKS[0])
-        i = min(bisect_right(_CHUNKS, size), len(_CHUNKS) - 1) - 1
-        j = min(bisect_right(_PLACES, place), len(_PLACES) - 1) - 1
+        i, j = _place(_CHUNKS, size), _place(_PLACES, place)
         share = (size - _CHUNKS[i]) / (_CHUNKS[i + 1] - _CHUNKS[i])
         part = (place - _PLACES[j]) / (_PLACES[j + 1] - _PLACES[j])
         low, high = self._seen[i], self._seen[i + 1]
@@ -255,6 +274,8 @@ class StepTable:
 _CONTEXTS: list[float] = CONTEXTS.tolist()
 _LAST = len(_CONTEXTS) - 2
 _CHUNKS: list[float] = CHUNKS.tolist()
+_BESIDE: list[float] = BESIDE.tolist()
+_ROWS: list[float] = ROWS.tolist()
 _PLACES: list[float] = _SEEN.tolist()
 _KEPT = 200_000  # prices of chunks that are remembered
 
@@ -269,6 +290,18 @@ def _ordered(table: Array) -> Array:
     table = np.minimum.accumulate(table / column, axis=0) * column
     table = np.minimum.accumulate(table[::-1], axis=0)[::-1]
     return np.maximum.accumulate(table, axis=1)
+
+
+def _place(knots: list[float], where: float) -> int:
+    """The knot below a place at or above the first, the last but one beyond the end."""
+    return min(bisect_right(knots, where), len(knots) - 1) - 1
+
+
+def _on(table: list[float], knots: list[float], where: float) -> float:
+    """`_linear` of one place at or above the first knot."""
+    i = _place(knots, where)
+    share = (where - knots[i]) / (knots[i + 1] - knots[i])
+    return table[i] * (1.0 - share) + table[i + 1] * share
 
 
 def _linear(table: Array, knots: Array, where: Array) -> Array:
