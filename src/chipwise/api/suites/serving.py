@@ -21,7 +21,6 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
-from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import (
     ServingFit,
     ServingRows,
@@ -42,6 +41,7 @@ from chipwise.evidence.judge import Nearness, basis_of, judge
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
+from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
@@ -385,9 +385,7 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         places,
         clients=column(lambda r: r.asked.concurrency or 1.0),
         burst=column(lambda r: get_harness(r.question.harness).first_wave),
-        slower=column(
-            lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software, tuned=False)
-        ),
+        slower=np.array([_aged(r, numbers) for r in runs]),
         labels={
             **{n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation")},
             "harness": np.array([client_of(get_harness(r.question.harness), apart=r.apart) for r in runs]),
@@ -396,6 +394,13 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         ttft_s=ttft,
     )
     return MeasuredServing(runs, data, refused)
+
+
+def _aged(run: ServingRun, numbers: Parameters) -> Array:
+    """Parts of passes of the software and host of a row over those of the newest on the usual host, [part]."""
+    one = run.asked.deployment
+    parts = run.asked.context.tactics.factors(numbers, one.runtime, [one.chip])
+    return np.concatenate([parts[part] for part in PARTS])
 
 
 def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[MeasuredServing], Sequence[Hashable]]:
