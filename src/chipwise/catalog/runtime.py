@@ -64,15 +64,22 @@ def kernel_rows() -> tuple[KernelRow, ...]:
 
 
 def kernel_library(
-    operator: Operator, runtime: str, generation: str, dtype: str = "", software: str = ""
+    operator: Operator,
+    runtime: str,
+    generation: str,
+    dtype: str = "",
+    *,
+    software: str = "",
+    architecture: str = "",
 ) -> str:
     """Whose kernels a runtime runs an operator with, on chips of a generation; "" where none is known.
 
     `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any". `software` is a date
-    or MLPerf round, "" the newest.
+    or MLPerf round, "" the newest; `architecture` is the model's, "" one whose kernels everybody tunes.
     """
-    rows, runs, month = kernel_rows(), kernels_of(runtime), month_of(software)
-    return next((row.library for row in rows if row.fits(operator, runs, generation, dtype, month)), "")
+    rows = (row for row in kernel_rows() if row.operator == operator)
+    asked = (kernels_of(runtime), generation, dtype, month_of(software), architecture)
+    return next((row.library for row in rows if row.fits(*asked)), "")
 
 
 def kernel_era(software: str) -> str:
