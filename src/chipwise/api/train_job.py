@@ -15,10 +15,10 @@ from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.software import Software
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
-from chipwise.catalog.trainer import LOSSES, MemoryPolicy, Trainer, get_trainer, trainer_of, usual_trainer
+from chipwise.catalog.trainer import LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
@@ -155,7 +155,7 @@ class TrainedStep:
         cls,
         pipeline: Pipeline,
         chip: Chip,
-        software: Software,
+        software: MediaRuntime,
         numbers: Parameters,
         spread: Spread,
         precision: str,
@@ -163,7 +163,7 @@ class TrainedStep:
     ) -> TrainedStep | None:
         """None of software that does not train, of networks without attention, and where devices share a batch
         otherwise than by samples, which the equations of networks tell."""
-        trainer = trainer_of(software)
+        trainer = get_trainer(software.trained_as) if software.trained_as else None
         precision = precision.removeprefix("amp-")
         plain = spread.devices == spread.dp and precision in PRECISIONS and trainer is not None
         if not plain or trainer is None or not trainer.on(chip) or not pipeline.trained:

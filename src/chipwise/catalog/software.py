@@ -45,9 +45,8 @@ T = TypeVar("T")
 class Software:
     """A piece of software, asked for one capability.
 
-    `row` is its row of the table, which its other capabilities share. `also` are other names of it, and of software
-    that it stands in for; `kernels_of` is the runtime whose measured kernels stand for its own, "" where it has its
-    own; `default` says where what is known of it was read, unless a
+    `also` are other names of it, and of software that it stands in for; `kernels_of` is the runtime whose measured
+    kernels stand for its own, "" where it has its own; `default` says where what is known of it was read, unless a
     figure has a source of its own; `note` what has to be said of it.
     """
 
@@ -58,7 +57,6 @@ class Software:
     id: str
     name: str
     default: Provenance
-    row: str = ""
     version: str = ""
     also: tuple[str, ...] = ()
     kernels_of: str = ""
@@ -131,7 +129,6 @@ class SoftwareTable:
         default = self.cited(f"software.{name}", shared)
         common = {
             "id": read_text(f"{where}.as", entry.pop("as", name)),
-            "row": name,
             "default": default,
             "note": default.note,
             **{

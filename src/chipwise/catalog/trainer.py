@@ -296,11 +296,6 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     )
 
 
-def trainer_of(other: Software) -> Trainer | None:
-    """The same software as it trains; None where it does not."""
-    return next((t for t in all_software(Trainer).values() if t.row == other.row), None)
-
-
 def usual_trainer(chip: Chip, method: str = "full", pins: Mapping[str, int | str] = NOTHING) -> Trainer:
     """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout; where
     ranks that weights are cut over are, one that knows groups."""
