@@ -20,6 +20,7 @@ from chipwise.report.records import NetworkRecord
 from chipwise.tracing.sources import TracedSource, own_source
 from chipwise.units import parse_quantity
 from chipwise.workload import media
+from chipwise.workload.backward import OPTIMIZER, updated
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
@@ -112,13 +113,17 @@ class Files:
     def pipeline(self, asked: Sampling, precision: str | None, *, scores: bool = False) -> Pipeline:
         """It at these sizes. Raises `UsageError` for sizes and formats of what has its own."""
         sizes = asked.sizes(scores=scores and self.source.sized)
+        # what was recorded has layers of its own choice, but no optimizer
+        recorded = asked.training and not self.source.sized
+        optimizer = str(sizes.pop(OPTIMIZER, "adamw")) if recorded else "none"
         if precision is not None:
             sizes["precision"] = precision
         if asked.batch not in (None, 1):
             sizes["batch"] = asked.batch
-        key = repr((sorted(sizes.items()), asked.training))
+        key = repr((sorted(sizes.items()), asked.training, optimizer))
         if key not in self.made:
-            self.made[key] = self.source.pipeline(training=asked.training, sizes=sizes)
+            found = self.source.pipeline(training=asked.training, sizes=sizes)
+            self.made[key] = updated(found, optimizer) if recorded else found
         return self.made[key]
 
 

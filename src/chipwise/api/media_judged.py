@@ -57,7 +57,10 @@ def levels(work: Work) -> Levels:
 
 
 def timed(work: Work, near: Nearness, mid: float) -> Estimate:
-    """A time with its interval: of tuned software by submissions to MLPerf, else by other people's benchmarks."""
+    """A time with its interval: of tuned software by submissions to MLPerf, of trainers by published runs, else by
+    other people's benchmarks."""
+    if work.trained is not None:
+        return work.trained.judged(mid, "time")
     if work.asked.level == "tuned":
         scenario = SCENARIOS[work.asked.task]
         return _judged(mid, near, spread_of(chip_axes(work.chip, scenario=scenario), "tuned", "samples"))
@@ -66,6 +69,8 @@ def timed(work: Work, near: Nearness, mid: float) -> Estimate:
 
 def held(work: Work, near: Nearness, mid: float) -> Estimate:
     """Bytes with their interval."""
+    if work.trained is not None:
+        return work.trained.judged(mid, "memory")
     return _judged(mid, near, spread_of(levels(work), "media_memory"))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from chipwise.api.media_asked import DEFAULT, LAYOUT, Files, Sampling, made
+from chipwise.api.train_job import TrainedStep
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, pace_of
 from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
@@ -38,6 +39,7 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.search.deployments import HOST_SHARE, machine_for, reserved
+from chipwise.workload.backward import OPTIMIZER
 from chipwise.workload.pipeline import Pipeline, Stage
 
 if TYPE_CHECKING:
@@ -215,6 +217,7 @@ class Work:
     precision: str
     timed: Timed
     tensors: Account
+    trained: TrainedStep | None = None
 
     @classmethod
     def of(cls, pipeline: Pipeline, place: Place, terms: Terms, asked: Sampling) -> Work:
@@ -251,12 +254,16 @@ class Work:
             loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
             tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
         precision = terms.precision or computed_in(pipeline)
-        return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors)
+        optimizer = str(asked.settings.get(OPTIMIZER, ""))
+        step = TrainedStep.of(
+            pipeline, place.chip, place.runtime, place.numbers, spread, precision, optimizer
+        )
+        return cls(pipeline, place.chip, place.runtime, device, asked, precision, timed, tensors, step)
 
     @property
     def stages(self) -> tuple[StageTimes, ...]:
         """Seconds by stage and part."""
-        return self.timed.stages
+        return self.timed.stages if self.trained is None else self.trained.stages
 
     @cached_property
     def system(self) -> System | None:
@@ -332,7 +339,9 @@ class Work:
         return numbers.derived(_times).of(self.labels)
 
     def pace(self, numbers: Parameters) -> Pace:
-        """The runtime's own numbers at the level asked."""
+        """The runtime's own numbers at the level asked; those of a trainer are in the seconds of its stages."""
+        if self.trained is not None:
+            return Pace()
         stock = self.stock(numbers)
         if self.asked.level == "stock":
             return pace_of(stock)
@@ -380,6 +389,8 @@ class Work:
     def held(self, numbers: Parameters) -> Account:
         """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of
         them that `preferences` calls `short`."""
+        if self.trained is not None:
+            return self.trained.held
         sizes, tensors = numbers.derived(_sizes).of(self.labels), self.tensors
         alive = sizes["activation"] * tensors.activations
         whole = Account(tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], tensors.host)

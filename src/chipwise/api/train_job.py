@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -13,24 +15,33 @@ from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
 from chipwise.catalog.trainer import LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
+from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.axes import Levels, trained_axes
+from chipwise.evidence.judge import Estimate
+from chipwise.evidence.training_tiers import tier_of
 from chipwise.parallel.network import ALIKE
+from chipwise.predict.pipeline import Account, Spread, StageTimes
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.operators import TrainKernels
+from chipwise.predict.training.program import StepProgram
+from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Recipe, Transformer
 from chipwise.search.training import TrainJob
 from chipwise.search.training_space import ANY, TrainerRules
 from chipwise.units import Real, parse_quantity
+from chipwise.workload.backward import OPTIMIZER, moments_of
 from chipwise.workload.formats import get_format
+from chipwise.workload.pipeline import Pipeline
 
 # Figures of a network that the user may know better: unit, least, most.
 NETWORK = {
@@ -129,6 +140,75 @@ class TrainSoftware:
     memory: Mapping[str, str] = field(default_factory=dict)
     pins: Pins = field(default_factory=dict)
     named: bool = True
+
+
+@dataclass(frozen=True)
+class TrainedStep:
+    """A training step of a network under software that trains language models too, by its numbers and policies."""
+
+    site: Site
+    program: StepProgram
+    numbers: Parameters
+
+    @classmethod
+    def of(
+        cls,
+        pipeline: Pipeline,
+        chip: Chip,
+        software: MediaRuntime,
+        numbers: Parameters,
+        spread: Spread,
+        precision: str,
+        optimizer: str = "",
+    ) -> TrainedStep | None:
+        """None of software that does not train, of networks without attention, and where devices share a batch
+        otherwise than by samples, which the equations of networks tell."""
+        trainer = get_trainer(software.trained_as) if software.trained_as else None
+        precision = precision.removeprefix("amp-")
+        plain = spread.devices == spread.dp and precision in PRECISIONS and trainer is not None
+        if not plain or trainer is None or not trainer.on(chip) or not pipeline.trained:
+            return None
+        zero = 3 if spread.fsdp else (trainer.usual_zero or 0) if spread.dp > 1 else 0
+        program = StepProgram.of(pipeline, spread.dp, zero)
+        if program is None:
+            return None
+        ask = Ask(1.0, int(program.spread.seq), pipeline.batch, precision, "train", "full")
+        updates = moments_of(optimizer or trainer.memory.optimizer) is not None
+        memory = {"optimizer": optimizer} if optimizer and updates else {}
+        site = site_of(chip, program.layer, ask, numbers, TrainSoftware(trainer.id, memory=memory))
+        if not updates:
+            still = replace(site.job.recipe, optimiser=0.0, moments=0.0, master=0.0)
+            site = replace(site, job=replace(site.job, recipe=still))
+        return cls(site, program, numbers)
+
+    @cached_property
+    def stages(self) -> tuple[StageTimes, ...]:
+        """Layers, the head with its loss, and the update, with what nothing hides of the exchange of gradients."""
+        job, p = self.site.job, self.program
+        t = step_time(p.layer, p.spread, job.cluster, job.recipe, job.rates, p.work(job.kernels))
+        parts = {
+            "layers": {"compute": t.compute_s, "memory": t.passes_s, "host": t.host_s},
+            "head": {"compute": t.head_s},
+            "gradients": {"network": t.dp_s + t.straggle_s},
+            OPTIMIZER: {"memory": t.optimiser_s},
+        }
+        return tuple(
+            StageTimes(name, 1.0, {"other": Cost({k: float(v) for k, v in cost.items()})}, 0.0)
+            for name, cost in parts.items()
+            if any(float(v) for v in cost.values())
+        )
+
+    def judged(self, mid: float, what: Literal["time", "memory"]) -> Estimate:
+        """A figure with the interval of the model of error of training."""
+        tier = tier_of(self.numbers, self.site.labels, self.site.levels("full"), what)
+        return Estimate(mid, mid * tier.low, mid * tier.high, tier.basis, tier.provisional)
+
+    @property
+    def held(self) -> Account:
+        """Bytes of one device."""
+        m = self.program.memory(self.site.job.recipe, self.site.job.memory)
+        state = m.weights + m.gradients + m.optimiser + m.gathered
+        return Account(float(state), float(m.activations), float(m.logits), float(m.overhead))
 
 
 def site_of(

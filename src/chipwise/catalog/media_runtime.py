@@ -39,6 +39,7 @@ class MediaRuntime(Software):
     each sequence). `hop_s`: seconds from one window of a long recording to the next where windows are a batch (0: they
     follow each other). `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
     numbers it has, where it has none of its own.
+    `trained_as`: the trainer whose numbers and policies a training step takes, where none of its own was measured.
     `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
     """
 
@@ -65,6 +66,7 @@ class MediaRuntime(Software):
     hop_s: float = 0.0
     autocast: bool = False
     paced_as: str = ""
+    trained_as: str = ""
     releases: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

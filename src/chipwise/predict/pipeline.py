@@ -27,7 +27,7 @@ from chipwise.parallel.collective import Kind, exchange
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Real
-from chipwise.workload.backward import OPTIMIZER, Counted
+from chipwise.workload.backward import OPTIMIZER, PARTS, STATES, Counted
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -45,8 +45,6 @@ tenth of the limit, by at most 19 %."""
 HIDES = 4.0
 """exponent: of device against host. Chosen: queues are deep, and a call is rarely held up by one of them throughout;
 moves calls whose kernels and starts take as long, by at most 19 %."""
-STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
-PARTS = "accumulate"  # setting of a training step: parts of a batch that follow each other
 OVERLAPPED = 0.5
 """share of a training step: the backward pass, behind which gradients are summed. Chosen: gradients come through most
 of it, two thirds of the step; moves training of networks on several devices whose sums take longer."""
@@ -376,11 +374,11 @@ Parts = dict["MediaPart", tuple[Cost, list[_Group]]]
 @lru_cache(maxsize=1024)
 def _grouped(same: _Same, does: _Does, spread: Spread) -> tuple[tuple[Counted, ...], tuple[_Group, ...]]:
     """The operators of a stage as software runs them, and the same in groups; chips of a search share them."""
-    ops = tuple(made for n, op in same.stage.ops for made in _converted(n, op, does))
+    ops = tuple(made for n, op in same.stage.ops for made in _converted(n, _started(op, does), does))
     groups = []
     for group in _alike(ops):
         whole = _stacked([op for _, op in group])
-        shared = _stacked([_shared(op, spread) for _, op in group]) if spread != ONE else whole
+        shared = _stacked([device_share(op, spread) for _, op in group]) if spread != ONE else whole
         groups.append(_Group(tuple(group), np.array([n for n, _ in group]), whole, shared))
     return ops, tuple(groups)
 
@@ -448,6 +446,11 @@ def _moves(ops: Sequence[Counted], s: Spread) -> float:
 def _repeated(pipeline: Pipeline) -> float:
     """Calls from which a stage is one that devices share: 2, or 1 where none is called again."""
     return 2.0 if any(stage.calls >= 2.0 for stage in pipeline.stages) else 1.0
+
+
+def _started(op: Op, does: _Does) -> Op:
+    """Work on elements as software starts it: what was traced counts the starts of software without a compiler."""
+    return replace(op, launches=1.0) if does.folds and op.kind == "pointwise" and op.launches > 1.0 else op
 
 
 def _converted(n: float, op: Op, does: _Does) -> list[Counted]:
@@ -565,7 +568,7 @@ def _stacked(ops: Sequence[Op]) -> Op:
     )
 
 
-def _shared(op: Op, s: Spread) -> Op:
+def device_share(op: Op, s: Spread) -> Op:
     """The part of an operator that one device runs: rows of samples, of guided passes and of the sequence; columns of
     tensors; heads of attention between the exchanges of Ulysses."""
     rows = float(s.dp * s.cfg * s.sequence)

@@ -44,6 +44,7 @@ from chipwise.report.table import Column, Table
 from chipwise.search import prefer
 from chipwise.search.space import By
 from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
+from chipwise.workload.backward import LOGITS, SAVED, STATES
 from chipwise.workload.workload import CONFIDENCE, Job
 
 SHOWN = 12
@@ -577,6 +578,7 @@ def media_words(report: MediaReport) -> tuple[str, ...]:
         if name.endswith("_bytes")
         else f"{name} {value:g}"
         for name, value in report.settings.items()
+        if name not in (SAVED, LOGITS, STATES)  # the table of memory says what a step keeps
     )
     work = f"{format_number(report.flops / 1e12)} TFLOP a request" if report.flops else "operations not known"
     return report.model, f"{format_count(report.parameters)} parameters", work, *sizes

@@ -50,6 +50,8 @@ class Flow:
         self._maker: dict[Hashable, int] = {}
         self._late: set[Hashable] = set()  # results of reductions that end a kernel
         self._clock = 0
+        self._sources: dict[Hashable, Sequence[Touch]] = {}  # of what is made by work on elements
+        self._waited: set[Hashable] = set()  # what an operator that stays alone reads
 
     def alone(self, op: Op, reads: Iterable[Touch], writes: Iterable[Touch], *, repeats: float = 1.0) -> None:
         """An operator that is a kernel of its own."""
@@ -57,6 +59,7 @@ class Flow:
         for touch in touched:
             level = max(level, self._level(touch.buffer))
         number = self._new(_Kernel(op.name, level + 1, op, repeats))
+        self._waited |= {t.buffer for t in touched}
         self._link(number, touched, writes)
 
     def fused(
@@ -88,6 +91,7 @@ class Flow:
         written = list(writes)
         self._link(number, touched, written)
         for touch in written:
+            self._sources[touch.buffer] = touched
             (self._late.add if ends else self._late.discard)(touch.buffer)
 
     def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:
@@ -110,6 +114,36 @@ class Flow:
                 moved += size if read or (n, buffer) in live else 0.0
             if weights + moved:
                 found.append((1.0, _pointwise(k, weights, moved)))
+        return found
+
+    def kept(self, alive: Mapping[Hashable, float]) -> dict[Hashable, float]:
+        """Of the buffers that are `alive` (bytes) what kernels that join both passes keep: not what work on elements
+        makes again of the rest and nothing but such work reads; and what such work made of one narrower tensor, as a
+        norm's copy in fp32, as that tensor. Compilers cut the graph of both passes so (PyTorch
+        torch/_functorch/partitioners.py, min_cut_rematerialization_partition), fused kernels of gated activations and
+        norms are written so."""
+        made: dict[Hashable, bool] = {}
+
+        def lacking(buffer: Hashable) -> list[Touch]:
+            return [
+                t
+                for t in self._sources[buffer]
+                if not (t.weight or t.buffer in alive or (t.buffer in self._sources and again(t.buffer)))
+            ]
+
+        def again(buffer: Hashable) -> bool:
+            if buffer not in made:
+                made[buffer] = False  # what is written over itself is not made again
+                made[buffer] = not lacking(buffer)
+            return made[buffer]
+
+        found: dict[Hashable, float] = {}
+        for buffer, size in alive.items():
+            lacks = lacking(buffer) if buffer in self._sources and buffer not in self._waited else None
+            if lacks is None or len(lacks) > 1 or (lacks and lacks[0].bytes >= size):
+                found[buffer] = size
+            elif lacks:
+                found[lacks[0].buffer] = lacks[0].bytes
         return found
 
     def _level(self, buffer: Hashable) -> int:

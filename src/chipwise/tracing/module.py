@@ -17,8 +17,9 @@ from torch.nn.utils.stateless import _reparametrize_module
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UsageError, shorten
-from chipwise.tracing.flow import OneByOne, counted
+from chipwise.tracing.flow import Flow, OneByOne, counted
 from chipwise.tracing.recorder import Recorder
+from chipwise.workload.backward import LOGITS, NOT_UPDATED, SAVED
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 
@@ -168,6 +169,7 @@ def _traced(
         kept = {recorder.bytes_of(t)[0] for t in results}
         grads: set[int] = set()
         forward = len(recorder.events)
+        saved = _saved(recorder, kept) if training else 0.0
         loss = None
         if training:
             loss = loss_of(out, title)
@@ -179,7 +181,7 @@ def _traced(
     alive, peak = _peak(recorder, grads)
     before, _ = _peak(recorder, grads, forward)
     tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
-    memory = _Memory(alive, peak, before, training)
+    memory = _Memory(alive, peak, before, training, saved, recorder.logits)
     return _TracedRun(title, recorder.flow.ops(kept), weights, tensors, memory, tuple(recorder.notes))
 
 
@@ -196,12 +198,15 @@ def _set_mode(module: torch.nn.Module, title: str, *, training: bool) -> None:
 
 @dataclass(frozen=True)
 class _Memory:
-    """Most bytes alive: of activations, of activations and gradients together, of activations in the forward pass."""
+    """Most bytes alive: of activations, of activations and gradients together, of activations in the forward pass.
+    `saved`, `logits`: as `workload.backward` names them."""
 
     activations: float
     total: float
     forward: float
     training: bool
+    saved: float
+    logits: float
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,9 @@ def _pipeline(run: _TracedRun) -> Pipeline:
         for part, own, alive in parts
         if memory.training or part == "forward"
     )
+    settings = {"peak_bytes": memory.total + weights.bytes}
+    settings |= {SAVED: memory.saved} if memory.training else {}
+    settings |= {LOGITS: memory.logits} if memory.logits else {}
     first = next((t for t in run.tensors if t.ndim), None)
     batch = int(first.shape[0]) if first is not None else 1
     said = [
@@ -239,7 +247,7 @@ def _pipeline(run: _TracedRun) -> Pipeline:
         "element-wise work is fused as compilers do; launches are those without a compiler",
     ]
     if memory.training:
-        said.append("a step is forward and backward; the optimizer's update is not part of the trace")
+        said.append(NOT_UPDATED)
     if first is not None:
         said.append(f"the first dimension of the first tensor is taken for the batch, {batch}")
     return Pipeline(
@@ -247,7 +255,7 @@ def _pipeline(run: _TracedRun) -> Pipeline:
         stages,
         batch=batch,
         trained=memory.training,
-        settings={"peak_bytes": memory.total + weights.bytes},
+        settings=settings,
         assumptions=(*said, *run.notes),
     )
 
@@ -381,6 +389,19 @@ def loss_of(out: Any, title: str) -> torch.Tensor:
     for other in grown[1:]:
         total = total + other.sum()
     return total
+
+
+def _saved(recorder: Recorder, results: set[int]) -> float:
+    """Bytes that layers hold when the forward pass ends, less what joined kernels compute again, and less results,
+    logits and what a loss makes of them."""
+    alive: dict[int, float] = {}
+    for event in recorder.events:
+        alive[event.buffer] = alive.get(event.buffer, 0.0) + event.bytes
+    held: Mapping[Any, float] = {b: size for b, size in alive.items() if size > 0.0 and b not in results}
+    if isinstance(recorder.flow, Flow):
+        held = recorder.flow.kept(held)
+    lost = {width * recorder.logits for width in (2.0, 4.0)} if recorder.logits else set()
+    return sum(size for size in held.values() if size not in lost)
 
 
 def _peak(recorder: Recorder, grads: set[int], events: int | None = None) -> tuple[float, float]:

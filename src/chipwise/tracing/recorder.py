@@ -47,6 +47,8 @@ NOTHING = frozenset(
 )
 """Operators that start no kernel."""
 
+LOSSES = frozenset(("_log_softmax",))
+"""Operators of a loss over a vocabulary, whose results have an entry for each of its logits."""
 PRODUCTS = frozenset(("mm", "addmm", "bmm", "baddbmm"))
 """Operators that BLAS runs."""
 
@@ -94,6 +96,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._shares: Any = WeakIdKeyDictionary()
         self._visible: float | None = None
         self._seen: dict[int, float] = {}
+        self.logits = 0.0
 
     # -- what stands around a run
 
@@ -382,6 +385,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             copied = sum(float(t.numel() * t.element_size()) for t in read if _copied(t))
             self._made += 1
             self.events += (_Event(self._made, copied), _Event(self._made, -copied)) if copied else ()
+        if name in LOSSES:
+            self.logits = max(self.logits, float(outputs[0].numel()))
         work = work_of(call)
         self.notes |= dict.fromkeys(work.notes)
         if func.namespace not in ("aten", "prims"):

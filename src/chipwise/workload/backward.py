@@ -13,7 +13,17 @@ from chipwise.catalog.trainer import OPTIMIZERS
 from chipwise.errors import UsageError
 from chipwise.units import Real
 from chipwise.workload.op import Kind, Op, pointwise
+from chipwise.workload.pipeline import Pipeline, Stage
 
+SAVED, LOGITS = "saved_bytes", "logits"
+"""Settings of a step: bytes that its layers keep for the backward pass where kernels join what works on elements, and
+entries of the vocabulary's logits, whose loss is taken."""
+NOT_UPDATED = "a step is forward and backward; the optimizer's update is not part of the trace"
+"""What is said of a step that was recorded, before it is `updated`."""
+STATES = "state_bytes"
+"""Setting of a step: bytes of gradients and of the optimizer's states."""
+PARTS = "accumulate"
+"""Setting of a step: parts of a batch that follow each other."""
 Counted = tuple[float, Op]
 """(repeats, operator)."""
 OPTIMIZER = "optimizer"
@@ -74,6 +84,19 @@ def update_bytes(moments: Real) -> Real:
 def update(parameters: Real, moments: float) -> Op:
     """The optimizer's work on so many parameters."""
     return pointwise(parameters, float(update_bytes(moments)) / 2.0, name=OPTIMIZER)
+
+
+def updated(step: Pipeline, optimizer: str) -> Pipeline:
+    """A step that was recorded, forward and backward, with the update of its parameters. Raises `UsageError`."""
+    moments = moments_of(optimizer)
+    gradients = {STATES: step.weight_bytes + (moments or 0.0) * step.parameters}
+    settings = {**step.settings, **gradients}
+    if moments is None:
+        return replace(step, settings=settings)
+    stage = Stage(OPTIMIZER, ((1.0, update(float(step.parameters), moments)),))
+    known = tuple(line for line in step.assumptions if line != NOT_UPDATED)
+    said = f"{optimizer} updates all parameters (--settings optimizer=NAME), {moments:g} bytes of moments for each"
+    return replace(step, stages=(*step.stages, stage), settings=settings, assumptions=(*known, said))
 
 
 def moments_of(optimizer: str) -> float | None:

@@ -177,10 +177,10 @@ def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -
     alone = np.asarray(s.pp) <= 1
     on_last = alone | np.asarray(last > first)
     activations = np.where(alone, first, np.where(on_last, first / np.maximum(held, 1.0), first))
-    return _use(s, state, activations, np.where(on_last, logits, 0.0), r)
+    return used(s, state, activations, np.where(on_last, logits, 0.0), r)
 
 
-def _use(
+def used(
     s: TrainSpread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
 ) -> MemoryUse:
     """(M4) Each with what tensors take beyond their sum (frozen weights are loaded once), and what is no tensor."""
@@ -250,4 +250,4 @@ def _stage(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     saved = activation_bytes(t, s, recipe) * held_on(i, s) / held
     logits = np.where(np.where(vee, first, last), logit_bytes(t, s, recipe), 0.0)
-    return _use(s, state, saved, logits, r)
+    return used(s, state, saved, logits, r)

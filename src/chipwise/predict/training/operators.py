@@ -109,12 +109,12 @@ def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> 
     core, core_back = _core(t, s, recipe, k)
     routed, routed_back = _routed(t, s, k, back) if float(t.moe_share) else (0.0, 0.0)
     head = sum(_products(x, [(1.0, t.vocab / tp, h)], k.wide, k))
-    passed = _pass(touched_bytes(t, s, recipe), k) + (BLOCK_KERNELS - 1.0) * _pass(0.0, k)
-    loss = _pass((8.0 * t.vocab / tp + 6.0 * h) * s.tokens, k)
+    passed = pass_s(touched_bytes(t, s, recipe), k) + (BLOCK_KERNELS - 1.0) * pass_s(0.0, k)
+    loss = pass_s((8.0 * t.vocab / tp + 6.0 * h) * s.tokens, k)
     return TrainWork(forward, input_, back * weight, routed, routed_back, core, core_back, passed, head, loss)
 
 
-def _pass(moved_bytes: Real, k: TrainKernels) -> Real:
+def pass_s(moved_bytes: Real, k: TrainKernels) -> Real:
     """Seconds of an element-wise kernel that reads or writes so many bytes of a rank."""
     return price(pointwise(moved_bytes / 2.0 / k.parts, 1.0), k.device, k.numbers).total_s
 

@@ -162,13 +162,13 @@ def _filled(members: int, batch: int) -> float:
 
 
 def _step(asked: AskedNetwork, block: LayerBlock, name: str) -> tuple[Stage, dict[str, float]]:
-    """One call of a network, or a training step of it with the bytes of gradients and optimiser states."""
+    """One call of a network, or a training step of it with the settings that say what it keeps."""
     if not asked.trained:
         return block.stage(name), {}
     optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
-    done, state = trained(block, str(optimizer), str(recompute), asked.parts)
+    done, settings = trained(block, str(optimizer), str(recompute), asked.parts)
     parts = {"accumulate": float(asked.parts)} if asked.parts > 1 else {}
-    return done.stage(name), {"state_bytes": state} | parts
+    return done.stage(name), settings | parts
 
 
 @dataclass(frozen=True, kw_only=True)

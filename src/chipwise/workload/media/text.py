@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chipwise.workload.media.layers import LayerBlock, Layers, join
+from chipwise.workload.media.layers import LOSS, LOSS_PASSES, LayerBlock, Layers, join
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,9 @@ class TextEncoder:
         if not layers.training:
             return LayerBlock()
         tensor = layers.bytes(tokens, self.vocab)
-        return replace(layers.pointwise(tokens, self.vocab, 3.0, "loss"), peak=2.0 * tensor, kept=tensor)
+        return replace(
+            layers.pointwise(tokens, self.vocab, LOSS_PASSES, LOSS), peak=2.0 * tensor, kept=tensor
+        )
 
     def _layer(self, layers: Layers, tokens: int, window: int) -> LayerBlock:
         w, seen = self.width, min(tokens, window or tokens)
