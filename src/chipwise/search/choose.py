@@ -130,18 +130,20 @@ def choose(
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
-    return Chosen(choices, refusals, counts, _hopeless(e, workload, prices, limits, sized, live, columns))
+    return Chosen(
+        choices, refusals, counts, partial(_hopeless, e, workload, prices, limits, sized, live, columns)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The `choices` of a group, a refusal for each deployment without one, how many candidates fell to which reason,
-    and by chip the layouts that no other software makes the best."""
+    and, worked out where it is asked, by chip the layouts that no other software makes the best."""
 
     choices: list[Choice]
     refusals: list[Refusal]
     counts: Counter[Reason]
-    hopeless: dict[str, frozenset[tuple[int, ...]]]
+    hopeless: Callable[[], dict[str, frozenset[tuple[int, ...]]]]
 
 
 APART = 3.0
@@ -331,8 +333,7 @@ def _hour(e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], chips: Arr
     machine; NaN where unknown."""
 
     def paid(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
-        hour = basis.hour(count, group)
-        return np.array([hour.mid, hour.billed])
+        return basis.paid(count, group)
 
     return _by_price(e, prices, chips, together, paid)
 
