@@ -237,7 +237,7 @@ STILL_NAMED: dict[str, str] = {
     "web/views/inside.py": SPOKEN,
     "web/views/train.py": SPOKEN,
     "web/views/launch.py": SPOKEN,
-    "web/views/local.py": SPOKEN,
+    "web/views/tables.py": SPOKEN,
     "report/charts/chips.py": "colours of vendors, the same on every picture",
     "api/launching.py": "the setting of one queue moves to report/launch",
     "calibrate/kernel_questions.py": SPOKEN,

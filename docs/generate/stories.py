@@ -15,13 +15,8 @@ from docs.generate.console import run, transcript
 
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.doors import read_request
-from chipwise.report.desk import LocalReport, local_verdict
 from chipwise.report.fit import FitReport
 from chipwise.report.kernel import KernelReport
-from chipwise.report.media import MediaReport
-from chipwise.report.media import verdict as media_verdict
-from chipwise.report.plans import PlanReport, verdict
-from chipwise.report.training import TrainReport, train_verdict
 from chipwise.units import format_bytes, format_seconds
 
 __all__ = ["EXAMPLES", "Question", "Story", "command", "load_story", "story_page", "summary"]
@@ -107,14 +102,6 @@ def story_page(name: str) -> str:
 
 def summary(report: Any) -> str:
     """The answer in a sentence, "" where it is a table."""
-    if isinstance(report, TrainReport):
-        return train_verdict(report)
-    if isinstance(report, MediaReport):
-        return " ".join(media_verdict(report))
-    if isinstance(report, LocalReport):
-        return local_verdict(report)
-    if isinstance(report, PlanReport):
-        return " ".join(verdict(report))
     if isinstance(report, FitReport):
         fitting = [f for f in report.fits if f.verdict != "no"]
         if not fitting:
@@ -127,4 +114,4 @@ def summary(report: Any) -> str:
     if isinstance(report, KernelReport):
         first = min(report.kernels, key=lambda k: k.time_s.mid)
         return f"Fastest on {first.chip}: {format_seconds(first.time_s.mid)}, bottleneck: {first.bound}."
-    return ""
+    return " ".join(report.verdict())

@@ -14,7 +14,7 @@ from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.report.desk import LocalReport, local_view
-from chipwise.report.plans import PlanRecord, verdict
+from chipwise.report.plans import PlanRecord
 
 DENSE, ROUTED = "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b"
 
@@ -360,7 +360,7 @@ def test_targets_of_one_user_are_held_against_what_the_answer_says() -> None:
 def test_one_user_is_told_how_surely_a_target_holds() -> None:
     asked = {"task": "local", "have": "rtx-5090", "in_": 1500, "out": 100, "precision": "q4_k_m"}
     sure = cw.plan("Qwen/Qwen3-8B", ttft="10s", evidence="none", **asked)
-    assert any("the target 10.0 s holds with 99% probability" in line for line in verdict(sure))
+    assert any("the target 10.0 s holds with 99% probability" in line for line in sure.verdict())
 
 
 def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:

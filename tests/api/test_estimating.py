@@ -33,3 +33,12 @@ def test_a_text_too_long_for_a_model_names_one_of_its_dimensions_that_reads_it()
     assert chipwise.plan(longer, in_=50_000, chips="b200").plans
     with pytest.raises(UsageError, match="prompt and output together: a smaller"):
         chipwise.plan("Qwen/Qwen3-8B", in_=50_000, chips="b200")
+
+
+def test_a_slower_host_starts_prompts_later_and_bounds_what_decodes() -> None:
+    """Kernels of prompts and the loop of the server are the host's work; reading weights is not."""
+    asked = {"model": "Qwen/Qwen3-8B", "chip": "h100", "runtime": "sglang", "software": "2025-12"}
+    load = {"concurrency": 4, "in_": 200, "out": 200}
+    slow, usual = (chipwise.estimate(**asked, **load, **host).plans[0] for host in ({"host": "1.9GHz"}, {}))
+    assert slow.ttft_s.mid > 1.5 * usual.ttft_s.mid
+    assert usual.tpot_s.mid < slow.tpot_s.mid < 1.5 * usual.tpot_s.mid

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import chipwise as cw
-from chipwise.api.over_time import MOST, busiest
+from chipwise.api.over_time import MOST, busiest, fewest
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.lengths import Lengths
 
@@ -97,10 +97,17 @@ def test_replicas_are_counted_where_it_is_busiest() -> None:
     assert drawn.time_s is not None
     packed = np.where(drawn.time_s > 2000.0, 2000.0 + (drawn.time_s - 2000.0) / 3.0, drawn.time_s)
     made = Arrivals(drawn.prompt, drawn.output, packed)
-    some = busiest(made)
+    some = busiest(made, MOST)
     assert len(some) == MOST
     assert some.time_s is not None
     assert some.time_s[0] == 0.0
     assert some.rate_per_s == pytest.approx(30.0, rel=0.1)
-    assert busiest(made.first(100)) is not made
-    assert len(busiest(made.first(100))) == 100
+    assert busiest(made.first(100), MOST) is not made
+    assert len(busiest(made.first(100), MOST)) == 100
+
+
+@pytest.mark.parametrize("guess", [1, 3, 7, 40, 900])
+def test_the_fewest_replicas_are_found_from_any_guess(guess: int) -> None:
+    for wanted in (2, 3, 5, 16, 40, 64):
+        assert fewest(lambda n, wanted=wanted: n >= wanted, 2, 64, guess) == wanted  # type: ignore[misc]
+    assert fewest(lambda n: False, 2, 64, guess) == 65

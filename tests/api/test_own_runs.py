@@ -105,12 +105,51 @@ def test_what_is_further_away_moves_less(far: dict[str, Any], store: Store) -> N
 
 @pytest.mark.parametrize(
     "other",
-    [{"chip": "h200-sxm-141gb"}, {"runtime": "sglang"}, {"precision": "fp8"}, {"evidence": "published"}],
+    [{"chip": "h200-sxm-141gb"}, {"runtime": "sglang"}, {"evidence": "published"}],
 )
 def test_another_deployment_is_left_alone(other: dict[str, Any], store: Store) -> None:
     before = estimate(**other)
     store.add([measured()])
     assert estimate(**other) == before
+
+
+def test_another_format_of_the_same_cell_moves_less(store: Store) -> None:
+    before = estimate(precision="fp8")
+    store.add([measured()])
+    after = estimate(precision="fp8")
+    assert 1.0 < tpot(after) / tpot(before) < 1.3**0.5
+    assert after.tpot_s is not None
+    assert before.tpot_s is not None
+    assert after.tpot_s.basis == before.tpot_s.basis, "what is of its own is not known"
+    assert after.tokens_per_s.mid < before.tokens_per_s.mid
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.0, 9.0), st.floats(0.5, 2.0)), min_size=1, max_size=4, unique_by=lambda x: x[0]
+    ),
+    st.floats(0.001, 0.2),
+)
+def test_corrected_times_do_not_fall_as_load_rises(
+    measured: list[tuple[float, float]], growth: float
+) -> None:
+    """Of a pass that takes 1 + `growth` c: whatever runs measured at some loads, d log t / d log c >= 0 at all."""
+    loads = np.sort(np.exp2(np.linspace(0.0, 10.0, 41)))
+
+    def passes(c: Any) -> Any:
+        return 1.0 + growth * np.asarray(c)
+
+    at = np.exp2([x for x, _ in measured])
+    took = np.maximum.accumulate((passes(at) * [y for _, y in measured])[np.argsort(at)])
+    at = np.sort(at)
+    own = [Owned(str(i), "c", "d", (1.0,), (float(c), 1024.0, 256.0)) for i, c in enumerate(at)]
+    asked = [Owned("", "c", "d", (1.0,), (float(c), 1024.0, 256.0)) for c in loads]
+    spread = [np.full(len(loads), 0.2)] * 2
+    anchors = Anchors(own, passes(at), passes(at), took, took)
+    by = corrections(asked, anchors, spread, [passes(loads)] * 2)
+    for factor in (by.passes, by.passes * by.first):
+        steps = np.diff(np.log(passes(loads) * factor))
+        assert steps.min() > -1e-9, steps
 
 
 @given(
@@ -293,7 +332,7 @@ def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
             anchors = Anchors([runs[i] for i in own], ones, ones, measured["tpot_s"], measured["ttft_s"])
             doubt = _doubt(table.runs[own[0]])
             usual = tuple(np.full(len(rest), doubt[f].sd()[0]) for f in ("tpot_s", "ttft_s"))
-            by = corrections([runs[i] for i in rest], anchors, usual)  # type: ignore[arg-type]
+            by = corrections([runs[i] for i in rest], anchors, usual)
             for row, i in enumerate(rest):
                 moved = {"tpot_s": by.passes[row], "ttft_s": by.passes[row] * by.first[row]}
                 left = {"tpot_s": by.left[row], "ttft_s": by.first_left[row]}
@@ -311,7 +350,7 @@ def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
         assert after.mean() < (0.7 if near else 1.0) * before.mean(), (figure, near)
         assert np.median(after) < (0.7 if near else 1.02) * np.median(before), (figure, near)
     for many, held in inside.items():
-        assert 0.75 < np.mean(held) < 0.90, many
+        assert 0.75 < np.mean(held) < 0.88, many
 
 
 def figures_of(lines: Residuals) -> Iterator[tuple[str, Residuals]]:
@@ -327,7 +366,7 @@ def logs(lines: Residuals) -> Iterator[tuple[int, float]]:
 
 def test_runs_that_are_far_off_widen_what_is_near() -> None:
     """Ten times what was predicted is not one factor: an interval that usual scatter would give is too narrow."""
-    run = Owned("a", "d", (1.0, 1.0, 1.0, 1.0), (32.0, 1024.0, 256.0))
+    run = Owned("a", "c", "d", (1.0, 1.0, 1.0, 1.0), (32.0, 1024.0, 256.0))
     near = replace(run, id="b", load=(64.0, 1024.0, 256.0))
     usual = (np.array([0.16]), np.array([0.34]))
 
@@ -341,7 +380,7 @@ def test_runs_that_are_far_off_widen_what_is_near() -> None:
 
 
 def test_a_run_with_first_tokens_alone_corrects_them_alone() -> None:
-    run = Owned("a", "d", (1.0,), (32.0, 1024.0, 256.0))
+    run = Owned("a", "c", "d", (1.0,), (32.0, 1024.0, 256.0))
     one, none, usual = np.ones(1), np.full(1, np.nan), (np.array([0.16]), np.array([0.34]))
     by = corrections([replace(run, id="b")], Anchors([run], one, one, none, one * 2.0), usual)
     assert by.passes[0] == 1.0

@@ -7,9 +7,9 @@ import pytest
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.mcp.answers import rl_answer
+from chipwise.mcp.answers import rows_answer
 from chipwise.predict.training.rollout import handed_s
-from chipwise.report.reinforce import RlPlanRecord, rl_verdict, rl_view
+from chipwise.report.reinforce import RlPlanRecord, rl_view
 
 ASKED = {"model": "Qwen/Qwen3-1.7B", "chips": "h100", "counts": "8", "prompts": 64, "out": "2000"}
 
@@ -55,9 +55,25 @@ def test_a_share_that_is_asked_for_is_kept_and_more_answers_take_longer() -> Non
 def test_every_door_asks_it() -> None:
     asked = question("rl", ASKED)
     report = asked.run()
-    assert rl_verdict(report) in " ".join(rl_view(report).head)
-    assert rl_answer(report).plans[0].chip == "h100-sxm5-80gb"
+    assert " ".join(report.verdict()) in " ".join(rl_view(report).head)
+    assert rows_answer(report)["plans"][0]["chip"] == "h100-sxm5-80gb"
     assert "rollout takes" in report.plans[0].why[0]
+
+
+def test_only_engines_that_take_new_weights_sample() -> None:
+    assert {p.runtime for p in plans(runtime="sglang").values()} == {"sglang"}
+    with pytest.raises(
+        InfeasibleError, match=r"llama.cpp .* is not known to take new weights .*--runtime vllm or"
+    ):
+        plans(runtime="llama.cpp")
+    with pytest.raises(InfeasibleError, match="trainium2: no software is known that samples there"):
+        plans(chips="trainium2")
+
+
+def test_an_engine_that_keeps_its_memory_samples_apart() -> None:
+    assert set(plans(runtime="lmdeploy")) == {"apart"}
+    with pytest.raises(InfeasibleError, match="give up its memory while the chip trains"):
+        plans(runtime="lmdeploy", placement="together")
 
 
 def test_what_does_not_go_says_why() -> None:

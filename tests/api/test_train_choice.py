@@ -26,7 +26,7 @@ from chipwise.errors import InfeasibleError
 from chipwise.evidence.judge import chance
 from chipwise.predict.training.dims import transformer
 from chipwise.report.train_assemble import Aim, ranked
-from chipwise.report.training import TrainReport, train_verdict
+from chipwise.report.training import TrainReport
 from chipwise.search.training import best, least_seconds, search
 from command_line import Run
 from trained import train_plan
@@ -130,7 +130,7 @@ def test_no_count_is_better_than_none_and_chips_of_ones_own_are_planned_alike(se
         one, own = alone.plans[0], owned.plans[0]
         assert (one.stack, one.layout, one.days) == (own.stack, own.layout, own.days)
         assert own.usd is None
-        assert "on chips that you have" in train_verdict(owned)
+        assert "on chips that you have" in " ".join(owned.verdict())
     mine = asked(question, counts=(), chips=(), have={question["chips"][0]: 8})
     if mine is not None:
         assert mine.plans[0].days.mid <= (1.0 + P.sooner) * min(p.days.mid for p in mine.plans)
@@ -203,7 +203,7 @@ def test_the_usual_trainer_yields_to_what_is_clearly_better() -> None:
     ).plans[0]
     assert usual.instead_of == ""
     assert plan.days.mid < usual.days.mid / (1.0 + P.evidence)
-    said = train_verdict(train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8))
+    said = " ".join(train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).verdict())
     assert said.startswith(f"Train on 8x h100-sxm5-80gb with {plan.stack} in place of hf-trainer (")
     hair = replace(
         usual, stack="x", instead_of="hf-trainer", days=replace(usual.days, mid=0.95 * usual.days.mid)
@@ -236,30 +236,28 @@ def test_the_chance_of_a_deadline_is_said_and_ranks() -> None:
     (first,) = report.plans
     assert first.chance == pytest.approx(chance(most, first.days.mid, first.days.low, first.days.high))
     assert not report.kept
-    said = train_verdict(report)
+    said = " ".join(report.verdict())
     assert said.startswith("No plan keeps the deadline of ")
     assert "with 90% probability; nearest: 16x h100-sxm5-80gb" in said
     assert f"with {int(100 * first.chance + 0.2)}% probability." in said
     sure = train_plan(ROW, chips=("h100",), counts=(8, 16), tokens=1e10, deadline_days=most, confidence=0.5)
     assert sure.kept
-    assert train_verdict(sure).startswith("Train on 16x h100")
+    assert " ".join(sure.verdict()).startswith("Train on 16x h100")
     assert free[0].chance is None
 
 
 def test_the_verdict_says_what_the_choice_costs() -> None:
-    """The cheapest of all trainers and counts, which evidence puts behind the first."""
+    """The cheapest of all trainers and counts, which the usual trainer stands above within what evidence may cost."""
     report = train_plan(
         "Qwen/Qwen3-30B-A3B", chips=("mi300x",), counts=(64,), tokens=1e10, deadline_days=10.0
     )
     first, least = report.plans[0], report.cheapest
     assert least is not None
-    assert least.stack != first.stack
-    assert not least.measured
+    assert least.instead_of == first.stack
     assert report.saves == pytest.approx(1.0 - least.usd.mid / first.usd.mid)
     assert 0.0 < report.saves < 1.0 - 1.0 / (1.0 + P.evidence)
-    said = f"Cheapest: 64x mi300x with {least.stack}, about $"
-    assert said in train_verdict(report)
-    assert train_verdict(report).endswith(f"% less, but {least.stack} was never measured there.")
+    assert report.verdict[-1].startswith(f"Cheapest: 64x mi300x with {least.stack}, about $")
+    assert report.verdict[-1].endswith(f"% less, but {first.stack} is the usual trainer.")
 
 
 def test_counts_of_the_market_are_those_of_chips_that_one_has() -> None:

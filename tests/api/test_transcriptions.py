@@ -4,7 +4,7 @@ import pytest
 
 import chipwise
 from chipwise.errors import UsageError
-from chipwise.report.media import MediaPlan, verdict
+from chipwise.report.media import MediaPlan
 
 HOUR = {"audio_s": 3600.0}
 
@@ -50,7 +50,7 @@ def test_the_host_hears_and_chooses() -> None:
 def test_a_lone_user_gets_windows_together() -> None:
     found = chipwise.plan("whisper-large-v3-turbo", task="local", chips=["rtx-4090"], settings=HOUR)
     assert found.plans[0].batch > 1
-    assert "windows" in verdict(found)[0]
+    assert "windows" in found.verdict()[0]
 
 
 def test_software_of_whisper_runs_whisper() -> None:

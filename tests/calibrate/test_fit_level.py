@@ -90,6 +90,16 @@ def test_older_software_is_slower_and_newer_than_measured_is_not_faster() -> Non
     assert fitted.slower("2026-11") == fitted.slower("") == 1.0
 
 
+def test_products_of_a_chips_own_library_do_not_age() -> None:
+    """cuBLAS was there before runtimes of language models; compilers of other vendors learned with them."""
+    fitted = shipped_parameters().derived(LevelFit.of)
+    slower = fitted.slower("2024-01", tuned=False)
+    assert slower > 1.2
+    own, other = (fitted.aged("vllm", [get_chip(chip)], "2024-01") for chip in ("a100-sxm4-80gb", "mi300x"))
+    assert own["gemm.w16.memory"] == own["gemm.bf16.compute"] == 1.0
+    assert own["decode.memory"] == own["launch"] == other["gemm.w16.memory"] == pytest.approx(slower)
+
+
 def test_stock_is_what_nothing_is_fitted_to() -> None:
     fitted = shipped_parameters().derived(LevelFit.of)
     chips = [get_chip("h200-sxm-141gb"), get_chip("b200-sxm")]

@@ -73,7 +73,7 @@ def rows() -> ServingRows:
         (known[:-APART], known[-APART:]),
         clients=2.0 ** rng.integers(0, 8, ROWS),
         burst=np.full(ROWS, 0.05),
-        slower=np.ones(ROWS),
+        slower=np.ones((ROWS, 1)),
         labels={"runtime": runtime, **{n: np.full(ROWS, n) for n in ("chip", "generation", "harness")}},
         tpot_s=np.ones(ROWS),
         ttft_s=np.ones(ROWS),

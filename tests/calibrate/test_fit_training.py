@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chipwise.calibrate.fit_training import Runs, fit, memory_of, seconds_of
+from chipwise.calibrate.fit_training import Runs, fit, links_of, training_effects
 from chipwise.calibrate.parameter import Parameter, read_table, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rates
@@ -15,11 +15,26 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer
 from chipwise.cost.device import Device
 from chipwise.predict.training.dims import plain
+from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
 from chipwise.predict.training.operators import TrainKernels, work_of
+from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
 
 # All but what training is fitted to: exchanges are priced by the numbers of kernels.
 NOTHING = Parameters({n: p for n, p in shipped_parameters().table.items() if not n.startswith("training.")})
+
+
+def seconds_of(data: Runs, numbers: Parameters) -> StepTime:
+    """Step time of every run by cause."""
+    times, _ = training_effects(numbers)
+    r = rates(times.values(data.labels), links_of(data, numbers))
+    return step_time(data.network, data.spread, data.cluster, data.recipe, r, data.work)
+
+
+def memory_of(data: Runs, numbers: Parameters) -> MemoryUse:
+    """Memory of every run by use."""
+    _, memory = training_effects(numbers)
+    return memory_use(data.network, data.spread, data.recipe, MemoryRates(**memory.values(data.labels)))
 
 
 def runs(count: int = 24) -> Runs:

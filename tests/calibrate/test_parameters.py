@@ -160,6 +160,22 @@ def test_grouped_products_of_amd_are_as_the_library_has_them() -> None:
         assert shares[0] / shares[1] == pytest.approx([0.42, 0.42, 1.0])
 
 
+def test_experts_of_a_model_take_the_numbers_of_the_library_that_runs_them() -> None:
+    chips = [load_chips()[name] for name in ("h200-sxm-141gb", "mi300x", "b200-sxm")]
+    costs = SHIPPED.cost("simt", "sglang", chips)
+    of = {
+        name: SHIPPED.as_installed(costs, "sglang", chips, architecture=name) for name in ("", "minimax_m2")
+    }
+    labels = (("dtype", "fp8_block"),)
+    usual, own = (
+        {k: np.asarray(v) for k, v in c.find("simt.experts", labels).items()}
+        for c in of.values()
+        if isinstance(c, SimtParameters)
+    )
+    assert (own["token_passes"] != usual["token_passes"]).tolist() == [False, True, True]
+    assert np.all(own["load_bytes_per_clock"][1:] < usual["load_bytes_per_clock"][1:])
+
+
 def test_a_value_of_nan_takes_a_number_away(tmp_path: Path) -> None:
     name = "runtime.vllm-gaudi.operator.block_s"
     file = tmp_path / "less.csv"

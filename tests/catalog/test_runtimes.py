@@ -431,9 +431,9 @@ def test_rows_of_kernels_name_generations_of_the_catalogue() -> None:
 
 def test_kernels_of_older_software() -> None:
     blackwell = get_chip("b200-sxm").generation
-    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-09") == "cutlass_sm100"
-    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "v5.1") == "cutlass_sm100"
-    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", "2025-10") == "trtllm"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", software="2025-09") == "cutlass_sm100"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", software="v5.1") == "cutlass_sm100"
+    assert kernel_library("experts", "trtllm", blackwell, "nvfp4", software="2025-10") == "trtllm"
     assert kernel_library("experts", "trtllm", blackwell, "nvfp4") == "trtllm"
     assert (kernel_era("2025-10"), kernel_era("2025-12-11")) == ("2025-11", "2025-12")
     assert kernel_era("") == kernel_era("2027-01") == ""
@@ -445,3 +445,18 @@ def test_passes_with_prompts_are_captured_in_pieces_where_software_does_so() -> 
     assert kernel_library("prompt_pass", "sglang", hopper, software="2026-04") == "pieces"
     assert kernel_library("prompt_pass", "sglang", cdna) == "eager"
     assert kernel_library("prompt_pass", "vllm", hopper) == ""
+
+
+def test_whose_experts_run_follows_the_model() -> None:
+    """SGLang runs experts of some models by the library that is fastest on a chip, those of others by Triton."""
+    blackwell, cdna = (get_chip(name).generation for name in ("b200-sxm", "mi300x"))
+    for generation, dtype, architecture, library in (
+        (blackwell, "fp8_block", "deepseek_v3", "trtllm"),
+        (blackwell, "fp8_block", "qwen3_moe", "trtllm"),
+        (blackwell, "b16", "qwen3_moe", "triton"),
+        (blackwell, "fp8_block", "minimax_m2", "triton"),
+        (cdna, "fp8_block", "deepseek_v3", "fmoe"),
+        (cdna, "fp8_block", "minimax_m2", "triton"),
+    ):
+        assert kernel_library("experts", "sglang", generation, dtype, architecture=architecture) == library
+    assert kernel_library("experts", "vllm", blackwell, "fp8_block", architecture="minimax_m2") == "trtllm"

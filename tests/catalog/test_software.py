@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime
-from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.runtime import Sampler, get_runtime
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.software import CAPABILITIES, SoftwareTable, all_software, shipped
 from chipwise.catalog.trainer import Trainer, get_trainer
 from chipwise.errors import UsageError
 
-KINDS = (Runtime, MediaRuntime, Trainer)
+KINDS = (Runtime, MediaRuntime, Trainer, Sampler)
 GOOD = """
 [formats]
 [sets]
@@ -65,6 +65,8 @@ def test_one_row_does_several_things_each_under_its_name() -> None:
     rows = {name: set(row) & set(CAPABILITIES) for name, row in shipped().rows.items()}
     assert rows["nemo"] == {"trains", "networks"}
     assert rows["neuronx"] == {"trains", "serves"}
+    assert rows["vllm"] == {"serves", "samples"}
+    assert set(all_software(Sampler)) <= set(all_software(Runtime))
     assert get_media_runtime("megatron-bridge").id == "megatron-bridge"
     assert get_trainer("neuronx").name != get_runtime("neuronx").name
 

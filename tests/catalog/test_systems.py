@@ -5,7 +5,9 @@ import math
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.system import get_system, load_systems, parse_have, read_systems, systems_for
+from chipwise.catalog.system import get_system, load_systems, parse_have, systems_for
+from chipwise.catalog.system_reader import system_entries
+from chipwise.catalog.system_spec import System
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import GIB
 
@@ -16,6 +18,12 @@ def box(**keys: str) -> str:
     """A user's file with one machine; keys replace or add lines."""
     lines = {"chip": '"rtx-4090"', "chips_per_host": "4", "tiers": '[{ fabric = "pcie", chips = 4 }]'} | keys
     return "[my-box]\n" + "\n".join(f"{key} = {value}" for key, value in lines.items() if value)
+
+
+def read(text: str) -> System:
+    """The machine of a user's file."""
+    (found,) = [entry.system() for entry in system_entries(text, "mine.toml", load_chips()).values()]
+    return found
 
 
 # facts, with where they were read
@@ -149,7 +157,7 @@ def test_illegal_slice():
 
 
 def test_a_users_machine_inherits_the_link_and_needs_no_source():
-    system = read_systems(box(max_power_W="2000"), "mine.toml")["my-box"]
+    system = read(box(max_power_W="2000"))
     assert system.tiers[0].inherited
     assert system.tiers[0].bytes_per_s == load_chips()["rtx-4090"].host.bytes_per_s
     assert system.provenance("max_power_W").grade == "assumed"
@@ -161,14 +169,12 @@ def test_a_users_machine_inherits_the_link_and_needs_no_source():
 def test_a_mixed_machine():
     mixed = '[{ chip = "rtx-4090", count = 2 }, { chip = "rtx-3090", count = 1 }]'
     text = box(chip="", chips_per_host="", chips=mixed, tiers='[{ fabric = "pcie", chips = 3 }]')
-    system = read_systems(text, "mine.toml")["my-box"]
+    system = read(text)
     assert system.mixed
     assert system.members == (("rtx-4090", 2), ("rtx-3090", 1))
     assert (system.chip, system.chips_per_host) == ("rtx-4090", 3)
     slow = text.replace("rtx-4090", "rtx-5090").replace("rtx-3090", "t4")
-    assert (
-        read_systems(slow, "mine.toml")["my-box"].tiers[0].bytes_per_s == load_chips()["t4"].host.bytes_per_s
-    )
+    assert read(slow).tiers[0].bytes_per_s == load_chips()["t4"].host.bytes_per_s
 
 
 @pytest.mark.parametrize(
@@ -217,7 +223,7 @@ def test_a_mixed_machine():
 )
 def test_broken_files_are_refused(text, message):
     with pytest.raises((UsageError, UnknownNameError), match=message):
-        read_systems(text, "mine.toml")
+        read(text)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_small_heads_leave_half_of_a_large_array_idle() -> None:
     # 128 dims on 256 rows (TPU v6e); they fill the 128 rows of TPU v5e
     def idle(chip: str) -> float:
         s = product(4096.0, 4096.0, 128.0, Arrays.of(get_chip(chip)), IDEAL)
-        return 1.0 - float(s.useful_mac_share)
+        return 1.0 - float(s.macs / s.padded_macs)
 
     assert idle("tpu-v6e") == pytest.approx(0.5)
     assert idle("tpu-v5e") == pytest.approx(0.0)

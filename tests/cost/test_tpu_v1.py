@@ -72,7 +72,7 @@ def filled_tiles(app: App) -> Prediction:
     weight_bound = burst.stall_cycles > app.layers * (burst.fill_cycles + burst.drain_cycles)
     exposed = 0.0 if weight_bound else (app.layers - 1) * (burst.fill_cycles + burst.drain_cycles)
     seconds = (burst.cycles + exposed) / CLOCK_HZ
-    return Prediction(2e-12 * burst.macs / seconds, float(burst.useful_mac_share), bool(weight_bound))
+    return Prediction(2e-12 * burst.macs / seconds, float(burst.macs / burst.padded_macs), bool(weight_bound))
 
 
 def lstm1(app: App) -> Prediction:
@@ -82,7 +82,7 @@ def lstm1(app: App) -> Prediction:
     # the first load of the next matrix hides like any other
     cycles = one.cycles + (matrices - 1.0) * one.passes * np.maximum(app.batch, TPU.load_cycles)
     return Prediction(
-        float(2e-12 * matrices * one.macs / (cycles / CLOCK_HZ)), float(one.useful_mac_share), True
+        float(2e-12 * matrices * one.macs / (cycles / CLOCK_HZ)), float(one.macs / one.padded_macs), True
     )
 
 

@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from chipwise.api.requests.doors import read_request
 from chipwise.errors import UsageError
 from chipwise.measure import asking
 from chipwise.measure.asking import read_recording, this_machine
-from chipwise.measure.machine import browsed
 from command_line import Run
 
 GPUS = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)\n"
@@ -180,45 +178,3 @@ def test_what_cannot_be_read_is_one_clear_line(name: str, run: Run) -> None:
 def test_an_empty_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no file"):
         read_recording(str(tmp_path))
-
-
-LIMITS = {"maxBufferSize": 4294967296, "maxStorageBufferBindingSize": 2147483644}
-
-
-def test_what_a_browser_tells_is_asked_about() -> None:
-    told = {"info": {"vendor": "nvidia", "architecture": "lovelace", "device": "", "description": ""}}
-    report = browsed({**told, "limits": LIMITS, "features": ["shader-f16", "subgroups"]})
-    (machine,) = report.machines
-    assert machine.chip is None
-    assert {"rtx-4090", "rtx-4070"} <= set(machine.ambiguous)
-    assert not {"rtx-3090", "rtx-5090"} & set(machine.ambiguous)
-    assert report.have is None
-    assert any("4.29 GB" in note for note in report.notes)
-    assert any("shader-f16" in note for note in report.notes)
-    assert any("no matrix units" in note for note in report.notes)
-
-
-def test_a_name_that_a_browser_shows_is_read_as_any_other() -> None:
-    told = {"info": {"vendor": "nvidia", "architecture": "ampere", "description": "NVIDIA GeForce RTX 3090"}}
-    (machine,) = browsed(told).machines
-    assert (machine.chip, browsed(told).have) == ("rtx-3090", "1xrtx-3090")
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        {},
-        {"info": None},
-        {"info": {"vendor": 3, "architecture": ["x"]}, "limits": {"maxBufferSize": "big"}, "features": 7},
-        {
-            "info": {"vendor": "nvidia" * 1000, "description": 'a\\"b\x00'},
-            "limits": {"maxBufferSize": float("nan")},
-        },
-        {"info": {"isFallbackAdapter": True}},
-    ],
-)
-def test_any_answer_of_a_browser_is_survived(told: dict[str, Any]) -> None:
-    report = browsed(told)
-    assert report.have is None
-    assert all(m.chip is None for m in report.machines)
-    assert report.machines or report.problems

@@ -16,7 +16,7 @@ from chipwise.errors import InfeasibleError
 from chipwise.report.answer import Answer
 from chipwise.report.fit import fit_view
 from chipwise.report.glossary import GLOSSARY
-from chipwise.report.plans import PlanReport, breakdown_view, plan_view, verdict
+from chipwise.report.plans import PlanReport, breakdown_view, plan_view
 from chipwise.report.records import Figure
 from chipwise.search.space import Limits
 from chipwise.units import format_number
@@ -180,7 +180,7 @@ def test_every_record_that_is_an_answer_is_shown() -> None:
 
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     first = report.plans[0]
-    said = " ".join(verdict(report))
+    said = " ".join(report.verdict())
     assert said.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
     assert "10 requests/s" in said
     assert first.chance is not None
@@ -193,10 +193,10 @@ def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     assert report.as_stored is not None
     assert f"With the weights as stored (bf16): {report.as_stored.chips}x {report.as_stored.chip}" in said
     assert f"Evidence: {first.pace.basis}." in said
-    assert verdict(replace(report, considered=1))[0].startswith(f"{first.chips}x {first.chip}")
+    assert replace(report, considered=1).verdict()[0].startswith(f"{first.chips}x {first.chip}")
     free = replace(report, plans=(replace(first, price=None, ties=()),))
-    assert "no price is known" in verdict(free)[0]
-    assert report.tables(everything=True)[0].head[2:5] == verdict(report)[:3]
+    assert "no price is known" in free.verdict()[0]
+    assert report.tables(everything=True)[0].head[2:5] == report.verdict()[:3]
 
 
 def test_measured_rows_beyond_the_interval_are_said_to_be() -> None:

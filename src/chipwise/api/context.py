@@ -15,7 +15,7 @@ from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.chips import recalled_words
+from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
@@ -89,7 +89,8 @@ class Context:
         dated, policies = self.tactics.software, deployments[0].policies
         costs = self.numbers.cost(family, software, chips, software=dated, policies=policies)
         if self.tactics.level == "stock":
-            costs = self.numbers.as_installed(costs, software, chips, dated)
+            graph = self.found.graph
+            costs = self.numbers.as_installed(costs, software, chips, dated, graph.model.architecture)
         overheads = served_overheads(self.numbers, family, software, chips)
         if self.tactics.level == "stock":  # submissions run engines of their own, or capture what they send
             overheads = self.numbers.starts(overheads, software, chips, dated)
@@ -157,10 +158,10 @@ class Context:
     ) -> OwnRun:
         """A deployment as anchors compare it, at so many requests in flight of each replica."""
         model, w = self.found.graph.model, self.workload
-        architecture = f"{model.architecture}-{model.layers}x{model.hidden}"
-        key = (architecture, d.chip.id, model.precision.name, d.runtime.id, d.apart)
+        cell = (model.architecture, d.chip.id, d.runtime.id, d.apart)
+        key = (*cell, model.layers, model.hidden, model.precision.name)
         degrees = None if layout is None else tuple(float(layout.part(x)) for x in ("tp", "pp", "dp", "ep"))
-        return OwnRun(name, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
+        return OwnRun(name, cell, key, degrees, (concurrency, w.prompt_tokens, w.output_tokens))
 
     def basis(self, chip: str) -> Rent | OwnCosts | None:
         """How a chip is paid, None where that is unknown or nothing is paid."""
@@ -259,7 +260,7 @@ class Context:
         further, first = (
             np.array([float(getattr(d, name).sd()[0]) for d in doubts]) for name in ("further", "first")
         )
-        by = self.measured.on(runs, (further, first))
+        by = self.measured.on(runs, (further, first), (found.tpot_s[:, 0], found.ttft_s[:, 0]))
         return by if by.used.any() else None
 
     def tails(self, loads: Loads, found: Prediction) -> dict[str, tuple[Array, Array]]:
@@ -299,9 +300,26 @@ class Context:
             notes.append(
                 "energy: watts of chips by what they do, at the wall with their hosts; cooling left out"
             )
+        notes += _peer_words(plans)
         notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         return (*notes, *_priced_words([p.price for p in plans if p.price]))
+
+
+def _peer_words(plans: Sequence[PlanRecord]) -> Iterator[str]:
+    """How cards without links of their own are taken to exchange what a layout over several of them asks."""
+    for name in sorted({p.chip for p in plans if max(p.layout.tp, p.layout.dp, p.layout.ep) > 1}):
+        chip = load_chips().get(name)
+        if chip is None or chip.family != "simt" or (chip.scaleup is not None and chip.scaleup.bytes_per_s):
+            continue
+        if chip.staged_bytes_per_s is None:
+            yield (
+                f"{name}: cards reach each other's memory over the bus (peer access assumed; where the driver gives "
+                "none: --set staged=12.7GB/s)"
+            )
+        else:
+            rate = chip.staged_bytes_per_s / 1e9
+            yield f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s"
 
 
 def _known(times: Array, row: int) -> float | None:

@@ -23,9 +23,14 @@ class OwnRuns:
 
     anchors: Anchors
 
-    def on(self, runs: Sequence[OwnRun], spread: tuple[Array, Array]) -> Corrections:
-        """What they say of deployments, whose figures scatter as `spread` says where nobody measured them."""
-        return corrections(runs, self.anchors, spread)
+    def on(
+        self,
+        runs: Sequence[OwnRun],
+        spread: Sequence[Array],
+        predicted: Sequence[Array] | None = None,
+    ) -> Corrections:
+        """What they say of deployments, as `corrections` has it."""
+        return corrections(runs, self.anchors, spread, predicted)
 
 
 def corrected(found: Prediction, by: Corrections, output_tokens: float, *, driven: bool) -> Prediction:

@@ -30,21 +30,16 @@ from chipwise.workload.workload import Workload
 FIRST = 3
 """Plans that are simulated from the first on: those that are read."""
 TRIED = 6
-"""Plans that are simulated at most, until the first ones are."""
+"""Plans whose replicas are counted at most, until the first ones are."""
 MOST = 5000
 """Requests around the busiest minute of a log with which replicas are counted: the rest is easier."""
+PEAK = 500
+"""Requests in the middle of these that are looked at first: what misses the targets with all others in no time at all
+misses them with all."""
 GROWTH = 32
 """Times the replicas that formulas ask for, up to which more are tried."""
 SIMULATED = "simulated"
 UNSEEN = "not simulated: formulas for random arrivals, which these are not"
-
-
-@dataclass(frozen=True)
-class SizedForLog:
-    """A plan under a log: `runs` of its requests, with so many `replicas` that carry them."""
-
-    runs: RepeatedRuns
-    replicas: int
 
 
 Asking = Callable[[PlanRecord], AskedLoad | None]
@@ -64,24 +59,7 @@ def over_time(
     log = workload.log
     if log is None or log.time_s is None:
         raise ValueError("a log without times has no arrivals")
-    ranked = list(rank_plans([*plans, *others], workload))
-    seen: set[tuple[object, ...]] = set()
-    while len(seen) < TRIED or _name(ranked[0]) not in seen:
-        place = next((i for i, p in enumerate(ranked[:FIRST]) if _name(p) not in seen), None)
-        if place is None:
-            break
-        plan = ranked[place]
-        seen.add(_name(plan))
-        one = asking(plan)
-        if one is None:
-            continue
-        try:
-            found = _sized(one, plan, workload, most(plan))
-        except (InfeasibleError, UsageError):
-            continue  # what is not simulated says so below
-        ranked = list(
-            rank_plans([*ranked[:place], _told(one, plan, found, workload), *ranked[place + 1 :]], workload)
-        )
+    ranked = _followed(list(rank_plans([*plans, *others], workload)), workload, asking, most)
     if others:
         ranked = list(rank_plans(list({p.chip: p for p in reversed(ranked)}.values()), workload))
     simulated = [p for p in ranked if p.note.startswith(SIMULATED)]
@@ -100,6 +78,38 @@ def over_time(
     return tuple(ranked), tuple(words)
 
 
+def _followed(
+    ranked: list[PlanRecord], workload: Workload, asking: Asking, most: Callable[[PlanRecord], int]
+) -> list[PlanRecord]:
+    """Ranked plans of which the first have replicas counted for the log of a workload, and the first of these the times
+    of its simulation."""
+    assert workload.log is not None
+    peak, ample = busiest(workload.log, MOST), 1.0
+    tried: dict[tuple[object, ...], CountedPlan | None] = {}
+    told: set[tuple[object, ...]] = set()
+    while True:
+        names = [_name(p) for p in ranked]
+        waiting = [n for n in names[: FIRST if len(tried) < TRIED else 1] if n not in tried]
+        # what is told of a plan takes three runs of the whole log: of the best of a chip alone
+        best = {p.chip: n for p, n in zip(reversed(ranked), reversed(names), strict=True) if tried.get(n)}
+        waiting += [n for n in [n for n in names if n in best.values()][:FIRST] if n not in told]
+        if not waiting:
+            return ranked
+        name = waiting[0]
+        place = names.index(name)
+        found, new = tried.get(name), name not in tried
+        if new:
+            tried[name] = found = _counted(asking(ranked[place]), ranked[place], workload, peak, most, ample)
+        if found is None:
+            continue
+        if new and found.enough:
+            ample, changed = found.ample(workload), found.grown(workload)
+        else:
+            told.add(name)
+            changed = found.told(workload)
+        ranked = list(rank_plans([*ranked[:place], changed, *ranked[place + 1 :]], workload))
+
+
 def _name(p: PlanRecord) -> tuple[object, ...]:
     return p.chip, p.layout, p.precision, p.runtime, p.prompt_workers
 
@@ -108,7 +118,7 @@ def _also(note: str, words: str) -> str:
     return "; ".join(filter(None, (note, words)))
 
 
-def busiest(log: Arrivals, count: int = MOST) -> Arrivals:
+def busiest(log: Arrivals, count: int) -> Arrivals:
     """So many requests one after the other, of which the busiest minute is in the middle."""
     counts = log.counts(WINDOWS[-1])
     if len(log) <= count or log.time_s is None:
@@ -141,53 +151,138 @@ def _limits(found: Outcome, workload: Workload) -> list[tuple[float, Array]]:
     ]
 
 
-def _bounded(times: Array, workload: Workload) -> float:
-    """Of times what a target bounds: their mean, or a percentile."""
+def _bounded(times: Array, workload: Workload, count: int = 0) -> float:
+    """Of times what a target bounds: their mean, or a percentile; of `count` requests, the others in no time at all."""
+    times = np.concatenate([times, np.zeros(max(count - len(times), 0))])
     return float(times.mean() if workload.percentile is None else np.quantile(times, workload.percentile))
 
 
-def _holds(found: Outcome, workload: Workload) -> bool:
-    return all(_bounded(times, workload) <= limit for limit, times in _limits(found, workload))
+def _holds(found: Outcome, workload: Workload, count: int) -> bool:
+    """Whether the targets may hold of `count` requests, of which some are known."""
+    few = count if len(found.arrived) < count else 0
+    return all(_bounded(times, workload, few) <= limit for limit, times in _limits(found, workload))
 
 
-def _sized(one: AskedLoad, plan: PlanRecord, workload: Workload, most: int) -> SizedForLog:
-    """The fewest replicas, from those that formulas ask for on, with which the targets hold as surely as was asked."""
-    assert workload.log is not None
-    passes = pass_times(one)
-    fleet = fleet_of(one, passes)
+@dataclass(frozen=True)
+class CountedPlan:
+    """A plan of formulas, `one` replica of it, and how many `replicas` carry a log; `not `enough` where all that are
+    allowed do not."""
+
+    plan: PlanRecord
+    one: AskedLoad
+    replicas: int
+    enough: bool = True
+
+    @property
+    def before(self) -> int:
+        """Replicas that formulas ask for."""
+        return self.plan.replicas - self.plan.spare
+
+    @property
+    def each_per_s(self) -> float:
+        """Requests a second that formulas say a replica could carry."""
+        return self.plan.largest_requests_per_s / self.before
+
+    def ample(self, workload: Workload) -> float:
+        """What all replicas could carry, over the mean rate."""
+        return self.replicas * self.each_per_s / (workload.rate_per_s or self.each_per_s)
+
+    def grown(self, workload: Workload) -> PlanRecord:
+        """The plan with so many replicas, as formulas see it, but that its targets hold as surely as was asked."""
+        return replace(self._more(workload), chance=workload.confidence)
+
+    def _more(self, workload: Workload) -> PlanRecord:
+        if self.replicas == self.before:
+            return self.plan
+        asked_ = [replace(self.one, replicas=self.replicas, rate_per_s=workload.rate_per_s)]
+        group, loads = loads_of(asked_)
+        fleet = ReplicaSet(
+            self.replicas,
+            self.plan.spare,
+            largest_per_s=self.each_per_s,
+            slope=self.plan.rate_slope,
+            driven=True,
+        )
+        (more,) = self.one.context.records(
+            group, loads, served(asked_, loads), [fleet], rate_per_s=workload.rate_per_s, quantiles={}
+        )
+        return more
+
+    def told(self, workload: Workload) -> PlanRecord:
+        """`grown` with the times of a simulation, and what formulas had said of the plan in its note."""
+        assert workload.log is not None
+        runs = runs_of(
+            replace(self.one, replicas=self.replicas), SimulatedTraffic(workload.log, workload.log.line)
+        )
+        return _told(self._more(workload), self.plan, runs, workload)
+
+
+def _counted(
+    one: AskedLoad | None,
+    plan: PlanRecord,
+    workload: Workload,
+    peak: Arrivals,
+    most: Callable[[PlanRecord], int],
+    ample: float,
+) -> CountedPlan | None:
+    """The fewest replicas, from those that formulas ask for on, with which the targets hold as surely as was asked, at
+    the `peak` of a log; looked for from where they could carry `ample` times the mean rate. None where there is nothing
+    to simulate."""
+    if one is None:
+        return None
+    try:
+        passes = pass_times(one)
+        fleet = fleet_of(one, passes)
+    except (InfeasibleError, UsageError):
+        return None  # what is not simulated says so below
     high = float(passes.high.decode[0, 0] / passes.mid.decode[0, 0])
     slower = passes.mid.scaled(max(high ** (NormalDist().inv_cdf(workload.confidence) / Z80), 1.0))
-    part, host_s = busiest(workload.log), float(np.asarray(one.context.rates([one.deployment])[1].request_s))
+    host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
+    height = busiest(peak, PEAK)
 
-    def holds(replicas: int, requests: Arrivals = part) -> bool:
+    def holds(replicas: int) -> bool:
         engines: Engines = replace(fleet, table=slower, engines=fleet.engines * replicas)
-        return _holds(run(requests, engines).delayed(host_s), workload)
+        for some in (height, peak) if len(height) < len(peak) else (peak,):
+            if not _holds(run(some, engines).delayed(host_s), workload, len(peak)):
+                return False
+        return True
 
-    least = plan.replicas - plan.spare
-    limit = max(min(most - plan.spare, least * GROWTH), least)
-    below, count = least - 1, least
-    while not holds(count) and count < limit:
-        below, count = count, min(2 * count, limit)
-    while count - below > 1 and count > least:
-        middle = (below + count) // 2
-        below, count = (below, middle) if holds(middle) else (middle, count)
-    traffic = SimulatedTraffic(workload.log, workload.log.line)
-    return SizedForLog(runs_of(replace(one, replicas=count), traffic), count)
+    found = CountedPlan(plan, one, plan.replicas - plan.spare)
+    limit = max(min(most(plan) - plan.spare, found.before * GROWTH), found.before)
+    guess = int(np.ceil(found.before * ample / found.ample(workload)))
+    count = fewest(holds, found.before, limit, guess)
+    return replace(found, replicas=min(count, limit), enough=count <= limit)
 
 
-def _told(one: AskedLoad, plan: PlanRecord, found: SizedForLog, workload: Workload) -> PlanRecord:
-    """The plan with so many replicas, its times those of the simulation, with what formulas had said of it."""
-    runs, replicas = found.runs, found.replicas
-    if replicas != plan.replicas - plan.spare:
-        group, loads = loads_of([replace(one, replicas=replicas, rate_per_s=workload.rate_per_s)])
-        each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
-        fleet = ReplicaSet(replicas, plan.spare, largest_per_s=each, slope=plan.rate_slope, driven=True)
-        asked = [replace(one, replicas=replicas, rate_per_s=workload.rate_per_s)]
-        (more,) = one.context.records(
-            group, loads, served(asked, loads), [fleet], rate_per_s=workload.rate_per_s, quantiles={}
-        )
+def fewest(holds: Callable[[int], bool], least: int, limit: int, guess: int) -> int:
+    """The smallest number from `least` to `limit` that `holds`, one more where none does: by steps that double away
+    from a guess, then by halves."""
+    at = min(max(guess, least), limit)
+    below, enough, step = least - 1, limit + 1, max(at // 4, 1)
+    if holds(at):
+        enough = at
+        while enough > least:
+            lower = max(enough - step, least)
+            if not holds(lower):
+                below = lower
+                break
+            enough, step = lower, 2 * step
     else:
-        more = plan
+        below = at
+        while below < limit:
+            upper = min(below + step, limit)
+            if holds(upper):
+                enough = upper
+                break
+            below, step = upper, 2 * step
+    while enough - below > 1:
+        middle = (below + enough) // 2
+        below, enough = (below, middle) if holds(middle) else (middle, enough)
+    return enough
+
+
+def _told(more: PlanRecord, plan: PlanRecord, runs: RepeatedRuns, workload: Workload) -> PlanRecord:
+    """A plan with as many replicas as carry a log, its times those of `runs`, with what formulas had said of `plan`."""
     limits = (_limits(o, workload) for o in runs.all)
     ends = [[(limit, _bounded(times, workload)) for limit, times in found] for found in limits]
     chances = [

@@ -24,14 +24,14 @@ from chipwise.workload.workload import Workload
 
 
 def stored_runs(graph: Graph, numbers: Parameters) -> OwnRuns | None:
-    """The runs of models with these dimensions that the user measured, as `own_runs` has them."""
+    """The runs of this and other sizes of a model that the user measured, as `own_runs` has them."""
     kept = [item for item in Store().items() if item.measured_by_user and item.chip]
     return own_runs(kept, graph, numbers) if kept else None
 
 
 def own_runs(items: Iterable[Item], graph: Graph, numbers: Parameters) -> OwnRuns | None:
-    """A user's runs of models with these dimensions as anchors, None where none can be asked about: those that say
-    too little, or that cannot have run so, are left out."""
+    """A user's runs of models of one architecture as anchors, None where none can be asked about: those that say too
+    little, or that cannot have run so, are left out."""
     kept: list[tuple[Item, AskedLoad]] = []
     for item in items:
         if not _alike(item.model, graph):
@@ -131,8 +131,6 @@ def _tpot(item: Item, tpot_s: float, ttft_s: float, clients: float) -> float:
 
 def _alike(name: str, graph: Graph) -> bool:
     try:
-        model = load(name).graph.model
+        return load(name).graph.model.architecture == graph.model.architecture
     except ChipwiseError:
         return False
-    mine = graph.model
-    return (model.architecture, model.layers, model.hidden) == (mine.architecture, mine.layers, mine.hidden)

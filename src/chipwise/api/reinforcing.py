@@ -14,6 +14,7 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Pricing
+from chipwise.catalog.runtime import Sampler, samplers_for
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.training_tiers import tier_of
@@ -60,6 +61,7 @@ class AskedLoop:
 class _Engine:
     """An engine that samples: the plan of one replica, how it decodes, and the ends of its interval."""
 
+    sampler: Sampler
     plan: PlanRecord
     decoder: Decoder
     low: float
@@ -152,6 +154,18 @@ def _estimate(asked: AskedLoop, chip: Chip, tp: int, concurrency: float | None) 
 
 
 def _engine(asked: AskedLoop, chip: Chip, chips: int) -> _Engine:
+    """The engine of the first software that samples there. Raises the errors of `samplers_for` and of `estimate`."""
+    refusal: ChipwiseError | None = None
+    for sampler in samplers_for(chip, asked.runtime):
+        try:
+            return _sized(replace(asked, runtime=sampler.id), sampler, chip, chips)
+        except ChipwiseError as error:
+            refusal = refusal or error
+    assert refusal is not None  # there is one at least
+    raise refusal
+
+
+def _sized(asked: AskedLoop, sampler: Sampler, chip: Chip, chips: int) -> _Engine:
     """The degree of tensor parallelism that decodes fastest per chip, at as many sequences as a step gives it and its
     memory holds; a pass is timed at a quarter, a sixteenth, ... of them. Raises the errors of `estimate`."""
     tried: list[tuple[float, int, PlanRecord]] = []
@@ -180,7 +194,7 @@ def _engine(asked: AskedLoop, chip: Chip, chips: int) -> _Engine:
         np.array(batches[::-1]), np.maximum.accumulate(np.array(passes[::-1])), most, full.prefill_s
     )
     t = full.tpot_s or full.ttft_s
-    return _Engine(full, decoder, t.low / t.mid, t.high / t.mid)
+    return _Engine(sampler, full, decoder, t.low / t.mid, t.high / t.mid)
 
 
 def _plans(
@@ -192,6 +206,9 @@ def _plans(
     refusal: ChipwiseError | None = None
     if asked.placement != "apart":
         try:
+            if not engine.sampler.parks:
+                what = f"{engine.sampler.name} is not known to give up its memory while the chip trains"
+                raise UsageError(what, "--placement apart")
             trained = _trained(asked, chip, count, engine, numbers)
             yield _record(asked, chip, (count, count), engine, trained, together=True)
         except ChipwiseError as error:

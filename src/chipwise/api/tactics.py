@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from chipwise.calibrate.fit_level import STARTING, LevelFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
+from chipwise.catalog.processors import get_processor, host_speed
+from chipwise.catalog.releases import newest_month
 from chipwise.catalog.rounds import month_of, software_age
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import UsageError
@@ -34,9 +38,11 @@ class Tactics:
     it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill`
     says how many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round
     whose software it is ("": the newest measured). `harness`: the benchmark client that will measure it. `level`: what
-    the runtime's defaults give, or what a benchmark submission reaches with it.
+    the runtime's defaults give, or what a benchmark submission reaches with it. `host`: the processor of the machine,
+    by name or clock ("": that of the system that the catalogue builds the chip into).
 
-    Raises `UnknownNameError` for software of no such date, `UsageError` for one before all that was measured.
+    Raises `UnknownNameError` for software of no such date or a processor that nobody knows, `UsageError` for software
+    before all that was measured or after all that is known.
     """
 
     speculation: Speculation | None = None
@@ -46,20 +52,33 @@ class Tactics:
     harness: Harness = NO_HARNESS
     prefill: tuple[Layout, int] | None = None
     level: Level = "stock"
+    host: str = ""
 
     def __post_init__(self) -> None:
+        if self.host:
+            get_processor(self.host)
         if self.software and software_age(self.software) < software_age(OLDEST):
             raise UsageError(
                 f"software of {self.software}: nothing that old was measured", f"{OLDEST} or later"
             )
+        if month_of(self.software) > newest_month():
+            raise UsageError(
+                f"software of {self.software} is not out yet, as far as is known here",
+                f"up to {newest_month()}, or leave it out for the newest",
+            )
 
     def factors(self, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]) -> Mapping[str, Array]:
         """Parts of passes of software of this level and age over those of stock software of the newest, one per chip:
-        what submissions to MLPerf show."""
-        fitted, tuned = numbers.derived(LevelFit.of), self.level == "tuned"
-        pace = fitted.pace(runtime.id, chips, tuned=tuned, software=self.software)
-        started = pace * (fitted.starts if tuned and "engines" in runtime.features else 1.0)
-        return {part: started if part in STARTING else pace for part in PARTS}
+        what submissions to MLPerf show; and what the host does, by the speed of its threads."""
+        fitted = numbers.derived(LevelFit.of)
+        host = host_speed(self.host, chips)
+        if self.level == "stock":
+            parts: dict[str, Array] = fitted.aged(runtime.id, chips, self.software)
+        else:
+            pace = fitted.pace(runtime.id, chips, tuned=True, software=self.software)
+            started = pace * (fitted.starts if "engines" in runtime.features else 1.0)
+            parts = {part: started if part in STARTING else pace for part in PARTS}
+        return {part: f / host if part.startswith("host.") else f for part, f in parts.items()}
 
     def drawn(self, workload: Workload) -> Workload:
         """The workload with the lengths that the harness really sends: their mean is below the nominal one."""
@@ -96,12 +115,12 @@ class Tactics:
         self, overheads: Overheads, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]
     ) -> Overheads:
         """Overheads of deployments under software of this level and age."""
-        if self.level == "stock" and not self.software:
-            return overheads
         factors = self.factors(numbers, runtime, chips)
-        return replace(
-            overheads, factors={part: overheads.factors.get(part, 1.0) * f for part, f in factors.items()}
-        )
+        request_s = overheads.request_s / (get_processor(self.host).speed if self.host else 1.0)
+        moved = {
+            part: overheads.factors.get(part, 1.0) * f for part, f in factors.items() if np.any(f != 1.0)
+        }
+        return replace(overheads, factors={**overheads.factors, **moved}, request_s=request_s)
 
     def notes(self, graph: Graph, numbers: Parameters) -> list[str]:
         """What they mean, in words."""
@@ -127,10 +146,17 @@ class Tactics:
                 "software tuned as for a benchmark submission: what MLPerf's closed division shows of this "
                 "runtime beyond its defaults"
             )
+        if self.host:
+            found = get_processor(self.host)
+            said.append(
+                f"host: {found.name}, whose threads do {found.speed:.2f} of the work of those that most published "
+                "servers have (clock x work per clock)"
+            )
         if self.software:
-            slower = numbers.derived(LevelFit.of).slower(self.software, tuned=self.level == "tuned")
+            tuned = self.level == "tuned"
+            slower = numbers.derived(LevelFit.of).slower(self.software, tuned=tuned)
             said.append(
                 f"software of {self.software}: passes take {slower:.2f}x as long as with the newest measured "
-                "(submissions to MLPerf on unchanged chips)"
+                f"(submissions to MLPerf on unchanged chips){'' if tuned else '; plain products of cuBLAS do not'}"
             )
         return said

@@ -24,6 +24,8 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import software_age
+from chipwise.catalog.runtime import kernel_library
+from chipwise.predict.parts import PARTS
 from chipwise.units import Array, Real
 
 PREFIX = "level"
@@ -59,6 +61,11 @@ MIDDLE = 1
 
 STARTING = frozenset(("launch", "experts.launch"))
 """Parts of a pass (`predict.parts`) that are the start of kernels."""
+PRODUCTS = frozenset(part for part in PARTS if part.startswith("gemm."))
+"""Parts of a pass that are plain products. Where the catalogue names a library for them, it was there before runtimes
+of language models, and stock software of old calls it as that of today does: what is read as fast as memory goes has
+nothing to learn. Source: pages of software older than the first round with language models on most chips (TensorRT-LLM
+of 2023-12, LMDeploy of 2024-01), read with today's numbers: without it they are a quarter too slow."""
 
 
 def immaturity(age: Real) -> Real:
@@ -128,6 +135,14 @@ class LevelFit:
         }
         values = self.effects.values(labels)
         return self.slower(software, tuned=tuned) * (np.asarray(values["tuned"]) if tuned else np.ones(size))
+
+    def aged(self, runtime: str, chips: Sequence[Chip], software: str) -> dict[str, Array]:
+        """Parts of passes of stock software of a date over those of the newest, one per chip: all were slower, but
+        plain products of a chip's own library (`PRODUCTS`)."""
+        slower = np.full(len(chips), self.slower(software, tuned=False))
+        own = [bool(kernel_library("product", runtime, c.generation, software=software)) for c in chips]
+        products = np.where(own, 1.0, slower)
+        return {part: products if part in PRODUCTS else slower for part in PARTS}
 
     @property
     def starts(self) -> float:

@@ -59,8 +59,8 @@ FIRST_TOKEN = EffectGroup(f"{PREFIX}.first", _FIRST_TOKEN, SOURCE, least=0.15)
 @dataclass(frozen=True)
 class ServingRows:
     """Measured rows: their engines with tables by part (those with one pool and those with two; `index` names the
-    rows of either), clients of a closed loop, shares of first waves, how much slower passes of old software are,
-    along which lines numbers are shared, and means in seconds."""
+    rows of either), clients of a closed loop, shares of first waves, how much slower parts of passes of old software
+    are [row, part], along which lines numbers are shared, and means in seconds."""
 
     engines: tuple[Engines, ...]
     index: tuple[NDArray[np.intp], ...]
@@ -99,7 +99,7 @@ class ServingRows:
         """Every row under factors on parts and numbers of the stack, [N, 1]; absent ones are the defaults."""
         size = len(self)
         factors = np.stack([np.broadcast_to(f, (size,)) for f in part_factors(values).values()], axis=1)
-        factors = factors * self.slower[:, None]
+        factors = factors * self.slower
         plain = Service()
         names = ("request_s", "stream_tokens")
         numbers = {

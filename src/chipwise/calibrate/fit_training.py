@@ -18,9 +18,9 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates
 from chipwise.catalog.chips import get_chip
 from chipwise.parallel.collective import CollectiveParameters, Kind
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.memory import MemoryRates, memory_use
 from chipwise.predict.training.operators import TrainWork
-from chipwise.predict.training.step import StepTime, step_time
+from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
 
@@ -131,21 +131,7 @@ def _effects(numbers: Parameters, prefix: str, prior: Any) -> Effects:
     return Effects(prior, {})
 
 
-def seconds_of(runs: Runs, numbers: Parameters) -> StepTime:
-    """Step time of every run by cause."""
-    times, _ = training_effects(numbers)
-    r = rates(times.values(runs.labels), _links(runs, numbers))
-    return step_time(runs.network, runs.spread, runs.cluster, runs.recipe, r, runs.work)
-
-
-def memory_of(runs: Runs, numbers: Parameters) -> MemoryUse:
-    """Memory of every run by use."""
-    _, memory = training_effects(numbers)
-    r = MemoryRates(**memory.values(runs.labels))
-    return memory_use(runs.network, runs.spread, runs.recipe, r)
-
-
-def _links(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters]:
+def links_of(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters]:
     """Numbers of exchanges of the chip of every run, or of the one that stands for it."""
     names, codes = np.unique(runs.labels["chip"], return_inverse=True)
     each = [numbers.links(get_chip(str(name).removeprefix("near-"))) for name in names]
@@ -161,7 +147,7 @@ def _links(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters]:
 
 
 def _time_rows(runs: Runs, numbers: Parameters) -> FitRows:
-    links = _links(runs, numbers)
+    links = links_of(runs, numbers)
 
     def model(values: Any, index: NDArray[np.intp]) -> Array:
         whole = len(index) == len(runs)

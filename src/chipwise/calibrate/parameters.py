@@ -158,11 +158,17 @@ class Parameters:
         return default_s if np.isnan(each).all() else np.where(np.isnan(each), default_s, each)
 
     def as_installed(
-        self, costs: CostParameters, runtime: str, chips: Sequence[Chip], software: str = ""
+        self,
+        costs: CostParameters,
+        runtime: str,
+        chips: Sequence[Chip],
+        software: str = "",
+        architecture: str = "",
     ) -> CostParameters:
         """The numbers of a runtime as it is installed, whose library picks kernels that a tuner would not: quantities
-        of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor; and what its
-        software of that date does between the kernels of a layer with latent attention, by `_layer_s`."""
+        of measured kernels times `runtime.NAME.stock.GROUP.QUANTITY.TYPE.KIND`, by generation or vendor; experts of
+        models that the catalogue names by the library that it names for them; and what its software of that date does
+        between the kernels of a layer, with latent attention or other, by `_layer_s`."""
         if not isinstance(costs, SimtParameters):
             return costs
         costs = replace(
@@ -172,13 +178,27 @@ class Parameters:
         )
         stem = f"runtime.{runtime}.stock."
         named = [name.removeprefix(stem).rsplit(".", 3)[:3] for name in self.table if name.startswith(stem)]
-        if not named:
-            return costs
         measured = costs.find
         factors = {(g, q, t): self._of_kind(f"{stem}{g}.{q}.{t}", chips) for g, q, t in named}
 
+        def libraries(dtype: str) -> list[str]:
+            """Whose experts run on each chip, "" where it is who runs everybody's."""
+            usual, own = (
+                [
+                    kernel_library("experts", runtime, c.generation, dtype, software=software, architecture=a)
+                    for c in chips
+                ]
+                for a in ("", architecture)
+            )
+            return ["" if one == other else one for one, other in zip(own, usual, strict=True)]
+
         def find(group: str, labels: Labels) -> Mapping[str, Array]:
             found = {name: np.asarray(value) for name, value in measured(group, labels).items()}
+            if group == "simt.experts" and architecture:
+                runs = np.array(libraries(dict(labels).get("dtype", "")))
+                for own in sorted(set(runs.tolist()) - {""}):
+                    others = measured(group, (*labels, ("library", own)))
+                    found = {k: np.where(runs == own, others[k], v) for k, v in found.items()}
             for (g, quantity, dtype), each in factors.items():
                 if g == group and ("dtype", dtype) in labels:
                     found[quantity] = np.asarray(found[quantity] * np.where(np.isnan(each), 1.0, each))

@@ -180,7 +180,7 @@ def library_of(
         found = next(filter(None, each), "other")
         return f"{measured_runtime(group, runtime)}/{found}" if group.endswith("decode") else found
     if group == "simt.experts":
-        return kernel_library("experts", runtime, gen, dtype, software)
+        return kernel_library("experts", runtime, gen, dtype, software=software)
     if group == "collective":
         return (kernel_library("all_reduce", runtime, gen) if algorithm == "direct" else "") or "NCCL"
     return "fused"

@@ -7,7 +7,8 @@ The facts are in `data/software.toml`, each with source, date and grade. Grades 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import month_of
@@ -22,7 +23,7 @@ from chipwise.catalog.runtime_spec import (
 )
 from chipwise.catalog.schema import read_texts, record
 from chipwise.catalog.snapshot import per_snapshot
-from chipwise.catalog.software import all_software, shipped
+from chipwise.catalog.software import Software, all_software, shipped
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
 
@@ -63,15 +64,22 @@ def kernel_rows() -> tuple[KernelRow, ...]:
 
 
 def kernel_library(
-    operator: Operator, runtime: str, generation: str, dtype: str = "", software: str = ""
+    operator: Operator,
+    runtime: str,
+    generation: str,
+    dtype: str = "",
+    *,
+    software: str = "",
+    architecture: str = "",
 ) -> str:
     """Whose kernels a runtime runs an operator with, on chips of a generation; "" where none is known.
 
     `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any". `software` is a date
-    or MLPerf round, "" the newest.
+    or MLPerf round, "" the newest; `architecture` is the model's, "" one whose kernels everybody tunes.
     """
-    rows, runs, month = kernel_rows(), kernels_of(runtime), month_of(software)
-    return next((row.library for row in rows if row.fits(operator, runs, generation, dtype, month)), "")
+    rows = (row for row in kernel_rows() if row.operator == operator)
+    asked = (kernels_of(runtime), generation, dtype, month_of(software), architecture)
+    return next((row.library for row in rows if row.fits(*asked)), "")
 
 
 def kernel_era(software: str) -> str:
@@ -119,6 +127,39 @@ def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
         if (rule := r.rule(chip)) is not None and rule.runs and (r.offload is None or r.offload.alone)
     ]
     return tuple(sorted(found, key=lambda r: r.access != "public"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampler(Software):
+    """An engine whose weights a trainer replaces while it runs, so that it samples answers in a loop of reinforcement
+    learning. `parks`: it gives its memory to the trainer in between, so that both take turns on one chip."""
+
+    capability: ClassVar[str] = "samples"
+
+    parks: bool = False
+
+
+def samplers_for(chip: Chip, named: str | None = None) -> tuple[Sampler, ...]:
+    """What samples on a chip in loops of reinforcement learning, best default first; `named`: that one alone.
+
+    Raises `UnknownNameError` for a runtime that does not exist, `UsageError` for one that takes no new weights while it
+    runs, and where none is known on the chip.
+    """
+    every = all_software(Sampler)
+    here = tuple(every[r.id] for r in runtimes_for(chip) if r.id in every)
+    if named is not None and (wanted := get_runtime(named)).id not in every:
+        what = f"{wanted.name} is not known to take new weights while it runs"
+        raise UsageError(
+            what, f"--runtime {' or '.join(s.id for s in here or every.values())}", field="runtime"
+        )
+    if named is not None:
+        return (every[get_runtime(named).id],)
+    if not here:
+        able = ", ".join(every)
+        raise UsageError(
+            f"{chip.id}: no software is known that samples there with weights of a trainer", f"known: {able}"
+        )
+    return here
 
 
 def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[str] = ()) -> Policies:

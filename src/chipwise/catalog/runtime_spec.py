@@ -29,7 +29,8 @@ Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal[
-    "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass"
+    "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass",
+    "product",
 ]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
@@ -237,23 +238,25 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """Whose kernels run an operator, on some runtimes, generations of chips and data types, in software up to the month
-    `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with latent attention, a
-    `layer` the same of others. Of a
-    `prompt_pass` the library says how passes with prompts start: "eager", each kernel by the host, or in "pieces" that
-    were captured."""
+    """Whose kernels run an operator, on some runtimes, generations of chips, data types and architectures of models, in
+    software up to the month `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with
+    latent attention, a `layer` the same of others. Of a `prompt_pass` the library says how passes with prompts start:
+    "eager", each kernel by the host, or in "pieces" that were captured. A `product` is a plain one; its row names
+    libraries older than runtimes of language models."""
 
     operator: Operator
     library: str
     runtimes: frozenset[str] = frozenset()
     generations: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    architectures: frozenset[str] = frozenset()
     until: str = ""
 
-    def fits(self, operator: Operator, runtime: str, generation: str, dtype: str, month: str) -> bool:
-        """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software."""
+    def fits(self, runtime: str, generation: str, dtype: str, month: str, architecture: str) -> bool:
+        """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software; `architecture` of no model
+        in particular: ""."""
         return (
-            self.operator == operator
+            (not self.architectures or architecture in self.architectures)
             and (not self.runtimes or runtime in self.runtimes)
             and (not self.generations or generation in self.generations)
             and (not self.types or dtype in self.types)

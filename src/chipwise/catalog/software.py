@@ -1,8 +1,8 @@
 """Software: what every piece of it says of itself, and the one reader of `data/software.toml`.
 
 A row is one piece of software; what it can do are tables of the row, each read by the class that describes it:
-`serves` (`runtime_spec.Runtime`), `networks` (`media_runtime.MediaRuntime`), `trains` (`trainer.Trainer`). Who needs
-software asks for the one capability, as in `all_software(Trainer)`.
+`serves` (`runtime_spec.Runtime`), `networks` (`media_runtime.MediaRuntime`), `trains` (`trainer.Trainer`),
+`samples` (`runtime.Sampler`). Who needs software asks for the one capability, as in `all_software(Trainer)`.
 
 ```
 [formats]               name -> class; [sets] stand for "@name" in lists of formats
@@ -13,7 +13,7 @@ software asks for the one capability, as in `all_software(Trainer)`.
 [order]                 capability -> ids that stand before the others, which stand as their rows do
 [[kernel]]              see `runtime_spec.KernelRow`
 [software.ID]           name, version, also, kernels_of, source, grade, note: see `Software`
-[software.ID.serves], [software.ID.networks], [software.ID.trains]
+[software.ID.serves], [software.ID.networks], [software.ID.trains], [software.ID.samples]
                         the fields of its class; a key of all software is said anew for the capability alone, `as` its
                         id there; `like` the software whose capability it is but for what it says
 ```
@@ -34,7 +34,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError
 
 TABLE = "catalog/data/software.toml"
-CAPABILITIES = ("serves", "networks", "trains")
+CAPABILITIES = ("serves", "networks", "trains", "samples")
 CITED = ("source", "grade", "note")
 COMMON = ("name", "version", "also", "kernels_of")
 S = TypeVar("S", bound="Software")

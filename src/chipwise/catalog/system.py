@@ -1,7 +1,7 @@
 """The systems on offer, and what a user says to have.
 
 A `System` tells which chips one host holds, what joins them and how fast, which slices are legal, and where
-each figure comes from. Files of the user are read by the same strict reader: `read_systems`.
+each figure comes from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES, rented, words_in
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
-from chipwise.catalog.system_reader import SystemEntry, read_system_table, system_entries
+from chipwise.catalog.system_reader import SystemEntry, system_entries
 from chipwise.catalog.system_spec import ScaleOut, System
 from chipwise.errors import UnknownNameError, UsageError, listed, shorten
 
@@ -63,16 +63,6 @@ def load_systems() -> Yard:
                 raise UsageError(f"{file}: system '{name}' stands in another file too")
             entries[name] = entry
     return Yard(entries)
-
-
-def read_systems(text: str, origin: str, chips: Mapping[str, Chip] | None = None) -> Mapping[str, System]:
-    """The systems of a TOML text by id; `origin` names it in messages. The format: `system_reader`.
-
-    `chips` are the chips that it may hold: the bundled ones, unless the user has chips of their own. Raises
-    `UsageError` for anything malformed (an unknown key names the nearest one) or contradictory,
-    `UnknownNameError` for a chip or source that does not exist.
-    """
-    return read_system_table(text, origin, load_chips() if chips is None else chips)
 
 
 def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:

@@ -51,16 +51,6 @@ _TIER = (
 _ID = re.compile(r"[a-z0-9]+(?:[-.][a-z0-9]+)*")
 
 
-def read_system_table(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[str, System]:
-    """All systems of a TOML text by id; `origin` names the text in messages, `chips` is the chip catalogue.
-
-    Raises `UsageError` for text that is no such table, an unknown key (naming the nearest), a missing or
-    malformed value, sizes that do not nest or multiply out, or a chip for rent that is only announced;
-    `UnknownNameError` for a chip that does not exist.
-    """
-    return {name: entry.system() for name, entry in system_entries(text, origin, chips).items()}
-
-
 def system_entries(text: str, origin: str, chips: Mapping[str, Chip]) -> dict[str, SystemEntry]:
     """The systems of a TOML text by id, unread. Raises `UsageError` for a text that is no such file."""
     try:
@@ -107,7 +97,9 @@ class SystemEntry:
         return tuple(str(chip) for chip in found)
 
     def system(self) -> System:
-        """The checked value. Raises `UsageError` and `UnknownNameError` as `read_system_table` does."""
+        """The checked value. Raises `UsageError` for an unknown key (naming the nearest), a missing or malformed value,
+        sizes that do not nest or multiply out, or a chip for rent that is only announced; `UnknownNameError` for a chip
+        that does not exist."""
         return _Row(self.name, self.row, self.origin, self.sources, self.chips).system()
 
 

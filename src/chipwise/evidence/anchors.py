@@ -2,7 +2,8 @@
 
 What a prediction misses is mostly one factor per deployment (kernel choice), so that one measured row removes most
 of it nearby: `kriged` says which share. A deployment of serving is an architecture at a precision on a chip under a
-stack; time per token and to the first token have factors of their own, as other things make them. Of a
+stack; time per token and to the first token have factors of their own, as other things make them. Other sizes and
+formats of its family there, its cell, share a part where the same people measured them. Of a
 submission to MLPerf it is the cell (chip, benchmark): other counts and rounds of it share the factor (residuals of 9 %
 fall to 5), Offline and Server too; Interactive shares it with neither, and other benchmarks on the same chip share
 nothing (errors grow), so that they are no anchors.
@@ -17,7 +18,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from chipwise.evidence.discrepancy import DEGREES, families
+from chipwise.calibrate.parameter import Z80
+from chipwise.evidence.discrepancy import end_of_t, families
 from chipwise.evidence.judge import Basis
 from chipwise.evidence.mlperf_rows import MlperfRun as Submission
 from chipwise.units import Array
@@ -30,34 +32,41 @@ CELL_LEFT = math.sqrt(1.0 - 1.0 / (1.0 + CELL_NOISE) ** 2)
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How much of its deviation log(measured / predicted) one run of a deployment shares with another: exp(- the sum
-    of |log2 of their ratio| / octaves) over concurrency, prompt and output tokens (`load`) and each of the `degrees` of
-    the layout. `noise` is the variance of repeats over that between deployments."""
+    """How much of its deviation log(measured / predicted) one run of a cell shares with another: exp(- the sum of
+    |log2 of their ratio| / octaves) over concurrency, prompt and output tokens (`load`) and each of the `degrees` of
+    the layout, times `kin` between deployments. `noise` is the variance of repeats over that between deployments."""
 
     noise: float
     degrees: float
     load: tuple[float, float, float]
+    kin: float
 
     def of(self, runs: Sequence[OwnRun], others: Sequence[OwnRun]) -> Array:
         """Shares [runs, others]; what is unknown of either is as near as can be."""
-        apart = np.abs(_loads(runs)[:, None] - _loads(others)) / np.array(self.load)
-        found = np.nansum(apart, axis=2) + np.array(
-            [[self._layouts(a.layout, b.layout) for b in others] for a in runs]
-        ).reshape(len(runs), len(others))
-        return np.asarray(np.exp(-found))
+        apart = np.nansum(np.abs(_loads(runs)[:, None] - _loads(others)) / np.array(self.load), axis=2)
+        pairs = [[self._pair(a, b) for b in others] for a in runs]
+        return np.asarray(np.exp(-apart) * np.array(pairs).reshape(len(runs), len(others)))
 
-    def _layouts(self, mine: Degrees | None, its: Degrees | None) -> float:
-        if mine is None or its is None or mine == its:
-            return 0.0
-        return sum(abs(math.log2(a / b)) for a, b in zip(mine, its, strict=True)) / self.degrees
+    def _pair(self, a: OwnRun, b: OwnRun) -> float:
+        """What layouts and deployments leave."""
+        shared = 1.0 if a.deployment == b.deployment else self.kin
+        if a.layout is None or b.layout is None or a.layout == b.layout or len(a.layout) != len(b.layout):
+            return shared
+        octaves = sum(abs(math.log2(x / y)) for x, y in zip(a.layout, b.layout, strict=True))
+        return shared * math.exp(-octaves / self.degrees)
 
 
 # Octaves that bring what is not known of 1,951 served runs, by fits that never saw their cell, nearest with 1 or 4 of
-# their deployment known; noise such that 80 % intervals hold 80 % of those next to a known one too.
-FURTHER = Likeness(noise=0.1, degrees=2.7, load=(3.6, 30.0, 30.0))
+# their deployment known; noise such that 80 % intervals hold 80 % of those next to a known one too. What deployments of
+# a cell share: correlations of their means, 0.34 to 0.45 in three tables (47 cells); of first tokens no table agrees
+# with another that they move an answer the right way.
+FURTHER = Likeness(noise=0.1, degrees=2.7, load=(3.6, 30.0, 30.0), kin=0.4)
 """Of time per token. Kernels change with the batch and the shard, hardly with lengths."""
-FIRST = Likeness(noise=0.15, degrees=2.7, load=(2.1, 3.4, 30.0))
+FIRST = Likeness(noise=0.15, degrees=2.7, load=(2.1, 3.4, 30.0), kin=0.0)
 """Of the time to the first token: the queue changes with concurrency, what is computed with the prompt."""
+SCALE_DEGREES = 2.0
+"""Of freedom of how far a deployment is off as a whole: by marginal likelihood 2 for time per token and 1.5 for first
+tokens over 48 deployments of two tables (3 and more on one of them, which is seven deployments)."""
 OTHER_SCENARIO = 0.6  # worth of a submission under another scenario of those that share the factor
 THROUGHPUT = ("Offline", "Server")
 
@@ -104,14 +113,23 @@ Degrees: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True)
 class OwnRun:
-    """What ran: `deployment` is what must be the same for a row to correct another, `layout` (degrees, as many for all
-    of a deployment) and `load` (concurrency, prompt and output tokens) say how near it is. None or NaN of these: not
-    settled yet, as near as can be."""
+    """What ran: `cell` is what must be the same for a row to correct another, and of one `deployment` it does so
+    wholly; `layout` (degrees, as many for all of a deployment) and `load` (concurrency, prompt and output tokens) say
+    how near it is. None or NaN of these: not settled yet, as near as can be."""
 
     id: str
+    cell: Hashable
     deployment: Hashable
     layout: Degrees | None
     load: tuple[float, float, float]
+
+    def on_curve(self, other: OwnRun) -> bool:
+        """Whether both differ in concurrency alone."""
+        return (self.deployment, self.layout, self.load[1:]) == (
+            other.deployment,
+            other.layout,
+            other.load[1:],
+        )
 
 
 @dataclass(frozen=True)
@@ -167,42 +185,52 @@ class Corrections:
         return Correction(float(self.left[row]), float(self.first_left[row]), bool(self.same[row]))
 
 
-def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, Array]) -> Corrections:
-    """What log(measured / predicted) of the anchors of each row's deployment say of its own (`kriged`): the less, the
-    further they are in layout, load and lengths. Of the first token what its own deviations say beyond the share of
-    those of time per token that the model of error lets weigh in it, which stands for it where nobody timed it.
+def corrections(
+    runs: Sequence[OwnRun],
+    anchors: Anchors,
+    spread: Sequence[Array],
+    predicted: Sequence[Array] | None = None,
+) -> Corrections:
+    """What log(measured / predicted) of the anchors of each row's cell say of its own (`kriged`): the less, the further
+    they are in layout, load and lengths. Of the first token what its own deviations say beyond the share of those of
+    time per token that the model of error lets weigh in it, which stands for it where nobody timed it.
 
-    Of m anchors with deviations r and A = K + noise I the share of the variance of a new run that is left is
-    (1 - k^T A^-1 k / (1 + noise)) (v + (1 + noise) r^T A^-1 r / spread^2) / (v + m), the posterior of t with the v
-    `DEGREES` of the model of error: where anchors are further off than is usual, so is what lies next to them. `spread`
-    [2, row] is the standard deviation of both figures where nothing of the deployment was measured.
+    `spread` [2, row] is the standard deviation of the logarithms of both figures where nothing of the cell was
+    measured, `predicted` [2, row] their seconds, under which corrected times do not fall as load rises (`_rising`).
 
     An anchor never corrects the row that it is: rows are told apart by their id.
     """
-    by_deployment: dict[Hashable, list[int]] = {}
+    by_cell: dict[Hashable, list[int]] = {}
     ratio = np.log(anchors.tpot_s / anchors.predicted_tpot_s)
     first_ratio = np.log(anchors.ttft_s / anchors.predicted_ttft_s)
     share = families()["serving"].first
     carried = share * np.where(np.isfinite(ratio), ratio, 0.0)
     for i, run in enumerate(anchors.runs):
         if np.isfinite(ratio[i]) or np.isfinite(first_ratio[i]):
-            by_deployment.setdefault(run.deployment, []).append(i)
+            by_cell.setdefault(run.cell, []).append(i)
     size = len(runs)
     passes, first, used = np.ones(size), np.ones(size), np.zeros(size)
     left, first_left, same = np.ones(size), np.ones(size), np.zeros(size, dtype=bool)
     by: list[tuple[str, ...]] = [()] * size
     nearest = np.full((2, size), np.nan)
+    log_t = np.log(np.full((2, size), np.nan) if predicted is None else np.array(predicted))
     for row, run in enumerate(runs):
-        near = [
-            i for i in by_deployment.get(run.deployment, ()) if anchors.runs[i].id != run.id or not run.id
-        ]
+        near = [i for i in by_cell.get(run.cell, ()) if anchors.runs[i].id != run.id or not run.id]
         if not near:
             continue
         known = [anchors.runs[i] for i in near]
-        x, left[row] = _moved(FURTHER, run, near, ratio, anchors, spread[0][row])
-        beyond, first_left[row] = _moved(FIRST, run, near, first_ratio - carried, anchors, spread[1][row])
-        passes[row], used[row] = np.exp(x), len(near)
-        first[row] = np.exp(share * x + beyond - x)
+        asked = [run, *known]  # what is said of the anchors themselves holds times up
+        x, left[row] = _moved(FURTHER, asked, known, ratio[near], float(spread[0][row]))
+        beyond, first_left[row] = _moved(
+            FIRST, asked, known, (first_ratio - carried)[near], float(spread[1][row])
+        )
+        mine = (
+            np.append(log_t[0, row], np.log(anchors.predicted_tpot_s[near])),
+            np.append(log_t[1, row], np.log(anchors.predicted_ttft_s[near])),
+        )
+        moved = _rising(x, mine[0], asked)
+        passes[row], used[row] = np.exp(moved), len(near)
+        first[row] = np.exp(_rising(share * x + beyond, mine[1], asked) - moved)
         same[row] = any(_same(run, other) for other in known)
         ranked = np.array(near)[np.argsort(-FURTHER.of([run], known)[0], kind="stable")]
         by[row] = tuple(anchors.runs[i].id for i in ranked)
@@ -211,17 +239,61 @@ def corrections(runs: Sequence[OwnRun], anchors: Anchors, spread: tuple[Array, A
 
 
 def _moved(
-    likeness: Likeness, run: OwnRun, near: Sequence[int], deviations: Array, anchors: Anchors, spread: float
-) -> tuple[float, float]:
-    """What those of `near` whose deviation is known move a run by, and what is left of a standard deviation."""
-    timed = [i for i in near if np.isfinite(deviations[i])]
-    known, seen = [anchors.runs[i] for i in timed], deviations[timed]
-    worth, among = likeness.of([run], known)[0], likeness.of(known, known)
-    share = kriged(worth, among, likeness.noise)
+    likeness: Likeness, asked: Sequence[OwnRun], known: Sequence[OwnRun], deviations: Array, spread: float
+) -> tuple[Array, float]:
+    """What those of `known` whose deviation is finite move each of `asked` by, as logarithms, and what is left of the
+    standard deviation of the first.
+
+    How far a deployment is off as a whole is a t of v = `SCALE_DEGREES`, whose 80 % ends are those of `spread`. Of m
+    runs of the deployment with deviations r and A = K + noise I the ends of a new one are those of a t of v + m, with
+    (1 - k^T A^-1 k / (1 + noise)) (v + (1 + noise) r^T A^-1 r / c^2) / (v + m) of the variance, c the scale of that t:
+    where runs are further off than is usual, so is what lies next to them, and where they are nearer, that too.
+    """
+    run = asked[0]
+    timed = [
+        i
+        for i, other in enumerate(known)
+        if np.isfinite(deviations[i]) and (likeness.kin > 0.0 or other.deployment == run.deployment)
+    ]
+    at, seen = [known[i] for i in timed], deviations[timed]
+    worth, among = likeness.of(asked, at), likeness.of(at, at)
+    share = kriged(worth.T, among, likeness.noise)
     one = 1.0 + likeness.noise
-    odd = one * float(seen @ kriged(seen, among, likeness.noise)) / spread**2
-    scatter = (DEGREES + max(odd, 0.0)) / (DEGREES + len(seen))
-    return float(share @ seen), math.sqrt(max(1.0 - float(share @ worth) / one, 0.0) * scatter)
+    mine = np.array([other.deployment == run.deployment for other in at], dtype=bool)
+    scatter = _scatter(among[np.ix_(mine, mine)], seen[mine], likeness.noise, spread)
+    rest = max(1.0 - float(share[:, 0] @ worth[0]) / one, 0.0)
+    return np.asarray(share.T @ seen), math.sqrt(rest) * scatter
+
+
+def _scatter(among: Array, seen: Array, noise: float, spread: float) -> float:
+    """The 80 % end of a new run of a deployment over the usual one, after what is `seen` of others, nearness apart."""
+    if not len(seen):
+        return 1.0
+    v, m = SCALE_DEGREES, len(seen)
+    scale = spread * Z80 / end_of_t(v)
+    odd = (1.0 + noise) * max(float(seen @ kriged(seen, among, noise)), 0.0) / scale**2
+    return end_of_t(v + m) / end_of_t(v) * math.sqrt((v + odd) / (v + m))
+
+
+def _rising(moved: Array, log_t: Array, asked: Sequence[OwnRun]) -> float:
+    """By what logarithm the first of `asked` is moved, so that times of runs that differ in concurrency alone do not
+    fall as it rises: `moved` [asked] is what is known of each, `log_t` what was predicted.
+
+    Between runs corrected times stay between theirs. Beyond the most a correction fades no faster than predicted times
+    rise; below the least it does not fade where it would let times rise towards fewer requests.
+    """
+    run, at = asked[0], float(moved[0])
+    curve = [i for i in range(1, len(asked)) if run.on_curve(asked[i]) and np.isfinite(log_t[i])]
+    if not curve or not np.isfinite(log_t[0]) or not np.isfinite(run.load[0]):
+        return at
+    curve.sort(key=lambda i: asked[i].load[0])
+    times = np.maximum.accumulate([float(moved[i] + log_t[i]) for i in curve])
+    loads = np.array([asked[i].load[0] for i in curve])
+    below, above = times[loads <= run.load[0]], times[loads >= run.load[0]]
+    if not len(below):
+        return min(at, float(moved[curve[0]]), float(above[0] - log_t[0])) if moved[curve[0]] < 0.0 else at
+    at = max(at, float(below[-1] - log_t[0]))
+    return min(at, float(above[0] - log_t[0])) if len(above) else at
 
 
 def _loads(runs: Sequence[OwnRun]) -> Array:
@@ -231,7 +303,8 @@ def _loads(runs: Sequence[OwnRun]) -> Array:
 
 def _same(run: OwnRun, other: OwnRun) -> bool:
     octaves = np.nansum(np.abs(_loads([run]) - _loads([other])))
-    return (None in (run.layout, other.layout) or run.layout == other.layout) and octaves <= SAME_OCTAVES
+    alike = None in (run.layout, other.layout) or run.layout == other.layout
+    return run.deployment == other.deployment and alike and octaves <= SAME_OCTAVES
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array, Real
@@ -44,7 +45,19 @@ PRIOR_SPREAD = 0.8
 """Deviation of the logarithm of each sigma in that prior."""
 DEGREES = 4.0
 """Of freedom of the noise of rows: tails in which 1 row of 40 is off by 2.8 deviations."""
-HEAVY = (1.5332 / 1.2816) ** 2
+
+
+def end_of_t(degrees: float) -> float:
+    """The upper 80 % end of Student's t, its quantile 0.9, to 0.5 % from two degrees of freedom on (Cornish and
+    Fisher's expansion; Abramowitz and Stegun 26.7.5)."""
+    z, n = Z80, 4.0 * degrees
+    first = (z**3 + z) / n
+    second = (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / (6.0 * n**2)
+    third = (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / (6.0 * n**3)
+    return z + first + second + third
+
+
+HEAVY = (end_of_t(DEGREES) / Z80) ** 2
 """Variance of the normal distribution whose 80 % ends are those of t_4 with a scale of 1: ends are sold, no tails."""
 RANK = 64  # of B: deviations are about 1 % too large in the median
 FULL = 127.0  # of 8 bits: |b| <= sigma

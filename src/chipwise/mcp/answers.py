@@ -2,461 +2,168 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Match
-from chipwise.mcp.short import Short, model_text, refusals_of, rounded
-from chipwise.report.catalogue import (
-    CHIPS,
-    MODELS,
-    NETWORKS,
-    ChipRecord,
-    ChipsReport,
-    EvidenceReport,
-    ModelsReport,
-)
-from chipwise.report.desk import DESK, LocalRecord, LocalReport, local_verdict
+from chipwise.mcp.short import lines, refusals_of, rounded
+from chipwise.report.answer import by_kind
+from chipwise.report.catalogue import CHIPS, MODELS, NETWORKS, ChipsReport, EvidenceReport, ModelsReport
+from chipwise.report.desk import DESK, LocalReport
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
-from chipwise.report.fit import FITS, FitRecord, FitReport
-from chipwise.report.kernel import KERNELS, AmdahlReport, KernelRecord, KernelReport
+from chipwise.report.fit import FITS, FitReport
+from chipwise.report.kernel import KERNELS, KernelReport
 from chipwise.report.launch.spec import LaunchReport
-from chipwise.report.media import MEDIA, MediaPlan, MediaReport, media_words
-from chipwise.report.media import verdict as media_verdict
-from chipwise.report.plans import PLANS, ExplainReport, PlanRecord, PlanReport, cheaper, verdict
-from chipwise.report.records import ModelRecord, NetworkRecord
-from chipwise.report.reinforce import REINFORCED, RlPlanRecord, RlReport, rl_verdict
+from chipwise.report.media import MEDIA, MediaReport, media_words
+from chipwise.report.plans import PLANS, ExplainReport, PlanReport, cheaper
+from chipwise.report.reinforce import REINFORCED, RlReport
 from chipwise.report.statements import StatementsReport
-from chipwise.report.training import TRAINING, TrainPlanRecord, TrainReport, train_verdict
+from chipwise.report.table import Column
+from chipwise.report.training import TRAINING, TrainReport
 
 SHOWN = 4  # plans in full
 RUN = 6  # models in full that a machine runs
 FITTED = 12  # chips in full of those that were asked whether they hold a model
 LISTED = 20  # chips in full of a catalogue
-NAMED = 8  # chips by name
-
-PLAN = Short(
-    "PlanLine",
-    PlanRecord,
-    PLANS,
-    "A plan. Times in milliseconds, `low` to `high` hold 80 % of outcomes; `basis`: measured > published > "
-    "calibrated > modelled. `bound` names what takes most of a token's time, with its share; "
-    "`ten_percent_more_gives` the gain in tokens per second if that resource were 10 % faster. `kv` is the "
-    "format of the cache; `replicas` count `spare` ones; `prompt_workers` run prefill for all of them (0: "
-    "there is one pool). `memory_gb` is of one device; `p95_ms` is what 95 % of requests do not exceed, not there "
-    "where its formula does not hold.",
-)
-FIT = Short(
-    "FitLine",
-    FitRecord,
-    FITS,
-    "Whether the model fits on a count of a chip; `tight`: under 10 % of memory left for the cache.",
-)
-LOCAL = Short(
-    "LocalLine",
-    LocalRecord,
-    DESK,
-    "A model on a machine of one user, in the format chosen for it. `tokens_per_s` of one user and `ttft_s` as ranges, "
-    "`memory_gb` on the first card, `host_gb` in the memory of the computer; `commands` start it, by engine; `usd` is "
-    "its price where one asked what to buy.",
-)
-REINFORCE = Short(
-    "RlLine",
-    RlPlanRecord,
-    REINFORCED,
-    "A way to run reinforcement learning: seconds of a step and of its parts, `days` and `usd` of all steps.",
-)
-TRAIN = Short(
-    "TrainLine",
-    TrainPlanRecord,
-    TRAINING,
-    "A way to train: step in seconds, `days` and `usd` with the failures that are to be expected.",
-)
-KERNEL = Short(
-    "KernelLine",
-    KernelRecord,
-    KERNELS,
-    "An operator on a chip: time in microseconds and at the roofline, and what the time is made of.",
-)
-CHIP = Short(
-    "ChipLine",
-    ChipRecord,
-    CHIPS,
-    "A chip: usable memory, peaks that are dense, link speed one direction, list price of one chip on demand.",
-)
-MODEL = Short(
-    "ModelLine",
-    ModelRecord,
-    MODELS,
-    "A model in figures.",
-)
-MEDIUM = Short(
-    "MediaLine",
-    MediaPlan,
-    MEDIA,
-    "A network without tokens on chips: `latency_s` of a request for `batch` samples, `step_s` of its most frequent "
-    "part, `samples_per_s` of all chips, `memory_gb` of one device.",
-)
-NETWORK = Short(
-    "NetworkLine",
-    NetworkRecord,
-    NETWORKS,
-    "A built-in network that generates no tokens, and what one request of it computes.",
-)
-RESULT = Short(
-    "ResultLine",
-    Item,
-    RESULTS,
-    "A result; `per_chip` are tokens per second of one chip.",
-)
-
-if TYPE_CHECKING:
-    PlanLine = Any
-    FitLine = Any
-    LocalLine = Any
-    TrainLine = Any
-    RlLine = Any
-    KernelLine = Any
-    ChipLine = Any
-    ModelLine = Any
-    MediaLine = Any
-    NetworkLine = Any
-    ResultLine = Any
-else:
-    PlanLine = PLAN.line
-    FitLine = FIT.line
-    LocalLine = LOCAL.line
-    TrainLine = TRAIN.line
-    RlLine = REINFORCE.line
-    KernelLine = KERNEL.line
-    ChipLine = CHIP.line
-    ModelLine = MODEL.line
-    MediaLine = MEDIUM.line
-    NetworkLine = NETWORK.line
-    ResultLine = RESULT.line
+NAMED = 8  # rows by name
+Own = Callable[[Any], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class PlansAnswer:
-    """Plans by dollars, for one local user by speed. Ties lie within each other's intervals; `cheaper` says what would
-    make the first plan cheaper."""
+class RowsInShort:
+    """How the rows of a kind of answer are said: the first `shown` by their `columns`, the next by name. `own` is what
+    only this kind says."""
 
-    verdict: str
-    model: str
-    plans: tuple[PlanLine, ...]
-    more_chips_with_plans: tuple[str, ...]
-    cheaper: tuple[str, ...]
-    without_plan: dict[str, tuple[str, ...]]
-    assumptions: tuple[str, ...]
-    cpu_instead: AmdahlReport | None = field(default=None)
+    columns: Sequence[Column]
+    shown: int
+    own: Own
+    named: Callable[[Any], str] = lambda row: f"{row.chips:,}x {row.chip}"
 
 
-@dataclass(frozen=True, slots=True)
-class MediaAnswer:
-    """A network that generates no tokens on chips, the best first; of one chip its seconds by part and bytes by use.
-    `changes`: options that would change the first plan, with how many times as many samples its chips then make."""
-
-    verdict: str
-    model: str
-    plans: tuple[MediaLine, ...]
-    more_chips: tuple[str, ...]
-    stage_s: dict[str, float]
-    memory_bytes: dict[str, float]
-    without_plan: dict[str, tuple[str, ...]]
-    assumptions: tuple[str, ...]
-    changes: dict[str, float]
+def _planned(report: PlanReport) -> dict[str, Any]:
+    """How many chips have a plan, and what would make the first one cheaper."""
+    planned = {p.chip for p in report.plans}
+    every = len(planned) + len(report.refused)
+    counted = f"{len(planned)} of {every} chips have a plan" if every > 1 else ""
+    return {"model": ", ".join(report.model.words), "counted": counted, "cheaper": cheaper(report)}
 
 
-@dataclass(frozen=True, slots=True)
-class FitAnswer:
-    """Memory of the model by chip, at the smallest count that fits or the count asked for."""
-
-    verdict: str
-    model: str
-    context: int
-    sequences: int
-    fits: tuple[FitLine, ...]
-    more_chips: tuple[str, ...]
-    without_answer: dict[str, tuple[str, ...]]
-    assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LocalAnswer:
-    """What a machine runs, those of the highest published score first, or what to buy."""
-
-    verdict: str
-    machine: str
-    context: int
-    prompt_tokens: float
-    models: tuple[LocalLine, ...]
-    more: tuple[str, ...]
-    refused: dict[str, tuple[str, ...]]
-    assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainAnswer:
-    """Plans of a training run, ranked."""
-
-    verdict: str
-    model: str
-    tokens: float
-    plans: tuple[TrainLine, ...]
-    more_plans: int
-    without_plan: dict[str, tuple[str, ...]]
-    assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RlAnswer:
-    """Plans of reinforcement learning, ranked."""
-
-    verdict: str
-    model: str
-    steps: int
-    plans: tuple[RlLine, ...]
-    more_plans: int
-    without_plan: dict[str, tuple[str, ...]]
-    assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelAnswer:
-    """One operator on some chips."""
-
-    operator: str
-    kernels: tuple[KernelLine, ...]
-    refused: dict[str, str]
-    lessons: tuple[str, ...]
-    assumptions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChipsAnswer:
-    """Chips; `figures` of those asked for by name, each with its grade where it is no datasheet's."""
-
-    chips: tuple[ChipLine, ...]
-    found: int
-    more: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelsAnswer:
-    """Models; `found` counts those beyond the limit too."""
-
-    models: tuple[ModelLine, ...]
-    found: int
-    networks: tuple[NetworkLine, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceAnswer:
-    """Results; `found` counts those beyond the limit too."""
-
-    results: tuple[ResultLine, ...]
-    found: int
-    notice: str
-
-
-@dataclass(frozen=True, slots=True)
-class MatchLine:
-    """A result, and on which of the eight axes it is the same as the plan, near, different or unknown."""
-
-    result: ResultLine
-    verdict: str
-    axes: dict[str, str]
-    reasons: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class MatchAnswer:
-    """The nearest results, and tokens per second of the plan at full load: by the model, and moved towards what was
-    measured as far as that is near (`weight` of 1 would be all the way); `interval` is to hold 80 %."""
-
-    verdict: str
-    matches: tuple[MatchLine, ...]
-    predicted_tokens_per_s: float | None
-    anchored_tokens_per_s: float | None
-    interval: tuple[float, float] | None
-    weight: float
-    conditions: str
-    notice: str
-    measured: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RivalLine:
-    """A rival: the measured ratio per chip, what it becomes at your workload step by step, and the verdict."""
-
-    result: ResultLine
-    measured_ratio: float
-    ratio_at_your_workload: float | None
-    steps: tuple[str, ...]
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimAnswer:
-    """Whether a benchmark lead is advice for the workload: only where the axes support it. A ratio below 1.2 ties."""
-
-    verdict: str
-    supported: bool
-    result: ResultLine
-    axes: dict[str, str]
-    reasons: dict[str, str]
-    rivals: tuple[RivalLine, ...]
-    not_in_the_ratios: tuple[str, ...]
-    notice: str
-
-
-def media_answer(report: MediaReport) -> MediaAnswer:
-    """The answer about a network that generates no tokens in short, whatever was asked of it."""
+def _generated(report: MediaReport) -> dict[str, Any]:
+    """The network with its sizes; of one chip its seconds by part and bytes by use; `changes`: options that would
+    change the first plan, with how many times as many samples its chips then make."""
     alone = report.plans[0] if len(report.plans) == 1 else None
-    return MediaAnswer(
-        " ".join(media_verdict(report)),
-        ", ".join(media_words(report)),
-        MEDIUM.many(report.plans[:FITTED]),
-        tuple(f"{p.chips}x {p.chip}: {p.verdict}" for p in report.plans[FITTED:]),
-        {name: rounded(seconds) for name, seconds in alone.stages.items()} if alone else {},
-        {name: rounded(size) for name, size in alone.memory.items()} if alone else {},
-        refusals_of(report.refused),
-        report.assumptions,
-        {change.options: rounded(change.more_per_chip) for change in report.changes},
-    )
+    return {
+        "model": ", ".join(media_words(report)),
+        "stage_s": {name: rounded(seconds) for name, seconds in alone.stages.items()} if alone else {},
+        "memory_bytes": {name: rounded(size) for name, size in alone.memory.items()} if alone else {},
+        "changes": {change.options: rounded(change.more_per_chip) for change in report.changes},
+    }
 
 
-def plans_answer(report: PlanReport) -> PlansAnswer:
-    """The answer to plan, compare and estimate in short."""
-    chips = len(report.plans) + len(report.refused)
-    return PlansAnswer(
-        " ".join((*verdict(report), f"{len(report.plans)} of {chips} chips have a plan.")),
-        model_text(report.model),
-        PLAN.many(report.plans[:SHOWN]),
-        tuple(f"{p.chips}x {p.chip}" for p in report.plans[SHOWN : SHOWN + NAMED]),
-        tuple(cheaper(report)),
-        refusals_of(report.refused),
-        report.assumptions,
-    )
+def _of(*names: str) -> Own:
+    """The model in one line, and fields of an answer as they are."""
+    return lambda report: {
+        "model": ", ".join(report.model.words),
+        **{name: getattr(report, name) for name in names},
+    }
 
 
-def explain_answer(report: ExplainReport) -> PlansAnswer:
-    """The same of explain, with when a CPU would do a request sooner."""
-    return replace(plans_answer(report), cpu_instead=report.amdahl)
+def _verdict(row: Any) -> str:
+    return f"{row.chips:,}x {row.chip}: {row.verdict}"
 
 
-def fit_answer(report: FitReport) -> FitAnswer:
-    """The answer to fit in short."""
-    fits = [f for f in report.fits if f.verdict != "no"]
-    said = f"{len(fits)} of {len(report.fits)} chips hold it"
-    if fits:
-        least = min(fits, key=lambda f: f.chips)
-        said += f"; fewest: {least.chips}x {least.chip}"
-    return FitAnswer(
-        said,
-        model_text(report.model),
-        report.context,
-        report.sequences,
-        FIT.many(report.fits[:FITTED]),
-        tuple(f"{f.chips}x {f.chip}: {f.verdict}" for f in report.fits[FITTED:]),
-        refusals_of(report.refused),
-        report.assumptions,
-    )
+ROWS: Mapping[type, RowsInShort] = {
+    PlanReport: RowsInShort(PLANS, SHOWN, _planned),
+    ExplainReport: RowsInShort(PLANS, SHOWN, lambda r: {**_planned(r), "cpu_instead": r.amdahl}),
+    MediaReport: RowsInShort(MEDIA, FITTED, _generated, _verdict),
+    FitReport: RowsInShort(FITS, FITTED, _of("context", "sequences"), _verdict),
+    LocalReport: RowsInShort(
+        DESK,
+        RUN,
+        lambda r: {name: getattr(r, name) for name in ("machine", "context", "prompt_tokens")},
+        lambda r: (
+            f"{r.item or r.model}: {r.model if r.item else r.precision}, {rounded(r.tokens_per_s.mid):g} tokens/s"
+        ),
+    ),
+    TrainReport: RowsInShort(TRAINING, SHOWN, _of("tokens")),
+    RlReport: RowsInShort(REINFORCED, SHOWN, _of("steps")),
+}
+"""Answers of rows, best first."""
 
 
-def local_answer(report: LocalReport) -> LocalAnswer:
-    """The answer to local in short."""
-    more = tuple(
-        f"{r.item or r.model}: {r.model if r.item else r.precision}, {rounded(r.tokens_per_s.mid):g} tokens/s"
-        for r in report.models[RUN:]
-    )
-    return LocalAnswer(
-        local_verdict(report),
-        report.machine,
-        report.context,
-        report.prompt_tokens,
-        LOCAL.many(report.models[:RUN]),
-        more,
-        refusals_of(report.refused),
-        report.assumptions,
-    )
+def rows_answer(report: Any) -> dict[str, Any]:
+    """An answer of rows in short: its verdict, what only its kind says, the first rows in full, the next by name, why
+    others are not there, and what was assumed."""
+    how = by_kind(ROWS, report)
+    assert how is not None
+    rows = getattr(report, report.rows)
+    rest = [how.named(row) for row in rows[how.shown :]]
+    more = [*rest[:NAMED], *([f"and {len(rest) - NAMED} more"] if len(rest) > NAMED else [])]
+    return {
+        "verdict": " ".join(report.verdict()),
+        **how.own(report),
+        report.rows: lines(rows[: how.shown], how.columns),
+        "more": more,
+        "refused": refusals_of(report.refused),
+        "assumptions": report.assumptions,
+    }
 
 
-def train_answer(report: TrainReport) -> TrainAnswer:
-    """The answer to train_plan in short."""
-    return TrainAnswer(
-        train_verdict(report),
-        model_text(report.model),
-        report.tokens,
-        TRAIN.many(report.plans[:SHOWN]),
-        max(0, len(report.plans) - SHOWN),
-        refusals_of(report.refused),
-        report.assumptions,
-    )
-
-
-def rl_answer(report: RlReport) -> RlAnswer:
-    """The answer to rl in short."""
-    return RlAnswer(
-        rl_verdict(report),
-        model_text(report.model),
-        report.steps,
-        REINFORCE.many(report.plans[:SHOWN]),
-        max(0, len(report.plans) - SHOWN),
-        refusals_of(report.refused),
-        report.assumptions,
-    )
-
-
-def kernel_answer(report: KernelReport) -> KernelAnswer:
+def kernel_answer(report: KernelReport) -> dict[str, Any]:
     """The answer to kernel in short."""
-    return KernelAnswer(
-        report.operator,
-        KERNEL.many(report.kernels),
-        {r.chip: r.detail for r in report.refused},
-        report.lessons,
-        report.assumptions,
-    )
+    return {
+        "operator": report.operator,
+        "kernels": lines(report.kernels, KERNELS),
+        "refused": {r.chip: r.detail for r in report.refused},
+        "lessons": report.lessons,
+        "assumptions": report.assumptions,
+    }
 
 
-def chips_answer(report: ChipsReport) -> ChipsAnswer:
+def chips_answer(report: ChipsReport) -> dict[str, Any]:
     """The answer to chips in short."""
-    more = tuple(c.id for c in report.chips[LISTED:])
-    return ChipsAnswer(CHIP.many(report.chips[:LISTED]), report.found, more)
+    more = [c.id for c in report.chips[LISTED:]]
+    return {"chips": lines(report.chips[:LISTED], CHIPS), "found": report.found, "more": more}
 
 
-def models_answer(report: ModelsReport) -> ModelsAnswer:
+def models_answer(report: ModelsReport) -> dict[str, Any]:
     """The answer to models in short."""
-    return ModelsAnswer(MODEL.many(report.models), report.found, NETWORK.many(report.networks))
+    networks = lines(report.networks, NETWORKS)
+    return {"models": lines(report.models, MODELS), "found": report.found, "networks": networks}
 
 
-def evidence_answer(report: EvidenceReport) -> EvidenceAnswer:
+def evidence_answer(report: EvidenceReport) -> dict[str, Any]:
     """The answer to evidence in short."""
-    return EvidenceAnswer(RESULT.many(report.items), report.found, report.notice)
+    return {"results": lines(report.items, RESULTS), "found": report.found, "notice": report.notice}
 
 
-def match_answer(report: MatchReport) -> MatchAnswer:
-    """The answer to evidence_match in short."""
+def match_answer(report: MatchReport) -> dict[str, Any]:
+    """The nearest results, each with the axes on which it is the same as the plan, near, different or unknown, and
+    tokens per second of the plan at full load: by the model, and moved towards what was measured as far as that is near
+    (`weight` of 1 would be all the way); `interval` is to hold 80 %."""
     a = report.anchored
     first = "no results"
     if report.matches:
         first = f"nearest: {report.matches[0].item.id}, {report.matches[0].verdict}"
     elif report.measured:
         first = f"measured, not predicted: {report.benchmark} of MLPerf, {len(report.measured)} best results by chip"
-    return MatchAnswer(
-        verdict="; ".join(filter(None, (report.note, first))),
-        matches=tuple(map(_match, report.matches)),
-        predicted_tokens_per_s=rounded(a.model) if a else None,
-        anchored_tokens_per_s=rounded(a.value) if a and a.used else None,
-        interval=(rounded(report.interval[0]), rounded(report.interval[1])) if report.interval else None,
-        weight=rounded(a.weight) if a else 0.0,
-        conditions=report.layout,
-        notice=NOTICE,
-        measured=tuple(map(_measured, report.measured[:FITTED])),
-    )
+    return {
+        "verdict": "; ".join(filter(None, (report.note, first))),
+        "matches": [
+            {"result": _result(m.item), "verdict": m.verdict, "axes": _axes(m), "reasons": _reasons(m)}
+            for m in report.matches
+        ],
+        "predicted_tokens_per_s": rounded(a.model) if a else None,
+        "anchored_tokens_per_s": rounded(a.value) if a and a.used else None,
+        "interval": [rounded(end) for end in report.interval] if report.interval else None,
+        "weight": rounded(a.weight) if a else 0.0,
+        "conditions": report.layout,
+        "notice": NOTICE,
+        "measured": [_measured(i) for i in report.measured[:FITTED]],
+    }
 
 
 def _measured(i: Item) -> str:
@@ -469,20 +176,20 @@ def _measured(i: Item) -> str:
     return f"{i.chip or i.part}: {rounded(rate):,.6g} {unit}{each}, {where}"
 
 
-def claim_answer(report: ClaimReport) -> ClaimAnswer:
-    """The answer to check_claim in short."""
+def claim_answer(report: ClaimReport) -> dict[str, Any]:
+    """Whether a benchmark lead is advice for the workload: only where the axes support it. A ratio below 1.2 ties."""
     claim = report.claim
     against = "; ".join(f"against {r.item.chip}: {r.verdict}" for r in claim.rivals)
-    return ClaimAnswer(
-        verdict=f"{claim.verdict}. {against}" if against else claim.verdict,
-        supported=claim.supported,
-        result=RESULT(report.item),
-        axes=_axes(claim.match),
-        reasons=_reasons(claim.match),
-        rivals=tuple(map(_rival, claim.rivals)),
-        not_in_the_ratios=claim.cautions,
-        notice=NOTICE,
-    )
+    return {
+        "verdict": f"{claim.verdict}. {against}" if against else claim.verdict,
+        "supported": claim.supported,
+        "result": _result(report.item),
+        "axes": _axes(claim.match),
+        "reasons": _reasons(claim.match),
+        "rivals": [_rival(r) for r in claim.rivals],
+        "not_in_the_ratios": claim.cautions,
+        "notice": NOTICE,
+    }
 
 
 def statements_answer(report: StatementsReport) -> dict[str, Any]:
@@ -537,8 +244,8 @@ def table_answer(report: Any) -> dict[str, Any]:
     return found
 
 
-def _match(m: Match) -> MatchLine:
-    return MatchLine(RESULT(m.item), m.verdict, _axes(m), _reasons(m))
+def _result(item: Item) -> dict[str, Any]:
+    return lines((item,), RESULTS)[0]
 
 
 def _axes(m: Match) -> dict[str, str]:
@@ -550,16 +257,17 @@ def _reasons(m: Match) -> dict[str, str]:
     return {TITLES[a.name]: a.reason for a in m.axes if a.mark != "same"}
 
 
-def _rival(r: Rival) -> RivalLine:
-    steps = tuple(
-        f"{TITLES[s.axis]}: {s.change}: "
-        + ("not predicted" if s.ratio is None else f"{s.ratio:.2f}x")
-        + (" (reverses)" if s.reverses else "")
-        for s in r.steps
-    )
-    carried = None if r.carried is None else rounded(r.carried)
-    return RivalLine(RESULT(r.item), rounded(r.measured), carried, steps, r.verdict)
-
-
-KINDS: Mapping[type, Callable[[Any], Any]] = {MediaReport: media_answer, ExplainReport: explain_answer}
-"""Answers that have a short form of their own, whatever verb gave them."""
+def _rival(r: Rival) -> dict[str, Any]:
+    """A rival: the measured ratio per chip, what it becomes at the workload asked step by step, and the verdict."""
+    return {
+        "result": _result(r.item),
+        "measured_ratio": rounded(r.measured),
+        "ratio_at_your_workload": None if r.carried is None else rounded(r.carried),
+        "steps": [
+            f"{TITLES[s.axis]}: {s.change}: "
+            + ("not predicted" if s.ratio is None else f"{s.ratio:.2f}x")
+            + (" (reverses)" if s.reverses else "")
+            for s in r.steps
+        ],
+        "verdict": r.verdict,
+    }

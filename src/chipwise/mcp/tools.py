@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,23 +18,17 @@ from mcp.types import Tool, ToolAnnotations
 from chipwise.api.requests.doors import request_schema
 from chipwise.api.requests.verbs import VERBS
 from chipwise.mcp.answers import (
-    KINDS,
     chips_answer,
     claim_answer,
     evidence_answer,
-    fit_answer,
     kernel_answer,
     launch_answer,
-    local_answer,
     match_answer,
     models_answer,
-    plans_answer,
-    rl_answer,
+    rows_answer,
     statements_answer,
     table_answer,
-    train_answer,
 )
-from chipwise.report.answer import by_kind
 from chipwise.report.table import to_json
 
 MOST_CHARS = 7_600
@@ -47,7 +41,7 @@ class Offered:
 
     title: str
     use: str
-    short: Callable[[Any], Any]
+    short: Callable[[Any], dict[str, Any]]
     front: tuple[str, ...] = ()
 
 
@@ -58,7 +52,7 @@ SAID: Mapping[str, Offered] = {
         "`tpot` are targets of the mean; 50 users at once with one request each are a `rate` of about 50 / (seconds "
         "an answer takes). Networks without tokens (images, video, vision, speech) take `e2e`, `resolution`, `steps`, "
         "`batch` instead.",
-        plans_answer,
+        rows_answer,
         (
             "model",
             "rate",
@@ -77,13 +71,13 @@ SAID: Mapping[str, Offered] = {
     "fit": Offered(
         "Does it fit in memory",
         "Memory of a model on chips: the fewest chips that hold it, the largest batch and context.",
-        fit_answer,
+        rows_answer,
         ("model", "chips", "count", "context", "batch", "precision"),
     ),
     "estimate": Offered(
         "One deployment",
         "Speed, cost and memory of a deployment that is given in full.",
-        plans_answer,
+        rows_answer,
         ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime", "task"),
     ),
     "simulate": Offered(
@@ -95,32 +89,32 @@ SAID: Mapping[str, Offered] = {
     "explain": Offered(
         "What bounds a deployment",
         "Shares of time by resource, what 10 % more of each would give, and memory by kind, of one deployment.",
-        plans_answer,
+        rows_answer,
         ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime"),
     ),
     "compare": Offered(
         "Chips side by side",
         "The best plan of each of some chips.",
-        plans_answer,
+        rows_answer,
         ("model", "chips", "rate", "in", "out", "ttft", "tpot", "precision", "task"),
     ),
     "local": Offered(
         "What a desk runs",
         "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
         "buy for a budget. Name the machine, e.g. rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
-        local_answer,
+        rows_answer,
         ("have", "host_memory", "max_usd", "min_tps", "context", "use", "models", "share"),
     ),
     "train": Offered(
         "Plan a training run",
         "Step time, days, dollars and MFU of training or fine-tuning on chips and counts.",
-        train_answer,
+        rows_answer,
         ("model", "tokens", "chips", "counts", "deadline", "max_usd", "method", "seq"),
     ),
     "rl": Offered(
         "Plan reinforcement learning",
         "A loop of sampling answers and training on them, on one fleet: time of a step, days, dollars, what bounds it.",
-        rl_answer,
+        rows_answer,
         ("model", "chips", "counts", "prompts", "samples", "in", "out", "steps"),
     ),
     "kernel": Offered(
@@ -217,9 +211,8 @@ def shortened(verb: str, report: Any, links: str = "") -> dict[str, Any]:
     """The answer of a tool as JSON of at most `MOST_CHARS` characters; `links` says where the whole is read. What is
     not known, does not apply or goes without saying (`SILENT`) is not there; what is left out of long lists is counted
     under `left_out`."""
-    short = (by_kind(KINDS, report) or TOOLS[verb].short)(report)
-    answer: dict[str, Any] = json.loads(to_json(short)) if is_dataclass(short) else dict(short)
-    answer = _telling(answer)
+    short = TOOLS[verb].short(report)
+    answer: dict[str, Any] = _telling(json.loads(to_json(short))["items"])
     if links:
         answer["whole_answer"] = links
     return _within(answer, MOST_CHARS)
@@ -233,7 +226,6 @@ SILENT: Mapping[str, Any] = {
     "hosts": 1,
     "missing_gb": 0.0,
     "host_gb": 0.0,
-    "more_plans": 0,
     "weight": 0.0,
 }
 """Values of the short form that say nothing: they are what one takes for granted where nothing is said."""

@@ -7,9 +7,8 @@ named and the user chooses. A name whose memory no such chip has (a "4090" of 48
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
 from chipwise.measure.prints import Links, PrintedDevice, PrintedHost, PrintReading, read_prints
-from chipwise.units import format_bytes
 
 TABLE = "catalog/data/machine_names.toml"
 VISIBLE = (0.88, 1.03)
@@ -411,61 +409,6 @@ def machines_of(texts: Mapping[str, str]) -> MachineReport:
         tuple(name for name, text in texts.items() if text.strip()),
         _host_notes(host),
     )
-
-
-def browsed(told: Mapping[str, Any]) -> MachineReport:
-    """The machine behind `navigator.gpu`, as far as a browser tells: `info` (GPUAdapterInfo: vendor, architecture,
-    device, description, isFallbackAdapter), `limits` (GPUSupportedLimits), `features`; anything else is left alone.
-
-    A name that a browser shows is read as any other. Where it shows the architecture alone, the cards of that
-    generation (without HBM) are asked about; the size of the memory it never shows. Notes say what a page may use.
-    """
-    info, limits = (
-        part if isinstance(part, Mapping) else {} for part in (told.get("info"), told.get("limits"))
-    )
-    said = {
-        key: shorten(str(info.get(key) or ""), 80)
-        for key in ("vendor", "architecture", "device", "description")
-    }
-    read, notes = ("navigator.gpu",), tuple(_page_limits(limits, told.get("features")))
-    if info.get("isFallbackAdapter") is True or said["architecture"] == "swiftshader":
-        problem = "the browser computes on the CPU: it offers no GPU (fallback adapter)"
-        return MachineReport((), PrintedHost(), "", {}, (problem,), None, read, notes)
-    text = json.dumps({"isFallbackAdapter": False, **{k: v for k, v in said.items() if v}})
-    report = machines_of({"navigator.gpu": text})
-    kinds = _table()["webgpu"].get(f"{said['vendor']} {said['architecture']}".lower(), ())
-    if not any(m.chip or m.ambiguous for m in report.machines) and kinds:
-        shelf = load_chips()
-        cards = tuple(
-            c
-            for c, chip in shelf.items()
-            if chip.base_generation in kinds and chip.kind != "cpu" and ":" not in c and chip.memory.kind != "hbm"
-        )  # fmt: skip
-        name = f"{said['vendor']} {said['architecture']}"
-        report = replace(
-            report, machines=(FoundMachine(None, 1, None, (), cards, name, why="a browser names no chip"),)
-        )
-    return replace(report, notes=(*report.notes, *notes), read=read)
-
-
-def _page_limits(limits: Mapping[str, Any], features: object) -> Iterator[str]:
-    """What a page may use, in words: largest buffer and binding, 16-bit numbers, matrix units."""
-    for key, what in (
-        ("maxBufferSize", "a buffer"),
-        ("maxStorageBufferBindingSize", "what a kernel reads at once"),
-    ):
-        size = limits.get(key)
-        if isinstance(size, int | float) and not isinstance(size, bool) and 0 < size < 2**63:
-            yield f"{what}: at most {format_bytes(float(size))} ({key})"
-    if isinstance(features, Sequence) and not isinstance(features, str):
-        known = {str(f) for f in features}
-        yield (
-            "16-bit numbers (shader-f16)"
-            if "shader-f16" in known
-            else "no 16-bit numbers (shader-f16): all is in 32"
-        )
-        if not known & {"chromium-experimental-subgroup-matrix", "subgroup-matrix"}:
-            yield "no matrix units in a browser: products run on the vector lanes"
 
 
 def _named_alike(devices: tuple[PrintedDevice, ...]) -> tuple[PrintedDevice, ...]:

@@ -27,6 +27,7 @@ from chipwise.parallel.collective import Kind, exchange
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Real
+from chipwise.workload.backward import OPTIMIZER, Counted
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -46,7 +47,6 @@ HIDES = 4.0
 moves calls whose kernels and starts take as long, by at most 19 %."""
 STATES = "state_bytes"  # setting of a training step: gradients and states of the optimizer
 PARTS = "accumulate"  # setting of a training step: parts of a batch that follow each other
-OPTIMIZER = "optimizer"  # works on the parameters that a device keeps
 OVERLAPPED = 0.5
 """share of a training step: the backward pass, behind which gradients are summed. Chosen: gradients come through most
 of it, two thirds of the step; moves training of networks on several devices whose sums take longer."""
@@ -325,9 +325,6 @@ def price_ahead(
                 for each, (_, ends) in zip(exposed, joined, strict=True)
             ]
             known[_Same(stage), own] = _timed(pipeline, stage, hardware, own, costs)
-
-
-Counted = tuple[float, Op]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,16 @@
 A pass is four numbers: B sequences decode and hold S tokens together, q tokens of prompts are computed, and these
 attend to W pairs of a token and one before it (a chunk of c tokens after h known ones has c (h + c / 2)). Then
 
-    t = decode[B, S / B] + added[B, q] + seen[q, W / q]
+    t = decode[B, S / B] + added(B, q) + seen[q, W / q]
+    added = rows[B + q] - rows[B] + rest[B, q]
 
-where the runtime computes prompts beside decoding sequences; where prompts have passes of their own, `added` is that of
-no sequence. `decode` is linear between contexts, as attention is. `seen` is what it adds to a prompt in one piece that
-tokens before it are known, or takes off where it is many short prompts.
+where the runtime computes prompts beside decoding sequences; where prompts have passes of their own, or nothing
+decodes, `added` is `rows[q]`: a pass of that many tokens of one prompt. Products work on all tokens of a pass together,
+in tiles, so that what a prompt adds has its steps where B + q crosses one; what is left besides, `rest`, is smooth.
+`decode` is linear between contexts, as attention is. `seen` is what it adds to a prompt in one piece that tokens before
+it are known, or takes off where it is many short prompts.
 
-Legend: B batches, C contexts, Q chunk sizes.
+Legend: B batches, C contexts, Q chunk sizes, R sizes of a pass.
 """
 
 from __future__ import annotations
@@ -37,15 +40,17 @@ CONTEXTS: Array = np.array(
 )
 """tokens: of context at which decoding is priced. Chosen: octaves, wider where times are straight lines; moves
 interpolated passes between them."""
-BESIDE: Array = np.array([0.0, 1.0, 8.0, 64.0, 256.0, 1024.0, 4096.0])
-"""sequences: decoding ones beside which prompts are priced; 0: prompts alone. Chosen: what a prompt adds changes
-slowly with them; moves interpolated passes between them."""
+BESIDE: Array = np.array([1.0, 8.0, 64.0, 256.0, 1024.0, 4096.0])
+"""sequences: decoding ones beside which prompts are priced. Chosen: what a prompt adds besides its rows changes slowly
+with them; moves interpolated passes between them."""
 CHUNKS: Array = np.union1d(
     8.0 * np.exp2(np.arange(0.0, 14.5, 0.5)[np.r_[0:9:2, 9:29]]).round(0),
     np.concatenate([_STEPS, _STEPS + 1.0]),
 )
 """tokens: of prompts in a pass, half octaves and both sides of the first tiles. Chosen: fine where a tile more or
 less tells; moves interpolated passes between them."""
+ROWS: Array = np.union1d(np.arange(1.0, CHUNKS[0]), CHUNKS)
+"""tokens: of a pass of one prompt that is priced. Exact: the sizes of chunks, and each below the least of them."""
 SHORT: Array = np.array([1 / 64, 1 / 16, 1 / 4, 1.0])
 """ratio: length of one prompt over all prompt tokens of a pass, where they are several prompts. Chosen: attention
 alone depends on it; moves interpolated passes between them."""
@@ -72,14 +77,15 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepTable:
-    """Seconds of passes of one engine of a deployment: `decode` [B, C], `added` [7, Q], `seen` [Q, 9].
+    """Seconds of passes of one engine of a deployment: `decode` [B, C], `rows` [R], `rest` [6, Q], `seen` [Q, 9].
 
     `alone`: the runtime computes prompts in passes of their own. Equal questions get equal answers, one by one or as
     arrays.
     """
 
     decode: Array
-    added: Array
+    rows: Array
+    rest: Array
     seen: Array
     alone: bool
 
@@ -91,8 +97,8 @@ class StepTable:
             np.ravel(np.broadcast_to(v, shape))[None] for v in (BATCHES[:, None], CONTEXTS[None])
         )
         side, chunk = (
-            np.ravel(np.broadcast_to(v, (len(BESIDE) - 1, len(CHUNKS))))[None]
-            for v in (BESIDE[1:, None], CHUNKS[None])
+            np.ravel(np.broadcast_to(v, (len(BESIDE), len(CHUNKS))))[None]
+            for v in (BESIDE[:, None], CHUNKS[None])
         )
         size, part = (
             np.ravel(np.broadcast_to(v, (len(CHUNKS), len(SHORT))))[None]
@@ -103,30 +109,43 @@ class StepTable:
             for v in (CHUNKS[:, None], KNOWN[None, 1:])
         )
         each = np.maximum(size * part, 1.0)
-        steps = [decode(batch, context), prefill(size / each, each), prefill(1.0 + 0.0 * long, long, known)]
+        steps = [
+            decode(batch, context),
+            prefill(size / each, each),
+            prefill(1.0 + 0.0 * long, long, known),
+            prefill(1.0, ROWS[None]),
+        ]
         if not alone:
-            steps.append(decode(side, _USUAL) + prefill(1.0, chunk))
-            steps.append(decode(BESIDE[None, 1:], _USUAL))
+            steps += [
+                decode(side, _USUAL) + prefill(1.0, chunk),
+                decode(BESIDE[None], _USUAL),
+                prefill(1.0, side + chunk),
+            ]
         found = np.broadcast_to(np.asarray(seconds(abreast(steps))), (1, sum(_width(s) for s in steps)))[0]
         ends = np.cumsum([_width(s) for s in steps])
-        plain, short, after, *mixed = np.split(found, ends[:-1])
+        plain, short, after, rows, *mixed = np.split(found, ends[:-1])
         table = _ordered(plain.reshape(shape))
         pieces = np.minimum.accumulate(short.reshape(len(CHUNKS), -1)[::-1], axis=0)[::-1]
+        # a pass may be padded
+        rows = np.minimum.accumulate(rows[::-1])[::-1]
         one = pieces[:, -1]
         further = np.maximum.accumulate(after.reshape(len(CHUNKS), -1), axis=1)
         seen = np.concatenate([pieces - one[:, None], np.maximum(further - one[:, None], 0.0)], axis=1)
-        if alone:
-            added = np.broadcast_to(one, (len(BESIDE), len(CHUNKS)))
-        else:
-            riding = mixed[0].reshape(len(BESIDE) - 1, -1) - mixed[1][:, None]
-            # a larger chunk beside the same sequences takes no less
-            riding = np.maximum.accumulate(np.maximum(riding, _LEAST), axis=1)
-            added = np.concatenate([one[None], np.minimum(riding, one[None])])
-        return cls(table, np.array(added), seen, alone)
+        rest = np.zeros((len(BESIDE), len(CHUNKS)))
+        if not alone:
+            together, without, whole = mixed
+            riding = together.reshape(rest.shape) - without[:, None]
+            # a larger chunk beside the same sequences takes no less, and none more than in a pass of its own
+            riding = np.minimum(np.maximum.accumulate(np.maximum(riding, _LEAST), axis=1), one)
+            rest = riding - (whole.reshape(rest.shape) - rows[np.searchsorted(ROWS, BESIDE)][:, None])
+        return cls(table, rows, rest, seen, alone)
 
     def scaled(self, factor: float) -> StepTable:
         """The same where every pass takes `factor` times as long."""
-        return StepTable(self.decode * factor, self.added * factor, self.seen * factor, self.alone)
+        decode, rows, rest, seen = (
+            table * factor for table in (self.decode, self.rows, self.rest, self.seen)
+        )
+        return StepTable(decode, rows, rest, seen, self.alone)
 
     def seconds(
         self, decode: Real, context: Real = 0.0, prompt: Real = 0.0, pairs: Real | None = None
@@ -152,8 +171,7 @@ class StepTable:
         )
         if not tokens.any():
             return total
-        beside = np.zeros_like(batch) if self.alone else batch
-        added = _bilinear(self.added, BESIDE, CHUNKS, beside, np.maximum(tokens, CHUNKS[0]))
+        added = self._added(np.zeros_like(batch) if self.alone else batch, tokens)
         many = np.maximum(tokens, 1.0)
         known = work / many - many / 2.0
         place = np.where(known < 0, 2.0 * known / many, known)
@@ -184,8 +202,7 @@ class StepTable:
         """What `tokens` of prompts with so many pairs add to a pass of `batch` sequences."""
         added = self._chunks.get((batch, tokens))
         if added is None:
-            size = max(tokens, _CHUNKS[0])
-            added = float(_bilinear(self.added, BESIDE, CHUNKS, np.asarray(float(batch)), np.asarray(size)))
+            added = self._added_one(float(batch), float(tokens))
             if len(self._chunks) < _KEPT:
                 self._chunks[batch, tokens] = added
         known = pairs / tokens - tokens / 2.0
@@ -193,12 +210,38 @@ class StepTable:
             return added
         return max(added + self._known(tokens, known), _LEAST)
 
+    def _added(self, batch: Array, tokens: Array) -> Array:
+        """What `tokens` of one prompt add to passes of `batch` sequences; arrays of one shape."""
+        size, beside = np.maximum(tokens, CHUNKS[0]), np.maximum(batch, BESIDE[0])
+        more = _linear(self.rows, ROWS, beside + size) - _linear(self.rows, ROWS, beside)
+        riding = np.maximum(more + _bilinear(self.rest, BESIDE, CHUNKS, beside, size), _LEAST)
+        return np.where(batch > 0, riding, _linear(self.rows, ROWS, size))
+
+    def _added_one(self, batch: float, tokens: float) -> float:
+        """`_added` of one pass, by the same sums: most of a simulation's time, were it asked as arrays."""
+        rows, rest = self._lists
+        size = max(tokens, _CHUNKS[0])
+        if batch <= 0:
+            return _on(rows, _ROWS, size)
+        beside = max(batch, _BESIDE[0])
+        i, j = _place(_BESIDE, beside), _place(_CHUNKS, size)
+        share = (beside - _BESIDE[i]) / (_BESIDE[i + 1] - _BESIDE[i])
+        part = (size - _CHUNKS[j]) / (_CHUNKS[j + 1] - _CHUNKS[j])
+        low, high = rest[i], rest[i + 1]
+        below = low[j] * (1.0 - part) + low[j + 1] * part
+        above = high[j] * (1.0 - part) + high[j + 1] * part
+        more = _on(rows, _ROWS, beside + size) - _on(rows, _ROWS, beside)
+        return max(more + (below + (above - below) * share), _LEAST)
+
+    @cached_property
+    def _lists(self) -> tuple[list[float], list[list[float]]]:
+        return self.rows.tolist(), self.rest.tolist()
+
     def _known(self, tokens: float, known: float) -> float:
         """`seen` of a chunk, as `_bilinear` reads it."""
         place = max(2.0 * known / tokens, _PLACES[0]) if known < 0 else known
         size = max(tokens, _CHUNKS[0])
-        i = min(bisect_right(_CHUNKS, size), len(_CHUNKS) - 1) - 1
-        j = min(bisect_right(_PLACES, place), len(_PLACES) - 1) - 1
+        i, j = _place(_CHUNKS, size), _place(_PLACES, place)
         share = (size - _CHUNKS[i]) / (_CHUNKS[i + 1] - _CHUNKS[i])
         part = (place - _PLACES[j]) / (_PLACES[j + 1] - _PLACES[j])
         low, high = self._seen[i], self._seen[i + 1]
@@ -231,6 +274,8 @@ class StepTable:
 _CONTEXTS: list[float] = CONTEXTS.tolist()
 _LAST = len(_CONTEXTS) - 2
 _CHUNKS: list[float] = CHUNKS.tolist()
+_BESIDE: list[float] = BESIDE.tolist()
+_ROWS: list[float] = ROWS.tolist()
 _PLACES: list[float] = _SEEN.tolist()
 _KEPT = 200_000  # prices of chunks that are remembered
 
@@ -245,6 +290,25 @@ def _ordered(table: Array) -> Array:
     table = np.minimum.accumulate(table / column, axis=0) * column
     table = np.minimum.accumulate(table[::-1], axis=0)[::-1]
     return np.maximum.accumulate(table, axis=1)
+
+
+def _place(knots: list[float], where: float) -> int:
+    """The knot below a place at or above the first, the last but one beyond the end."""
+    return min(bisect_right(knots, where), len(knots) - 1) - 1
+
+
+def _on(table: list[float], knots: list[float], where: float) -> float:
+    """`_linear` of one place at or above the first knot."""
+    i = _place(knots, where)
+    share = (where - knots[i]) / (knots[i + 1] - knots[i])
+    return table[i] * (1.0 - share) + table[i + 1] * share
+
+
+def _linear(table: Array, knots: Array, where: Array) -> Array:
+    """Values of a table between its knots, beyond them on the last line."""
+    i = np.clip(np.searchsorted(knots, where, side="right") - 1, 0, len(knots) - 2)
+    share = (where - knots[i]) / (knots[i + 1] - knots[i])
+    return np.asarray(table.take(i) * (1.0 - share) + table.take(i + 1) * share)
 
 
 def _bilinear(table: Array, rows: Array, columns: Array, row: Array, column: Array) -> Array:

@@ -65,6 +65,10 @@ class Answer(Tabled):
         `everything`: all rows instead of the first."""
         raise NotImplementedError
 
+    def verdict(self) -> tuple[str, ...]:
+        """What opens the answer, in sentences that can be quoted alone; none where its tables say all."""
+        return ()
+
     @property
     def failure(self) -> InfeasibleError | None:
         """Why it is no plan to follow although it is an answer, None where it is one."""

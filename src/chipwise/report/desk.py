@@ -76,6 +76,10 @@ class LocalReport(Answer):
     instead: int = 0
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def verdict(self) -> tuple[str, ...]:
+        """The answer in one sentence."""
+        return (_verdict(self),)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per model."""
         return (local_view(self),)
@@ -130,8 +134,7 @@ DESK = (
 """What is said of a model on a machine."""
 
 
-def local_verdict(report: LocalReport) -> str:
-    """The answer in one sentence."""
+def _verdict(report: LocalReport) -> str:
     if not report.models:
         return f"Nothing here runs at {report.min_tokens_per_s:g} tokens/s or more."
     r = report.models[0]
@@ -176,7 +179,7 @@ def local_view(report: LocalReport, *, everything: bool = False) -> Table:
         rest = len(report.refused) - 4
         foot.append(f"not among them: {named}" + (f"; and {rest} more" if rest > 0 else ""))
     foot += report.assumptions
-    return Table.of(rows, shown, (local_verdict(report), load, ""), foot)
+    return Table.of(rows, shown, (*report.verdict(), load, ""), foot)
 
 
 def _commands(commands: Mapping[str, str]) -> list[str]:

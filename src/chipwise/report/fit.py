@@ -58,6 +58,10 @@ class FitReport(Answer):
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def verdict(self) -> tuple[str, ...]:
+        """Where the model fits."""
+        return (_where(self),)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per chip, and the memory of one alone."""
         return fit_view(self)
@@ -72,7 +76,7 @@ class FitReport(Answer):
         if any(f.verdict != "no" for f in self.fits):
             return None
         hint = "fewer tokens (--context), a narrower --precision or more chips"
-        return InfeasibleError(fit_verdict(self).rstrip("."), hint, answered=True)
+        return InfeasibleError(_where(self).rstrip("."), hint, answered=True)
 
 
 def _count(value: int | None) -> str:
@@ -135,8 +139,7 @@ def fit_view(report: FitReport) -> tuple[Table, ...]:
     return (table, parts_view(f.parts), memory) if f.parts else (table, memory)
 
 
-def fit_verdict(report: FitReport) -> str:
-    """Where a model fits, in a sentence that can be quoted alone."""
+def _where(report: FitReport) -> str:
     name, good = report.model.name, [f for f in report.fits if f.verdict != "no"]
     if not good:
         nearest = min(report.fits, key=lambda f: f.missing_bytes, default=None)

@@ -86,6 +86,10 @@ class FrontierReport(Answer):
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def verdict(self) -> tuple[str, ...]:
+        """Which chip gives one user the most, and which the most per chip."""
+        return (_ends(self),)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """The curves, and what was measured."""
         return frontier_view(self)
@@ -118,8 +122,7 @@ MEASURED = (
 """What is said of a measurement beside the curves."""
 
 
-def frontier_verdict(report: FrontierReport) -> str:
-    """Which chip gives one user the most, and which the most per chip, in a sentence that can be quoted alone."""
+def _ends(report: FrontierReport) -> str:
     fast = max(report.points, key=lambda p: p.tokens_per_s_per_user.mid)
     full = max(report.points, key=lambda p: p.tokens_per_s_per_chip.mid)
 

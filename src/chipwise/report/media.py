@@ -202,6 +202,11 @@ class MediaReport(Ranking):
         together = self.owned and self.job is not None and len(self.plans) > 1
         return first.verdict != "no" and (sure or together)
 
+    def verdict(self) -> tuple[str, ...]:
+        """What to take, what it does and how sure that is; of chips that were only compared, a sentence about the
+        first."""
+        return _verdict(self)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per plan; of a single one its parts and memory. `command` looks into the first that was chosen."""
         return media_view(self, command, everything=everything)
@@ -377,8 +382,7 @@ DISPENSABLE: Mapping[str, Callable[[MediaReport], bool]] = {
 """Columns of plans that were chosen which a short line leaves out, the last ones first, and for which questions."""
 
 
-def verdict(report: MediaReport) -> tuple[str, ...]:
-    """What to take, what it does and how sure that is; of chips that were only compared, a sentence about the first."""
+def _verdict(report: MediaReport) -> tuple[str, ...]:
     if not report.plans:
         return (f"{report.model}: nothing that was asked about runs it.",)
     p = report.plans[0]
@@ -602,7 +606,7 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     chosen = report.chosen
     plans = report.plans if everything else report.plans[:SHOWN]
     about = (", ".join(words), "")
-    head = (f"{name}   {about[0]}", "", *verdict(report), "") if chosen else (*verdict(report), *about)
+    head = (f"{name}   {about[0]}", "", *report.verdict(), "") if chosen else (*report.verdict(), *about)
     foot = _refused(report.refused, everything=everything)
     if chosen:
         foot = [*_ranking(report, plans), *foot]

@@ -220,6 +220,10 @@ class PlanReport(Ranking):
     ways: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def verdict(self) -> tuple[str, ...]:
+        """What to take, what it does, how sure that is, and what else there is."""
+        return _verdict(self)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """The ranked plans; of one deployment that was asked about its figures too. `command` looks into the first."""
         first = plan_view(self, command, everything=everything)
@@ -382,13 +386,12 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     columns = [replace(c, spare=0) if c.head == report.by else c for c in PLANS if c.head not in left_out]
-    head = (report.model.line, "", *verdict(report), "")
+    head = (report.model.line, "", *report.verdict(), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
     return Table.of(plans, columns, head, foot, values=report.plans)
 
 
-def verdict(report: PlanReport) -> tuple[str, ...]:
-    """What to take, what it does, how sure that is, and what else there is, in sentences that can be quoted alone."""
+def _verdict(report: PlanReport) -> tuple[str, ...]:
     first = report.plans[0]
     owned = first.price is not None and first.price.basis.startswith("owned")
     verb = "Use " if first.price is None or owned else "Rent "

@@ -59,6 +59,10 @@ class RlReport(Ranking):
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def verdict(self) -> tuple[str, ...]:
+        """What to take, how long it runs and what bounds it."""
+        return _verdict(self)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line per plan."""
         return (rl_view(self),)
@@ -99,8 +103,7 @@ REINFORCED = (
 """What is said of a plan for reinforcement learning."""
 
 
-def rl_verdict(report: RlReport) -> str:
-    """What to take, how long it runs and what bounds it, in sentences that can be quoted alone."""
+def _verdict(report: RlReport) -> tuple[str, ...]:
     p = report.plans[0]
     cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
     engines = f"{p.replicas:,} {p.runtime} engine{'s' if p.replicas > 1 else ''} at tp{p.tp}"
@@ -110,7 +113,7 @@ def rl_verdict(report: RlReport) -> str:
         others = f"{p.rollout_chips:,} other{'s' if p.rollout_chips > 1 else ''}"
         how = f"{p.trainer} on {chips}, and {engines} on {others}, one step off policy"
     took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
-    return f"Take {p.machines}: {how}: {took}, {cost}. {p.bound.capitalize()} takes most of a step."
+    return f"Take {p.machines}: {how}: {took}, {cost}.", f"{p.bound.capitalize()} takes most of a step."
 
 
 def rl_view(report: RlReport) -> Table:
@@ -119,7 +122,7 @@ def rl_view(report: RlReport) -> Table:
         report.model.line,
         f"rl: {report.steps:,} steps of {report.answers:,} answers",
         "",
-        rl_verdict(report),
+        " ".join(report.verdict()),
         "",
     )
     first = report.plans[0]

@@ -83,6 +83,10 @@ class SimulationReport(Answer):
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
+    def verdict(self) -> tuple[str, ...]:
+        """The slowest of a hundred requests, and how many could not be served."""
+        return (_slowest(self),)
+
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line for each time."""
         return (simulation_view(self),)
@@ -105,8 +109,7 @@ def rows_of(simulation: SimulationRecord) -> tuple[TimeRow, ...]:
     return tuple(TimeRow(name, s.mean, s.p50, s.p95, s.p99) for name, s in found if s is not None)
 
 
-def simulated_verdict(report: SimulationReport) -> str:
-    """One sentence that can be quoted alone."""
+def _slowest(report: SimulationReport) -> str:
     s = report.simulation
     first = f"{s.requests:,} requests on {report.deployment}: p99 TTFT {figures.seconds(s.ttft_s.p99)}"
     if s.tpot_s is not None:
@@ -118,7 +121,7 @@ def simulated_verdict(report: SimulationReport) -> str:
 def simulation_view(report: SimulationReport) -> Table:
     """One line for each time."""
     s = report.simulation
-    head = [simulated_verdict(report), f"arrivals: {report.arrivals}", ""]
+    head = [*report.verdict(), f"arrivals: {report.arrivals}", ""]
     foot = [
         f"{w.mid:.1%} of requests within {w.target} {format_seconds(w.seconds)}"
         + (f" [{w.low:.1%}-{w.high:.1%}]" if w.low != w.high else "")

@@ -208,6 +208,10 @@ class TrainReport(Ranking):
         alone = () if several or not self.plans else layout_views(self.plans[0])
         return (first, *alone, *((scaling_view(self),) if self.scaling else ()))
 
+    def verdict(self) -> tuple[str, ...]:
+        """What to take, how long it runs and what it costs, how sure that is."""
+        return _verdict(self)
+
     @property
     def sure(self) -> float:
         """The probability with which plans were to keep the deadline."""
@@ -285,10 +289,9 @@ TRAINING = (
 """What is said of a plan for training."""
 
 
-def train_verdict(report: TrainReport) -> str:
-    """What to take, how long it runs and what it costs, in a sentence that can be quoted alone."""
+def _verdict(report: TrainReport) -> tuple[str, ...]:
     if not report.plans:
-        return "No plan."
+        return ("No plan.",)
     p = report.plans[0]
     cost = "on chips that you have" if report.owned else "no price is known"
     cost = cost if p.usd is None else f"about ${format_count(p.usd.mid)}"
@@ -299,10 +302,10 @@ def train_verdict(report: TrainReport) -> str:
     if most is not None and not report.kept:
         asked = f"the deadline of {duration(most)} with {report.confidence:.0%} probability"
         does = f"No plan keeps {asked}; nearest:"
-    said = [f"{does} {what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p)]
-    if report.cheapest is not None and report.saves >= preferences().told:
-        said.append(_dearer(report.cheapest, p, report.saves))
-    return " ".join(said)
+    said = (f"{does} {what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p))
+    if report.cheapest is None or report.saves < preferences().told:
+        return said
+    return (*said, _dearer(report.cheapest, p, report.saves))
 
 
 def _dearer(least: TrainPlanRecord, first: TrainPlanRecord, saves: float) -> str:
@@ -355,7 +358,7 @@ def train_view(report: TrainReport, command: str = "", *, everything: bool = Fal
     """The ranked plans, turnaround with cost. `command` shows the first alone, for the last line."""
     plans = _shown(report, everything)
     asked = (report.model.line, f"{report.task}: {format_count(report.tokens)} tokens", "")
-    head = (*asked, train_verdict(report), "") if plans else asked
+    head = (*asked, " ".join(report.verdict()), "") if plans else asked
     foot = _footnotes(report, plans, command) if plans else []
     return Table.of(plans, TRAINING, head, foot, values=report.plans)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from chipwise.workload.backward import AGAIN
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan
 
@@ -176,8 +177,6 @@ ATTENTION = frozenset(
     for kind in ("flash", "efficient", "cudnn", "fused")
     for rest in ("", "_backward", "_for_cpu", "_for_cpu_backward", "_overrideable", "_overrideable_backward")
 )
-BACKWARD = 2.5
-"""Products of attention's backward pass over those of its forward pass: five, one of them made again, to two."""
 
 
 def _attention(call: Call, *, backward: bool) -> TracedWork:
@@ -210,8 +209,8 @@ def _attention(call: Call, *, backward: bool) -> TracedWork:
     mask = masked.numel() * masked.element_size() if masked is not None else 0.0
     op = replace(op, compute=stored.compute, activation_bytes=out + mask)
     if backward:
-        op = replace(op, name="attention backward", launches=op.launches / BACKWARD)
-    return TracedWork(((BACKWARD if backward else 1.0, op),), notes=notes)
+        op = replace(op, name="attention backward", launches=op.launches / AGAIN["attention"])
+    return TracedWork(((AGAIN["attention"] if backward else 1.0, op),), notes=notes)
 
 
 def _embedding(call: Call) -> TracedWork:

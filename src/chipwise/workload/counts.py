@@ -64,20 +64,6 @@ def count_row(row: Mapping[str, str], config: ModelConfig) -> Count:
     return Count(total / 1e9, active / 1e9, stored)
 
 
-def stored_entries(graph: Graph) -> int:
-    """Entries of a checkpoint as it is published: weights, buffers and scales of the stack, towers, and prediction
-    modules, each with the copies of embedding and head that it is stored with. Tied tables count once."""
-    total = count_entries(graph.parts(), buffers=True, scales=True)
-    for extra in graph.extras:
-        if extra.name == "encoder":  # one of the parts
-            continue
-        entries = count_entries(extra.blocks, buffers=True, scales=True)
-        if extra.name == "mtp" and graph.model.mtp is not None:
-            entries += graph.model.mtp.tables * graph.model.hidden * graph.model.vocab
-        total += extra.modules * entries
-    return total
-
-
 def kv_row(row: Mapping[str, str], config: ModelConfig | None) -> CacheSize:
     """Cache of the row's sequences. Its dims override those of `config`; without one they must be complete.
 

@@ -38,6 +38,17 @@ def _seconds(step: Step) -> np.ndarray:
     return total
 
 
+def test_a_prompt_adds_a_tile_where_the_whole_pass_crosses_one() -> None:
+    def tiled(step: Step) -> np.ndarray:
+        """A machine that works on 128 tokens of a pass at a time."""
+        return 5e-3 + 2e-3 * np.ceil(np.asarray(step.tokens) / 128.0)
+
+    table = StepTable.of(tiled, alone=False)
+    for sequences, chunk in ((14, 1000), (30, 1000), (14, 880), (40, 600), (64, 200)):
+        said = table.seconds(sequences, 1024.0, chunk)
+        assert said == pytest.approx(5e-3 + 2e-3 * np.ceil((sequences + chunk) / 128), rel=0.01)
+
+
 @pytest.fixture(scope="module")
 def mixed() -> StepTable:
     return StepTable.of(_seconds, alone=False)

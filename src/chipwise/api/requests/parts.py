@@ -42,6 +42,7 @@ from chipwise.catalog.harness import get_harness
 from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
+from chipwise.catalog.releases import dated
 from chipwise.catalog.system import parse_have
 from chipwise.errors import Sentence, Setting, UsageError, shorten
 from chipwise.parallel.layout import Layout
@@ -570,13 +571,16 @@ class Serving(SoftwareOptions):
         reading=Reading(_prompt_workers, as_text, (OBJECT,)),
     )
     software: str | None = ask(
-        "date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest"
+        "date, version or MLPerf round of the software, e.g. 2025-06, vllm 0.11 or v5.0; default: the newest"
     )
     level: Literal["stock", "tuned"] = ask(
         "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
     )
     harness: str | None = ask(
         "benchmark client whose figures to predict, e.g. vllm-bench or inferencex; default: none"
+    )
+    host: str | None = ask(
+        "processor of the machine, by name or clock, e.g. epyc-9654 or 4.2GHz; default: of the system of the chip"
     )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
@@ -592,10 +596,11 @@ class Serving(SoftwareOptions):
             speculation,
             lookup,
             self.disaggregate or prefill is not None,
-            self.software or "",
+            dated(self.software or "", self.runtime or ""),
             get_harness(self.harness),
             prefill,
             self.level,
+            self.host or "",
         )
 
 

@@ -438,7 +438,7 @@ class ExplainRequest(EstimateRequest):
         w = report.workload
         work = 2.0 * report.model.active_params * (w.prompt_tokens + w.output_tokens)
         changes = self.values["set_"]
-        return ExplainReport.of(report, amdahl((self.chip,), fraction, work, changes=changes))
+        return ExplainReport.of(report, amdahl((self.given().chip,), fraction, work, changes=changes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
-from chipwise.calibrate.fit_level import LevelFit
 from chipwise.calibrate.fit_serving import (
     ServingFit,
     ServingRows,
@@ -42,6 +41,7 @@ from chipwise.evidence.judge import Nearness, basis_of, judge
 from chipwise.evidence.residuals import OWN, Residuals, Summary, Validation, ranking
 from chipwise.evidence.rows import Predicted, Row, number
 from chipwise.evidence.tiers import tier_of
+from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
@@ -89,13 +89,15 @@ class ServingRun:
     def run(self) -> OwnRun:
         """The same as anchors compare it."""
         a, q = self.asked, self.question
-        deployment = (*self.cell, q.precision, a.deployment.runtime.id, q.harness, self.apart)
+        family = a.context.found.graph.model.architecture
+        cell = (family, a.deployment.chip.id, a.deployment.runtime.id, q.harness, self.apart)
         w = a.context.workload
         prompts = (float(part.partition("=")[2]) for part in (q.prefill or "").split(",") if part)
         degrees = (float(a.layout.part(name)) for name in ("tp", "pp", "dp", "ep"))
         return OwnRun(
             self.id,
-            deployment,
+            cell,
+            (*cell, self.architecture, q.precision),
             (*degrees, float(a.replicas), *prompts),
             (a.concurrency or 1.0, w.prompt_tokens, w.output_tokens),
         )
@@ -140,7 +142,8 @@ def _corrected(
     before = {figure: np.array([a.times[figure] for a in known]) for figure in FIGURES}
     tpot, ttft = (np.array([_seconds(row, name) for row, _ in both]) for name in ("tpot_ms", "ttft_ms"))
     anchors = Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
-    by = corrections([r.run for r in runs], anchors, _spread(runs))
+    asked = [np.array([a.times[f] for a in plain]) for f in ("tpot_s", "ttft_s")]
+    by = corrections([r.run for r in runs], anchors, _spread(runs), asked)
     return [
         ServedRow(
             {
@@ -382,9 +385,7 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         places,
         clients=column(lambda r: r.asked.concurrency or 1.0),
         burst=column(lambda r: get_harness(r.question.harness).first_wave),
-        slower=column(
-            lambda r: numbers.derived(LevelFit.of).slower(r.asked.context.tactics.software, tuned=False)
-        ),
+        slower=np.array([_aged(r, numbers) for r in runs]),
         labels={
             **{n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation")},
             "harness": np.array([client_of(get_harness(r.question.harness), apart=r.apart) for r in runs]),
@@ -393,6 +394,13 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         ttft_s=ttft,
     )
     return MeasuredServing(runs, data, refused)
+
+
+def _aged(run: ServingRun, numbers: Parameters) -> Array:
+    """Parts of passes of the software and host of a row over those of the newest on the usual host, [part]."""
+    one = run.asked.deployment
+    parts = run.asked.context.tactics.factors(numbers, one.runtime, [one.chip])
+    return np.concatenate([parts[part] for part in PARTS])
 
 
 def _each(of: Callable[[ServingRun], Hashable]) -> Callable[[MeasuredServing], Sequence[Hashable]]:
@@ -440,7 +448,8 @@ def _answer(m: MeasuredServing, out: Index, fitted: ServingFit, _: str) -> Resid
             part.tpot_s[chosen],
             part.ttft_s[chosen],
         )
-        by = corrections([mine[i] for i in rows], anchors, _spread([runs[i] for i in rows]))
+        asked = plain["tpot_s"][rows], plain["ttft_s"][rows]
+        by = corrections([mine[i] for i in rows], anchors, _spread([runs[i] for i in rows]), asked)
         moved = {
             "tpot_s": plain["tpot_s"][rows] * by.passes,
             "ttft_s": plain["ttft_s"][rows] * by.passes * by.first,

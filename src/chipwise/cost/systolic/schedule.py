@@ -54,16 +54,6 @@ class Schedule:
         """Useful share of all multiply-accumulates offered: macs / (cycles cells)."""
         return self.macs / np.maximum(self.cycles * self.cells, 1.0)
 
-    @property
-    def useful_mac_share(self) -> Real:
-        """Useful share of the cells while streaming: what tiling leaves (1 = every tile is full)."""
-        return self.macs / np.maximum(self.padded_macs, 1.0)
-
-    @property
-    def sram_words(self) -> Real:
-        """All words read and written at the edge of the arrays."""
-        return self.activation_reads + self.weight_reads + self.partial_reads + self.result_writes
-
     def time_s(self, clock_hz: Real) -> Real:
         """Seconds at one clock."""
         return self.cycles / clock_hz

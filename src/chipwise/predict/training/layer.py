@@ -11,6 +11,7 @@ from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
+from chipwise.workload.backward import GRADIENTS
 
 TENSOR_HOST = 1.25
 """ratio: of host work under tensor parallelism, where collectives are started too. Chosen: on published runs that
@@ -74,7 +75,7 @@ def layer_time(
     """
     tp = s.tp
     forward = work.forward_s / r.linear + r.expert_loss * work.routed_s
-    back = np.where(np.asarray(s.adapter) > 0, 1.0, 2.0)
+    back = np.where(np.asarray(s.adapter) > 0, 1.0, GRADIENTS)
     products = forward + (work.input_s + work.weight_s) / r.linear + r.expert_loss * work.routed_back_s
     core, core_back = work.core_s / r.core, work.core_back_s / r.core
     passes = r.passes * work.pass_s

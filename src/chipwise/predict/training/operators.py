@@ -1,7 +1,7 @@
 """The operators of a training step and what they take alone: every one through `cost.price`, as in serving.
 
 x tokens per rank and micro-batch, h hidden, t tensor-parallel degree. A product forward is [x, k] x [k, n]; backward
-it is two: the gradient of its input [x, n] x [n, k], and of its weights [k, x] x [x, n].
+it is two (`workload.backward`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from chipwise.cost.systolic.family import SystolicModel
 from chipwise.predict.training.saved import touched_bytes
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
+from chipwise.workload.backward import AGAIN, GRADIENTS, backward
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise
 
@@ -123,8 +124,8 @@ def _products(
 ) -> tuple[Real, Real, Real]:
     """Seconds of (share of layers, columns, depth) products of x rows: forward, gradients of inputs, of weights.
 
-    All at once: products are stacked along a first axis, then each kind of them is summed. What writes operands in a
-    narrow type is fused into the kernels that make them.
+    Products are stacked along a first axis. What writes operands in a narrow type is fused into the kernels that make
+    them.
     """
     shares, n, depth = (
         [np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True)
@@ -135,11 +136,13 @@ def _products(
     wide, deep = np.stack(rest[:each]), np.stack(rest[each : 2 * each])
     share = np.stack(rest[2 * each :])
     many = np.broadcast_to(rows, wide.shape)
-    m, out, inner = (np.stack(part) for part in ((many, many, deep), (wide, deep, wide), (deep, wide, many)))
     form = FORMATS[name]
-    found = np.asarray(price(gemm(m, out, inner, form, form), k.device, k.numbers).total_s)
-    total = (found * share).sum(axis=1)
-    return total[0], total[1], total[2]
+    forward = gemm(many, wide, deep, form, form)
+    whole = (forward, *(op for _, op in backward(forward)))
+    first, inputs, weights = (
+        (np.asarray(price(op, k.device, k.numbers).total_s) * share).sum(axis=0) for op in whole
+    )
+    return first, inputs, weights
 
 
 def _core(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> tuple[Real, Real]:
@@ -167,7 +170,7 @@ def _core(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> tu
                 )  # fmt: skip
                 found = found + share * price(op, k.device, k.numbers).total_s
         found = t.core_share * found
-        return found, 2.5 * found
+        return found, AGAIN["attention"] * found
     form = FORMATS[k.wide]
     pairs = ((q, q), (s.seq, d), (d, s.seq))  # rows, columns and depth of scores and of weighted sums
     m, n, inner = (np.stack(np.broadcast_arrays(*pair, q)[:2]) for pair in pairs)
@@ -175,7 +178,7 @@ def _core(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> tu
     odd = t.head_dim % 8 != 0 and t.head_dim % 1 == 0
     found = t.core_share * np.asarray(price(both, k.device, k.numbers).total_s).sum(axis=0)
     found = found * (MISALIGNED if odd else 1.0)
-    return found, 2.0 * found
+    return found, GRADIENTS * found
 
 
 def _on_arrays(
@@ -192,7 +195,7 @@ def _on_arrays(
         ends = replace(op, weight_bytes=0.0, activation_bytes=4.0 * batch * heads * q * width)
         found = found + price(ends, k.device, k.numbers).total_s
     found = t.core_share * found
-    return found, 2.5 * found
+    return found, AGAIN["attention"] * found
 
 
 def _routed(t: Transformer, s: TrainSpread, k: TrainKernels, back: float) -> tuple[Real, Real]:

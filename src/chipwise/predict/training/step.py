@@ -12,13 +12,13 @@ from chipwise.predict.training.layer import head_time, layer_time
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
+from chipwise.workload.backward import update_bytes
 
 HOST_BYTES_PER_S = 48e9
 """bytes per second: that Adam on the host moves for all devices of a host. Source: by hand from two published cells
 (DeepSpeed 0.14, Llama-2-7B on 8 A800: ZeRO-2 takes 2.3 times as long with its optimiser there)."""
-UPDATE_BYTES = 28.0
-"""bytes per parameter: of Adam in mixed precision. Exact: reads the gradient and reads and writes the fp32 weight and
-both moments, 4 + 3 x 8."""
+ADAM_BYTES = 8.0
+"""bytes per parameter: of Adam's two moments in fp32, which it keeps in host memory. Exact: 2 x 4."""
 OFFLOAD_BYTES = 6.0
 """bytes per parameter: over the bus with the optimiser in host memory. Exact: the gradient goes out in fp32 and the
 weight comes back in 16 bit."""
@@ -126,11 +126,11 @@ def _update(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Train
     at the host's pace. Cut gradients go out in every micro-batch; FSDP fetches its cut weights twice in each.
     """
     local = np.where(np.asarray(s.adapter) > 0, s.adapter, 1.0) * _kept(t, s)
-    moved = UPDATE_BYTES - 16.0 + 2.0 * np.asarray(recipe.moments)
+    moved = update_bytes(np.asarray(recipe.moments))
     here = (1.0 - s.offload) * moved * local / (r.memory * c.memory_bytes_per_s)
     host = c.host_bytes_per_s
     adam = HOST_BYTES_PER_S / np.minimum(s.devices, np.minimum(c.domain, NODE))  # its share of the host
-    once = OFFLOAD_BYTES / host + UPDATE_BYTES / adam
+    once = OFFLOAD_BYTES / host + update_bytes(ADAM_BYTES) / adam
     each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / adam, 0.0)
     each = each + np.where(np.asarray(s.zero) >= 3, 4.0 / host, 0.0)
     # adapters: FSDP fetches frozen weights from the host for every pass

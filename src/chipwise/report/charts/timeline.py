@@ -9,11 +9,10 @@ from chipwise.report.charts.spec import ACCENT, MUTED, RESOURCES, SERIES, Spec, 
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanReport
 from chipwise.report.training import TrainPlanRecord
+from chipwise.workload.backward import GRADIENTS
 
 SHOWN = 16
 """Micro-batches of a step that are drawn, and the most stages: a pipeline repeats itself."""
-BACKWARD = 2.0
-"""Time of a backward pass over that of a forward pass: gradients of inputs and of weights."""
 
 
 def request_timeline(report: PlanReport) -> Spec:
@@ -150,7 +149,7 @@ def _one_forward_one_backward(stages: int, count: int) -> Iterator[tuple[int, st
                 if needs is not None and needs not in ends:
                     break
                 start = max(free[s], ends[needs] if needs is not None else 0.0)
-                free[s] = ends[s, kind, i] = start + (1.0 if kind == "forward" else BACKWARD)
+                free[s] = ends[s, kind, i] = start + (1.0 if kind == "forward" else GRADIENTS)
                 place[s] += 1
                 yield s, kind, i, start, free[s]
 

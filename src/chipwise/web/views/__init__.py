@@ -2,13 +2,10 @@
 
 from chipwise.web.views.chips import CHIPS
 from chipwise.web.views.evidence import CLAIM, MATCH
-from chipwise.web.views.fit import FIT
 from chipwise.web.views.inside import EXPLAIN, FRONTIER, LOAD, OPERATORS, SENSITIVITY
-from chipwise.web.views.kernel import KERNEL
 from chipwise.web.views.launch import LAUNCH
-from chipwise.web.views.local import LOCAL
 from chipwise.web.views.plan import COMPARE, PLAN
-from chipwise.web.views.statements import STATEMENTS
+from chipwise.web.views.tables import FIT, KERNEL, LOCAL, STATEMENTS
 from chipwise.web.views.train import RL, TRAIN
 from chipwise.web.views.view import View
 

@@ -12,10 +12,10 @@ from chipwise.report.charts.load import CURVES, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
 from chipwise.report.charts.timeline import request_timeline
-from chipwise.report.frontier import FrontierReport, frontier_verdict, frontier_view
-from chipwise.report.operators import LoadReport, OperatorsReport, load_view, operators_view
-from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_plan, plan_view, ranking, verdict
-from chipwise.report.sensitivity import SensitivityReport, sensitivity_view
+from chipwise.report.frontier import FrontierReport
+from chipwise.report.operators import LoadReport, OperatorsReport
+from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_plan, plan_view, ranking
+from chipwise.report.sensitivity import SensitivityReport
 from chipwise.report.table import Table
 from chipwise.web.views.launch import launch_link
 from chipwise.web.views.plan import TIMELINE, badges
@@ -41,7 +41,6 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
     name = f"{plan.chips}x {plan.chip}"
     return {
         "plan": plan,
-        "verdict": " ".join(verdict(report)),
         "badges": badges(report),
         "charts": [
             PageChart(
@@ -86,7 +85,6 @@ def _show_operators(question: OperatorsRequest, report: OperatorsReport) -> dict
             PageChart("operators-decode", "Decode, by operator", operator_bars(report, "decode")),
             PageChart("operators-prefill", "Prefill, by operator", operator_bars(report, "prefill")),
         ],
-        "tables": (operators_view(report),),
     }
 
 
@@ -96,7 +94,6 @@ def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
         "charts": [
             PageChart(f"load-{n}", title, load_curve(report, n), note) for n, (title, *_) in CURVES.items()
         ],
-        "tables": (load_view(report),),
         "small": True,
     }
 
@@ -104,10 +101,7 @@ def _show_load(question: LoadRequest, report: LoadReport) -> dict[str, Any]:
 def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -> dict[str, Any]:
     note = "Each input is changed alone, on the same chips; the line is the plan as it was asked about."
     return {
-        "charts": [
-            PageChart("tornado", "What each input does to the cost", tornado(report), note, wide=True)
-        ],
-        "tables": (sensitivity_view(report),),
+        "charts": [PageChart("tornado", "What each input does to the cost", tornado(report), note, wide=True)]
     }
 
 
@@ -136,8 +130,6 @@ def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[st
                 wide=True,
             )
         ],
-        "tables": frontier_view(report),
-        "verdict": frontier_verdict(report),
         "badges": [*((b, b) for b in bases), (near, "")],
     }
 

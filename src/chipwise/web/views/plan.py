@@ -14,7 +14,7 @@ from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
-from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking, verdict
+from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
 from chipwise.web.views.chips import ChipSheet, sheet_of
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, PageChart, View, link, price_badge
@@ -54,7 +54,6 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "curves": link(
             "frontier", {**asked, "chips": ",".join(p.chip for p in plans[:CURVES] if not p.parts)}
         ),
-        "verdict": " ".join(verdict(report)),
         "columns": COLUMNS,
         "scales": _scales(plans),
         "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},

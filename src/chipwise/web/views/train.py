@@ -9,8 +9,8 @@ from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.report.charts.timeline import pipeline_step
 from chipwise.report.charts.training import scaling, step_bars, turnaround
-from chipwise.report.reinforce import RlReport, rl_verdict
-from chipwise.report.training import TrainReport, train_verdict
+from chipwise.report.reinforce import RlReport
+from chipwise.report.training import TrainReport
 from chipwise.web.views.view import MODEL, NETWORK, PageChart, View, price_badge
 
 
@@ -31,7 +31,6 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     first, *further = report.tables(everything=True)
     return {
         "charts": charts,
-        "verdict": train_verdict(report),
         "plans": replace(first, foot=()),
         "notes": [line for line in first.foot if line],
         "further": further,
@@ -58,12 +57,7 @@ def _loop(question: RlRequest, report: RlReport) -> dict[str, Any]:
     """Plans of a loop, and what a step of the first waits for."""
     p = report.plans[0]
     badges = [(p.step_s.basis, p.step_s.basis), (f"{p.bound} takes most of a step", "")]
-    return {
-        "charts": [],
-        "verdict": rl_verdict(report),
-        "tables": report.tables(everything=True),
-        "badges": [*badges, *(badge for badge in (price_badge(p.price),) if badge[0])],
-    }
+    return {"badges": [*badges, *(badge for badge in (price_badge(p.price),) if badge[0])]}
 
 
 RL = View(

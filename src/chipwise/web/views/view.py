@@ -13,7 +13,7 @@ from chipwise.catalog.snapshot import today
 from chipwise.report.answer import by_kind
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
-from chipwise.report.media import MediaReport, verdict
+from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
 from chipwise.web.views.query import named, query_of
@@ -56,16 +56,22 @@ class View:
     tables: Callable[[Any], Sequence[Table]] | None = None
 
     def filled(self, question: Any, record: Any) -> dict[str, Any]:
-        """What the template takes of an answer; one about a network without tokens is its tables."""
-        common = {
+        """What the template takes of an answer: its verdict and tables, and what `show` says besides or instead; one
+        about a network without tokens has no more than those."""
+        common: dict[str, Any] = {
             "asked": asked_of(question),
             "made": f"{today()} · chipwise {__version__}",
             "top": _top(record),
+            "charts": (),
+            "badges": (),
+            "tables": record.tables(everything=True),
         }
+        if said := " ".join(record.verdict()):
+            common["verdict"] = said
         alike = by_kind(ALIKE, record)
         if alike is not None:
             return {**common, "template": NETWORK, **alike(record)}
-        return {**common, "template": self.template, "badges": (), **self.show(question, record)}
+        return {**common, "template": self.template, **self.show(question, record)}
 
     def rows(self, record: Any) -> Sequence[Table]:
         """What CSV holds of an answer."""
@@ -102,12 +108,11 @@ def _generated(report: MediaReport) -> dict[str, Any]:
         if timed
         else []
     )
-    said = verdict(report)
+    said = report.verdict()
     first = report.plans[0] if report.plans else None
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
-        "tables": report.tables(everything=True),
         "verdict": said[0],
         "further": " ".join(said[1:]),
         "badges": [b for b in badges if b[0]],

@@ -29,7 +29,7 @@ TALK = 0.3
 """ratio: deviation over mean of what is said in a window. Chosen: speakers differ by a fifth to a quarter (150 +- 30
 words a minute), pauses add to it; a batch of 16 then takes 1.6 times the steps of its mean window."""
 TRAINING: Mapping[str, str] = {
-    "optimizer": "of training: adamw, sgd, none",
+    "optimizer": "of training: adamw, adamw-bf16, adamw-8bit, adafactor, muon, sgd, none",
     "recompute": "of training: none, full",
     "accumulate": "of training: parts of a batch, one after the other, whose gradients are summed",
 }
@@ -812,8 +812,7 @@ class Recommend:
     settings: ClassVar[Mapping[str, str]] = {
         "pairs": "users and items that are scored for one sample",
         "table": "number format of the tables, as in int8",
-        "optimizer": "of training: adamw, sgd, none",
-        "recompute": "of training: none, full",
+        **{name: TRAINING[name] for name in ("optimizer", "recompute")},
     }
 
     def pipeline(self, asked: AskedNetwork) -> Pipeline:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.workload.backward import backwards, moments_of, update
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise
 from chipwise.workload.pipeline import Stage
@@ -401,44 +402,22 @@ def trained(
     """A training step of a forward pass, done `parts` times before weights are updated, and the bytes of gradients and
     optimiser states.
 
-    Backward: each product twice (gradients of inputs and of weights), attention 2.5 times its operations (scores are
-    computed anew), element-wise work 1.5 times its traffic. The optimiser reads and writes gradient, parameter and
-    states in fp32 ("adamw": two states, "sgd": momentum, "none": no update). `peak` holds what the backward pass needs;
-    with `recompute` "full", layers of transformers keep their input alone and the forward pass is computed twice.
+    `optimizer`: one of `catalog.trainer.OPTIMIZERS`, "none" without an update. `peak` holds what the backward pass
+    needs; with `recompute` "full", layers of transformers keep their input alone and the forward pass is computed
+    twice.
     """
     if recompute not in ("none", "full"):
         raise UsageError(f"recompute '{recompute}' is not known", "none or full", instead=("none", "full"))
-    states = {"adamw": 2, "sgd": 1, "none": 0}
-    if optimizer not in states:
-        raise UsageError(
-            f"optimizer '{optimizer}' is not known", f"one of {', '.join(states)}", instead=states
-        )
-    backward = tuple((n * times, part) for n, op in reversed(block.ops) for times, part in _backward(op))
-    tail: tuple[tuple[float, Op], ...] = ()
-    if optimizer != "none" and block.parameters:
-        moved = 2 * states[optimizer] + 3  # states and parameter are read and written, the gradient is read
-        tail = (_once(pointwise(float(block.parameters), 2.0 * moved, name="optimizer")),)
-    state_bytes = block.weight_bytes + 4.0 * block.parameters * states[optimizer]
+    moments = moments_of(optimizer)
+    tail = (
+        () if moments is None or not block.parameters else (_once(update(float(block.parameters), moments)),)
+    )
+    state_bytes = block.weight_bytes + (moments or 0.0) * block.parameters
     kept, forward = block.kept, block.ops
     if recompute == "full":
         kept, forward = kept - block.spared + block.again_kept, tuple((2.0 * n, op) for n, op in block.ops)
-    passes = tuple((parts * n, op) for n, op in forward + backward)
+    passes = tuple((parts * n, op) for n, op in forward + backwards(block.ops))
     return replace(block, ops=passes + tail, peak=kept + block.peak), state_bytes
-
-
-def _backward(op: Op) -> tuple[tuple[float, Op], ...]:
-    dims = op.dims
-    if dims.get("frozen"):
-        return ()
-    if op.kind in ("gemm", "conv"):
-        spread = float(dims.get("kernel", 1.0))
-        inputs = {**dims, "n": dims["k"] / spread, "k": dims["n"] * spread}
-        weights = {**dims, "m": dims["n"], "n": dims["k"], "k": dims["m"]}
-        return (
-            (1.0, replace(op, name=f"{op.name}_dx", dims=inputs)),
-            (1.0, replace(op, name=f"{op.name}_dw", dims=weights)),
-        )
-    return (({"attention": 2.5, "pointwise": 1.5, "scan": 2.0}.get(op.kind, 1.0), op),)
 
 
 def _once(op: Op) -> tuple[float, Op]:

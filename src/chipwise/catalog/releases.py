@@ -1,0 +1,68 @@
+"""Versions of software as dates: facts of `data/releases.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UsageError
+
+TABLE = "catalog/data/releases.toml"
+_VERSION = re.compile(r"(?P<name>[A-Za-z][A-Za-z-]*(?:\.cpp)?)?[ =@:]*v?(?P<version>\d+(?:\.\d+)+)\S*", re.I)
+
+Version = tuple[int, ...]
+
+
+@per_snapshot
+def load_releases() -> Mapping[str, Mapping[Version, str]]:
+    """By runtime: the month of every listed version."""
+    table = parse(shipped_text(TABLE))
+    return MappingProxyType(
+        {name: MappingProxyType({_parts(v): m for v, m in rows.items()}) for name, rows in table.items()}
+    )
+
+
+def dated(asked: str, runtime: str) -> str:
+    """What was asked of software as a date or MLPerf round: of a version ("v0.11.0", "vllm 0.6.1") of `runtime`, or of
+    the runtime that stands before it, the month in which it came out; anything else as it is.
+
+    Raises `UsageError` for a version before all that are listed, or of software of which none is, `UnknownNameError`
+    for software that nobody knows.
+    """
+    found = _VERSION.fullmatch(asked.strip())
+    if asked in ROUNDS or found is None:
+        return asked
+    known, said = load_releases(), (found["name"] or "").lower().removesuffix("v") or runtime
+    if not said:
+        raise UsageError(
+            f"whose version is '{asked}'?", f"for example vllm {found['version']}, or a date as in 2025-06"
+        )
+    name = get_runtime(said).id
+    if name not in known:
+        raise UsageError(
+            f"versions of {name} are not dated here", f"of {', '.join(known)} they are; else as in 2025-06"
+        )
+    version, listed = _parts(found["version"]), known[name]
+    older = [v for v in listed if v <= version]
+    if not older:
+        first = ".".join(map(str, min(listed)))
+        raise UsageError(
+            f"{name} {found['version']}: nothing that old was measured", f"{name} {first} or later"
+        )
+    return listed[max(older)]
+
+
+def newest_month() -> str:
+    """The month of the newest version that is listed: nothing later is known."""
+    return max(month for rows in load_releases().values() for month in rows.values())
+
+
+def _parts(version: str) -> Version:
+    """The numbers of a version, three at least: 1.0 is 1.0.0."""
+    numbers = [int(part) for part in version.split(".")]
+    return tuple(numbers + [0] * (3 - len(numbers)))

@@ -1,0 +1,127 @@
+"""Pages of a table and a picture: does it fit, what a desk runs, one operator chip by chip, statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chipwise.api.requests.desk import LocalRequest
+from chipwise.api.requests.kernel import KernelRequest
+from chipwise.api.requests.planning import FitRequest
+from chipwise.api.requests.statement import CheckStatementRequest
+from chipwise.report.charts.kernel import level_bars, time_bars
+from chipwise.report.charts.memory import memory_bars
+from chipwise.report.charts.roofline import kernel_roofline
+from chipwise.report.desk import LocalReport
+from chipwise.report.fit import FitReport
+from chipwise.report.kernel import KernelRecord, KernelReport
+from chipwise.report.statements import StatementsReport
+from chipwise.web.views.view import MODEL, PageChart, View, link
+
+SHOWN = 16
+COUNTED = ("memory counted, not measured", "")
+CAVEAT = (("on some chips no known software runs it", "weak"),)
+UNITS = {"simt": "units", "systolic": "arrays"}
+
+
+def flow(kernel: KernelRecord, dims: Mapping[str, float]) -> dict[str, Any] | None:
+    """What the moving picture of a product is drawn from: the mapping of the cost model. None: no picture."""
+    mapping = kernel.mapping
+    if not {"m", "n", "k"} <= set(dims):
+        return None
+    kind = (
+        "tiles"
+        if "tile_rows" in mapping and "waves" in mapping
+        else "array"
+        if "fold_rows" in mapping
+        else ""
+    )
+    if not kind:
+        return None
+    sizes = {name: dims[name] for name in ("m", "n", "k")}
+    held = "outputs" if "hold outputs" in kernel.mapping_text else "weights"
+    return {"kind": kind, "unit": UNITS.get(kernel.family, "units"), "holds": held, **sizes, **mapping}
+
+
+def _fit(question: FitRequest, report: FitReport) -> dict[str, Any]:
+    devices = [(f"{f.chips}x {f.chip}", f.memory) for f in report.fits[:SHOWN]]
+    note = (
+        f"The first {SHOWN} of {len(report.fits)} chips; name chips to see others."
+        if len(report.fits) > SHOWN
+        else ""
+    )
+    memory = PageChart("memory", "Memory of a device against its capacity", memory_bars(devices), note)
+    return {"charts": [memory], "badges": [COUNTED, *CAVEAT[: any(f.caveat for f in report.fits)]]}
+
+
+def _local(question: LocalRequest, report: LocalReport) -> dict[str, Any]:
+    first = report.models[0] if report.models else None
+    badges = [(first.basis, first.basis), (f"quality {first.quality}", "")] if first else []
+    return {"badges": [b for b in badges if b[0]]}
+
+
+def _kernel(question: KernelRequest, report: KernelReport) -> dict[str, Any]:
+    charts = [PageChart("kernel-time", "Time by what it waits for", time_bars(report))]
+    if any(v.bytes_per_mac > 0 for k in report.kernels for v in k.levels):
+        note = "An operand of a systolic array passes from cell to cell; a GPU reads it again for every small tile."
+        charts.append(PageChart("kernel-levels", "Bytes per multiply-accumulate", level_bars(report), note))
+    if any(k.flops > 0 for k in report.kernels):
+        charts.append(PageChart("kernel-roofline", "Roofline", kernel_roofline(report), wide=True))
+    flows = [(k, f) for k in report.kernels if (f := flow(k, report.dims)) is not None]
+    best = min(report.kernels, key=lambda k: k.time_s.mid)
+    badges = [(best.time_s.basis, best.time_s.basis)]
+    return {"charts": charts, "flows": flows, "badges": badges}
+
+
+def _statements(question: CheckStatementRequest, report: StatementsReport) -> dict[str, Any]:
+    said = [*(s.text for s in report.statements), *report.nearest]
+    return {"links": {text: link("check_statement", {"text": text}) for text in said}}
+
+
+FIT = View(
+    verb="fit",
+    tab="Fit",
+    title="Does it fit",
+    lead="Memory by use on every chip: the fewest that hold the model, the room they leave, and the smallest fix.",
+    example={"model": MODEL, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v5e,tpu-v6e,rtx-4090"},
+    front=("model", "chips", "count", "context", "batch", "precision"),
+    show=_fit,
+    template="charts.html",
+)
+LOCAL = View(
+    verb="local",
+    tab="Desk",
+    title="What a desk runs",
+    lead="Which models a machine of your own runs, in which format, how fast and with which command; or what to buy.",
+    example={"have": "rtx-4090", "host_memory": "64GB"},
+    front=("have", "host_memory", "max_usd", "min_tps", "context", "use"),
+    show=_local,
+    template="charts.html",
+)
+KERNEL = View(
+    verb="kernel",
+    tab="Kernel",
+    title="One operator, chip by chip",
+    lead="How a product, a convolution, attention or an exchange is laid out on a chip, and what that costs.",
+    example={
+        "op": "gemm",
+        "chips": "h100-sxm5-80gb,tpu-v6e",
+        "m": "1024",
+        "n": "8192",
+        "k": "4096",
+        "dtype": "bf16",
+    },
+    front=("op", "chips", "m", "n", "k", "batch", "dtype"),
+    show=_kernel,
+    template="kernel.html",
+)
+STATEMENTS = View(
+    verb="check_statement",
+    tab="Statements",
+    title="Is it true what they say",
+    lead="Statements about hardware with a verdict, how sure it is, and the command whose figures show it.",
+    example={},
+    front=("text",),
+    show=_statements,
+    template="statements.html",
+)
