@@ -154,17 +154,14 @@ def answer(verb: str, question: Question) -> Answer | ChipwiseError:
 def _trained(report: TrainReport) -> Answer:
     """What is compared of plans of a training run: dollars, or days where no price is known. What the first may cost
     more, where no deadline says what a day is worth, are `sooner` of the cost."""
-    first = report.plans[0]
-    with_price = [p for p in report.plans if p.usd is not None]
-    if first.usd is None or not with_price:
+    first, least = report.plans[0], report.cheapest or report.plans[0]
+    chance = 1.0 if first.chance is None else first.chance
+    if first.usd is None or least.usd is None:
         days = first.days.mid
-        return Answer(days, days, report.kept, first.chance or 1.0, _one(first), "days")
-    held = [p for p in with_price if p.chance is None or p.chance >= report.confidence - 0.002]
-    least = min(held or [first], key=lambda p: p.usd.mid)
+        return Answer(least.days.mid, days, report.kept, chance, _one(first), "days")
     said = f"{first.chips}x {first.chip} {first.stack} {first.precision} {first.days.mid:.3g} d"
     over = preferences().sooner if first.chance is None else preferences().evidence
     cost = first.usd.mid * (1.0 + preferences().evidence) / (1.0 + over)
-    chance = 1.0 if first.chance is None else first.chance
     return Answer(least.usd.mid, cost, report.kept, chance, _one(first), "$", plans=said)
 
 
@@ -287,8 +284,6 @@ def _loosened(
         changed = {**q, **(changes[kind] or {})}
         loose = {name: value for name, value in changed.items() if value is not None}
         slack = SEARCHED if q.get("task") == "batch" else SAME
-        # of each chip and count one training plan is listed, which evidence may have made dearer
-        slack = preferences().evidence if verb == "train" else slack
         yield Pair(kind, (verb, q), (verb, loose), slack=slack)
 
 
@@ -533,7 +528,7 @@ def _training(draw: random.Random) -> Iterator[Pair]:
         q["deadline"] = draw.choice(("6h", "2d") if few else ("10d", "30d", "90d"))
         changes |= {"later deadline": {"deadline": "180d"}, "lower confidence": {"confidence": "60%"}}
     if draw.random() < 0.3:
-        q["trainer"] = draw.choice(("megatron", "fsdp"))
+        q["trainer"] = draw.choice(("megatron", "torchtitan", "fsdp"))
     if draw.random() < 0.4:
         q["counts"] = draw.choice(("2,8", "8") if few else ("64", "64,128"))
     if draw.random() < 0.2:
@@ -545,7 +540,8 @@ def _training(draw: random.Random) -> Iterator[Pair]:
     if draw.random() < 0.2:
         q["max_chips"] = draw.choice((4, 8) if few else (64, 256))
     for name in ("trainer", "counts", "max_usd", "max_usd_per_h", "max_chips"):
-        # without a deadline a trainer that nobody measured has to be better beyond its own error
-        if name in q and (name != "trainer" or "deadline" in q):
+        # without a deadline a trainer that nobody measured has to be better beyond its own error, and a library that
+        # `launch` writes no files for is planned where it is named alone
+        if name in q and (name != "trainer" or ("deadline" in q and q["trainer"] != "fsdp")):
             changes[f"without {name}"] = {name: None}
     yield from _loosened(draw, "train", q, changes)

@@ -22,10 +22,10 @@ from chipwise.catalog.price import OwnCosts, Rent, rent_basis
 from chipwise.parallel.layout import Layout, Reason, check_layout
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import LOADS as GRID
-from chipwise.predict.service import ONE
+from chipwise.predict.service import ONE, Prediction
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.choose import choose as chosen_of
-from chipwise.search.evaluate import ENDLESS, Evaluated, evaluate
+from chipwise.search.evaluate import ENDLESS, FEW_LOADS, Evaluated, evaluate
 from chipwise.search.memory import memory_of
 from chipwise.search.prefer import pareto
 from chipwise.search.reach import Reach
@@ -103,6 +103,22 @@ def first_of(tried: list[Tried], confidence: float = 0.9) -> Tried:
     return min(free, key=lambda t: (t.staged, *t.size, t.cost, *t.times))
 
 
+def carried(p: Prediction, j: int, room: float, w: Workload, slower: float) -> float:
+    """The rate up to which targets hold: between a load of the grid and the next, where that has room and misses one;
+    logarithms of times over logarithms of rates."""
+    rate, k = p.requests_per_s[0], j + 1
+    targets = ((w.ttft_s, p.ttft_s[0]), (w.tpot_s, slower * p.tpot_s[0]))
+    taken = [
+        max((float(x[i]) / t for t, x in targets if t is not None), default=0.0)
+        for i in (j, k)
+        if i < len(rate)
+    ]
+    if len(taken) < 2 or not p.resident[0, k] <= room or not taken[1] > 1.0:
+        return float(rate[j])
+    part = -math.log(taken[0]) / math.log(taken[1] / taken[0])
+    return float(rate[j] * max(rate[k] / rate[j], 1.0) ** part)
+
+
 def by_trying_all(
     graph: Graph, d: Deployment, w: Workload, limits: Limits, slower: float
 ) -> tuple[Layout, float, float] | None:
@@ -121,8 +137,11 @@ def by_trying_all(
         engines = loads(graph, group, w)
         p = engines.closed(np.ones((1, 1))) if w.task == "local" else engines.over_batches()
         room = min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences)
-        if not p.resident[0, ONE if w.task != "local" else 0] <= room:
-            # one request at a time leaves no room for those that wait beside it: shares of the load that has room
+        loaded = int((p.resident[0, ONE:] <= room).sum())
+        if (w.task == "serve" and loaded < FEW_LOADS) or (
+            w.task == "batch" and not p.resident[0, ONE] <= room
+        ):
+            # the grid has few loads, or none, with room for those that wait beside it: shares of the load that has
             if w.task == "serve":
                 most = engines.open(np.full((1, 1), ENDLESS)).requests_per_s
                 p, room = engines.open(most * np.arange(1, len(GRID) + 1) / len(GRID)), math.inf
@@ -144,10 +163,10 @@ def by_trying_all(
         each, replicas, point = float(layout.devices), 1, best.get(True, best[False])
         times = float(p.ttft_s[0, point]), float(p.tpot_s[0, point])
         if w.task == "serve" and w.rate_per_s is not None:
-            rate = w.utilisation * float(p.requests_per_s[0, best[False]])
-            rate = min(rate, float(p.requests_per_s[0, best[True]])) if True in best else rate
+            rate = w.utilisation * carried(p, best[False], room, w, 1.0)
+            rate = min(rate, carried(p, best[True], room, w, slower)) if True in best else rate
             replicas, point = math.ceil(w.rate_per_s / rate * (1 - 1e-9)), best[False]
-            upto = slice(point + 1)
+            upto = slice(point + 2)
             each_s, rates = w.rate_per_s / replicas, np.maximum.accumulate(p.requests_per_s[0, upto])
             times = tuple(float(np.interp(each_s, rates, x[0, upto])) for x in (p.ttft_s, p.tpot_s))  # type: ignore[assignment]
         tokens = float(p.tokens_per_s[0, point])
@@ -209,7 +228,7 @@ def test_the_choice_is_the_best_of_all(graph: Graph, load: str, limits: Limits, 
         columns = c.evaluated.group.layout
         layout = Layout(*(float(np.asarray(columns.part(p))[c.index]) for p in ("tp", "pp", "dp", "ep")))
         batch = float(c.evaluated.prediction.batch[c.index, c.point])
-        assert (layout, batch, c.chips) == best, d.chip.id
+        assert (layout, batch, c.chips) == (best[0], pytest.approx(best[1], rel=1e-9), best[2]), d.chip.id
     assert {*chosen, *(r.chip for r in refusals)} == set(CHIPS)
     rows = sum(1 for d in DEPLOYMENTS for _ in layouts_for(graph, d, limits))
     assert sum(counts.values()) == rows, "every candidate has one fate"
@@ -247,7 +266,8 @@ def check_at_random(seed: int) -> None:
     (c,) = found
     columns = c.evaluated.group.layout
     layout = Layout(*(float(np.asarray(columns.part(p))[c.index]) for p in ("tp", "pp", "dp", "ep")))
-    assert (layout, float(c.evaluated.prediction.batch[c.index, c.point]), c.chips) == best
+    batch = float(c.evaluated.prediction.batch[c.index, c.point])
+    assert (layout, batch, c.chips) == (best[0], pytest.approx(best[1], rel=1e-9), best[2])
 
 
 def test_figures_of_a_choice() -> None:
@@ -257,14 +277,16 @@ def test_figures_of_a_choice() -> None:
         p = c.evaluated.prediction
         assert c.tpot_s == p.tpot_s[c.index, c.point] <= 0.05
         assert c.ttft_s == p.ttft_s[c.index, c.point] <= 2.0
-        assert c.replicas * 0.7 * p.requests_per_s[c.index, c.point] >= 20 * (1 - 1e-6)
-        assert (c.replicas - 1) * 0.7 * p.requests_per_s[c.index, c.point] < 20
+        below, above = p.requests_per_s[c.index, c.point : c.point + 2]
+        assert below * (1 - 1e-9) <= c.largest_per_s < above
+        assert c.replicas * 0.7 * c.largest_per_s >= 20 * (1 - 1e-6)
+        assert (c.replicas - 1) * 0.7 * c.largest_per_s < 20
         assert c.usd_per_h == pytest.approx(c.chips * PRICES[c.deployment.chip.id])
 
 
 def test_three_times_the_rate_of_one_replica_takes_three() -> None:
     (one, *_), _, _ = choices(DENSE, Workload(rate_per_s=0.01))
-    rate = 3 * 0.7 * float(one.evaluated.prediction.requests_per_s[one.index, one.point])
+    rate = 3 * 0.7 * one.largest_per_s
     for factor, replicas in ((1.0, 3), (1.0001, 4), (0.6, 2)):
         found, _, _ = choices(DENSE, Workload(rate_per_s=factor * rate), Limits(max_devices=1))
         assert next(c.replicas for c in found if c.deployment == one.deployment) == replicas

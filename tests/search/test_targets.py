@@ -36,7 +36,7 @@ def test_a_percentile_is_a_tighter_target_and_is_used_up() -> None:
     assert p99.tpot_s is not None
     assert p99.ttft_s <= 0.5 * (1 + 1e-9)
     assert p99.tpot_s <= 0.03 * (1 + 1e-9)
-    assert max(p99.ttft_s / 0.5, p99.tpot_s / 0.03) > 0.99
+    assert tail.chance == pytest.approx(0.5, abs=0.01), "what is measured on average uses it up, not what is predicted"
 
 
 def test_full_load_uses_up_a_mean_target() -> None:
@@ -137,7 +137,7 @@ def test_a_rate_falls_with_passes_as_if_its_limits_were_tighter(
         return log(tight.run().plans[0].tokens_per_s.mid) - longer
 
     found = replace(asked, ttft="10s", tpot=f"{tpot_ms}ms").run().plans[0].rate_slope
-    assert found == pytest.approx((rate(-0.2) - rate(0.2)) / 0.4, rel=0.05)
+    assert found == pytest.approx((rate(-0.2) - rate(0.2)) / 0.4, rel=0.08)
 
 
 def test_without_a_limit_that_binds_a_rate_is_as_sure_as_passes() -> None:
@@ -152,7 +152,7 @@ def test_without_a_limit_that_binds_a_rate_is_as_sure_as_passes() -> None:
         for p in (loose, tight)
     ]
     assert ends[1][0] < ends[0][0]
-    assert ends[0][1] < ends[1][1]
+    assert ends[1][1] / ends[1][0] > ends[0][1] / ends[0][0]
 
 
 def test_what_a_fleet_could_carry_has_an_interval() -> None:

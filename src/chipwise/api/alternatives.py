@@ -13,6 +13,7 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import core, formats
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import ApiPrice, load_token_prices
+from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
@@ -169,6 +170,7 @@ def _per_request(price: ApiPrice, w: Workload) -> float:
     return (into + w.output_tokens * price.output_usd_per_million) / 1e6
 
 
+@per_snapshot
 def published_as(model: str, number_format: str) -> str:
     """A bundled checkpoint of the same model in a number format, "" where none is known. One of the organisation that
     made the model comes first."""

@@ -22,7 +22,7 @@ from chipwise.cost.price import CostParameters
 from chipwise.errors import Sentence, Setting, UsageError
 from chipwise.evidence.anchors import Correction, Corrections, OwnRun
 from chipwise.evidence.axes import chip_axes, served_axes, served_family
-from chipwise.evidence.discrepancy import spread_of
+from chipwise.evidence.discrepancy import Scatter, spread_of, spreads_of
 from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
@@ -99,11 +99,12 @@ class Context:
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """How far times of deployments may be off, as they are printed, and how surely targets are to hold."""
-        doubts = [self.doubt(d) for d in deployments]
-        first, further, whole = (
-            np.array([float(getattr(doubt, name).sd()[0]) for doubt in doubts])
-            for name in ("first", "further", "whole")
-        )
+        of_family: dict[str, list[int]] = {}
+        for i, d in enumerate(deployments):
+            of_family.setdefault(served_family(d.runtime.id), []).append(i)
+        first, further, whole = sds = np.empty((3, len(deployments)))
+        for rows in of_family.values():
+            sds[:, rows] = [scatter.sd() for scatter in self._scatters([deployments[i] for i in rows])]
         by = None
         if self.measured is not None:
             by = self.measured.on([self.run_of(d) for d in deployments], (further, first))
@@ -116,19 +117,29 @@ class Context:
 
     def doubt(self, d: Deployment, *, apart: bool | None = None, harnessed: bool = False) -> Doubt:
         """How far the figures of a deployment may be off, before anything of the user's own is looked at: as in other
-        people's benchmarks, or in those of a benchmark client that was fitted (`harnessed`). Engines of a desk were
-        measured with one user, tuned software by its throughput alone."""
-        w, runtime, graph = self.workload, d.runtime.id, self.found.graph
-        split = self.tactics.apart if apart is None else apart
-        levels = served_axes(d.chip, runtime, graph, apart=split, lone=w.task == "local")
-        family, kind = served_family(runtime), "points" if harnessed else "published"
-        further = spread_of(levels, family, "rate", kind)
+        people's benchmarks, or in those of a benchmark client that was fitted (`harnessed`)."""
+        first, further, whole = self._scatters([d], apart=apart, harnessed=harnessed)
+        levels = served_axes(d.chip, d.runtime.id, self.found.graph)
+        held = spread_of(chip_axes(d.chip, runtime=d.runtime.id, model=levels["model"]), "media_memory")
+        return Doubt(first, further, whole, held)
+
+    def _scatters(
+        self, deployments: Sequence[Deployment], *, apart: bool | None = None, harnessed: bool = False
+    ) -> tuple[Scatter, Scatter, Scatter]:
+        """How far the time to the first token, that of further ones, and throughput of deployments may be off, whose
+        runtimes are of one family. Engines of a desk were measured with one user, tuned software by its throughput
+        alone."""
+        w, graph, split = self.workload, self.found.graph, self.tactics.apart if apart is None else apart
+        lone = w.task == "local"
+        levels = [served_axes(d.chip, d.runtime.id, graph, apart=split, lone=lone) for d in deployments]
+        family = served_family(deployments[0].runtime.id)
+        kind = "points" if harnessed else "published"
+        further = spreads_of(levels, family, "rate", kind)
         whole = further
         if self.tactics.level == "tuned" and w.task != "local":
             scenario = "Offline" if w.task == "batch" else "Server"
-            whole = spread_of(chip_axes(d.chip, scenario=scenario), "tuned", "tokens")
-        held = spread_of(chip_axes(d.chip, runtime=runtime, model=levels["model"]), "media_memory")
-        return Doubt(spread_of(levels, family, "first", kind), further, whole, held)
+            whole = spreads_of([chip_axes(d.chip, scenario=scenario) for d in deployments], "tuned", "tokens")
+        return spreads_of(levels, family, "first", kind), further, whole
 
     def _near(self, d: Deployment) -> Nearness:
         """The tier of a deployment, before anything of the user's own is looked at. Engines of a desk were measured

@@ -12,10 +12,11 @@ from chipwise.api.context import Context
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.parallel.layout import Reason
-from chipwise.search.choose import BETWEEN, Choice, Refusal, choose
+from chipwise.search.choose import BETWEEN, Choice, Chosen, Refusal, choose
 from chipwise.search.evaluate import evaluate
 from chipwise.search.prefer import Contenders, first, kept
 from chipwise.search.space import Deployment, Group, Limits, candidates
+from chipwise.search.targets import Caution
 
 
 @dataclass
@@ -38,13 +39,19 @@ def search(
     """Search `offered`, which may hold several runtimes of a chip in order of preference: under the first every layout,
     under the others those that it leaves in question."""
     found = Found()
+    caution, place = context.caution(offered), {id(d): i for i, d in enumerate(offered)}
+
+    def wary(group: Group) -> Caution:
+        return caution.take(np.array([place[id(d)] for d in group.deployments], dtype=np.intp))
+
     usual = list({d.chip.id: d for d in reversed(offered)}.values())
     hopeless: dict[str, frozenset[tuple[int, ...]]] = {}
     for group in candidates(context.found.graph, tuple(usual), limits):
-        hopeless |= _added(found, context, group, prices, limits)
+        chosen = _added(found, context, group, prices, limits, wary(group))
+        hopeless |= chosen.hopeless() if len(usual) < len(offered) else {}
     others = tuple(d for d in offered if not any(d is first for first in usual))
     for group in candidates(context.found.graph, others, limits, hopeless):
-        _added(found, context, group, prices, limits, again=True)
+        _added(found, context, group, prices, limits, wary(group), again=True)
     for chip in found.choices:
         found.refusals.pop(chip, None)
     return found
@@ -56,14 +63,14 @@ def _added(
     group: Group,
     prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
+    caution: Caution,
     *,
     again: bool = False,
-) -> dict[str, frozenset[tuple[int, ...]]]:
-    """Price a group and add what it has to what was found; the layouts that need not be tried again. `again`: a
-    deployment of which no layout is in question says nothing."""
+) -> Chosen:
+    """Price a group and add what it has to what was found. `again`: a deployment of which no layout is in question says
+    nothing."""
     rates = context.rates(group.deployments)
     priced = evaluate(context.found.graph, group, context.workload, *rates)
-    caution = context.caution(group.deployments)
     chosen = choose(priced, context.workload, prices, limits, caution)
     found.considered += priced.plans
     found.rejected += chosen.counts
@@ -75,7 +82,7 @@ def _added(
             continue
         known = found.refusals.get(refusal.chip)
         found.refusals[refusal.chip] = known.closer(refusal) if known else refusal
-    return chosen.hopeless
+    return chosen
 
 
 def shortlist(choices: Sequence[Choice], confidence: float) -> list[Choice]:

@@ -82,12 +82,14 @@ class _Loaded:
     def fleets(self, w: Workload) -> list[ReplicaSet]:
         """What carries the load: of each choice the replicas, the rate that one of them takes, and how that falls with
         longer passes."""
-        (rows, points), e = self.places, self.evaluated
+        (rows, _), e = self.places, self.evaluated
         rate, times = e.prediction.requests_per_s[rows], (e.held[0][rows], e.held[1][rows])
         steep = slopes(rate, times, e.allowed[rows], w, self.caution)
         return [
-            ReplicaSet(c.carrying, c.spare, c.prompt_workers, largest_per_s=float(most), slope=float(slope))
-            for c, most, slope in zip(self.choices, rate[np.arange(len(rows)), points], steep, strict=True)
+            ReplicaSet(
+                c.carrying, c.spare, c.prompt_workers, largest_per_s=c.largest_per_s, slope=float(slope)
+            )
+            for c, slope in zip(self.choices, steep, strict=True)
         ]
 
 

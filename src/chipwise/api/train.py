@@ -58,7 +58,15 @@ from chipwise.predict.training.values import Transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import PriceRecord, RefusalRecord
-from chipwise.report.train_assemble import Aim, Running, TrainCase, plan_record, ranked, scaling_records
+from chipwise.report.train_assemble import (
+    Aim,
+    Running,
+    TrainCase,
+    cheapest_run,
+    plan_record,
+    ranked,
+    scaling_records,
+)
 from chipwise.report.training import (
     HALF,
     ScalingRecord,
@@ -390,6 +398,7 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     if aim.horizon_days:
         notes.append(f"horizon {aim.horizon_days:g} d: slower plans come after (--deadline sets it)")
     order = ranked(plans, aim)
+    least, saves = cheapest_run(order[0], plans, aim)
     shown = {p.chips for p in order}
     notes += recalled_words(p.chip for p in order)
     notes += _lean(order, ask)
@@ -409,6 +418,8 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         confidence=aim.confidence,
         owned=aim.owned,
         kept=order[0].chance is None or bool(kept(np.array(order[0].chance), aim.confidence)),
+        cheapest=least,
+        saves=saves,
     )
 
 

@@ -108,6 +108,23 @@ class Rent:
         found = (bills.min(axis=0), mid, high, paid, offer[0])
         return Hour(*(x.item() if n.ndim == 0 else x for x in found))
 
+    def paid(self, chips: Array, group: Array) -> Array:
+        """Middle dollars per hour and billed chips [2, N] of `hour`: candidates share these, and each pair is worked
+        out once."""
+        keys = list(zip(chips.tolist(), group.tolist(), strict=True))
+        new = [key for key in dict.fromkeys(keys) if key not in self._paid]
+        if new:
+            hour = self.hour(*np.array(new).T)
+            self._paid.update(
+                zip(new, zip(hour.mid.tolist(), hour.billed.tolist(), strict=True), strict=True)
+            )
+        return np.array([self._paid[key] for key in keys]).reshape(-1, 2).T
+
+    @cached_property
+    def _paid(self) -> dict[tuple[float, float], tuple[float, float]]:
+        """A memory of what was asked."""
+        return {}
+
     def _usd(self, offer: Offer) -> float:
         """Dollars per hour and chip."""
         return (offer.spot_usd_per_chip_h if self.spot else offer.usd_per_chip_h) or 0.0
@@ -180,6 +197,11 @@ class OwnCosts:
         usd = billed * self.usd_per_h
         found = (usd, usd, usd, billed)
         return Hour(*(float(x) if n.ndim == 0 else x for x in found))
+
+    def paid(self, chips: Array, group: Array) -> Array:
+        """Dollars per hour and billed chips [2, N] of `hour`."""
+        hour = self.hour(chips, group)
+        return np.array([hour.mid, hour.billed])
 
 
 def paid_for(

@@ -18,9 +18,9 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -80,13 +80,14 @@ class Term:
 
     def levels(self, axes: Axes, size: int) -> NDArray[np.str_]:
         """The level of every row, "" where one of the axes is blank or not given."""
-        each = [np.asarray(axes.get(a, ""), dtype=np.str_) for a in self.axes]
-        each = [np.broadcast_to(a, (size,)) for a in each]
-        joined = each[0]
-        for more in each[1:]:
-            joined = np.char.add(np.char.add(joined, "|"), more)
-        blank = np.any([a == "" for a in each], axis=0)
-        return np.asarray(np.where(blank, "", joined), dtype=np.str_)
+        each = [_column(axes.get(a, ""), size) for a in self.axes]
+        return np.array(["|".join(row) if all(row) else "" for row in zip(*each, strict=True)], dtype=np.str_)
+
+
+def _column(levels: Sequence[str] | NDArray[np.str_], size: int) -> Sequence[str]:
+    """A level for each row; of one alone the same for all."""
+    given = [levels] if isinstance(levels, str) else np.ravel(levels).tolist()
+    return given * size if len(given) == 1 else given
 
 
 @dataclass(frozen=True)
@@ -388,42 +389,43 @@ class State:
     scales: Mapping[str, float]
 
     @cached_property
-    def _of_term(self) -> tuple[tuple[NDArray[np.str_], NDArray[np.intp]], ...]:
-        """Names of the known levels of each term in order, with their places."""
-        found = []
-        for k in range(len(self.family.terms)):
-            mine = sorted((name, i) for (term, name), i in self.at.items() if term == k)
-            names = np.array([name for name, _ in mine], dtype=np.str_)
-            found.append((names, np.array([i for _, i in mine], dtype=np.intp)))
+    def _of_term(self) -> tuple[Mapping[str, int], ...]:
+        """Places of the known levels of each term."""
+        found: list[dict[str, int]] = [{} for _ in self.family.terms]
+        for (term, name), i in self.at.items():
+            if term >= 0:
+                found[term][name] = i
         return tuple(found)
+
+    def _placed(self, axes: Axes, size: int) -> NDArray[np.intp]:
+        """Where the level of each row is among the known ones of each term [K, n], -1 for one that nobody measured."""
+        each = zip(self._of_term, self.family.terms, strict=True)
+        return np.array([[known.get(level, -1) for level in term.levels(axes, size)] for known, term in each])
 
     def spread(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Scatter:
         """How far a figure of rows with these levels may be off, measured as in this kind of table."""
         size = max((np.size(np.asarray(a)) for a in axes.values()), default=1)
-        which = np.full(size, figure)
-        b, mean, prior = np.zeros((size, self.b.shape[1])), np.zeros(size), np.zeros(size)
-        known = np.ones(size, dtype=bool)
+        terms, which = self.family.terms, np.full(1, figure)
+        x = np.array([self.family.loading(term, which)[0] for term in terms])
+        prior = float(np.sum(np.square([x[k] * term.sigma for k, term in enumerate(terms)])))
+        at = self._placed(axes, size)
+        hit = np.where(at >= 0, x[:, None], 0.0)
+        known = np.all(
+            [hit[k] != 0.0 for k, term in enumerate(terms) if term.axes in MEASURED] or [True], axis=0
+        )
         base = self.at.get((-1, ""))
         if base is not None:
-            b, mean, prior = b + self.b[base], mean + self.mean[base], prior + self.family.intercept**2
-        for k, term in enumerate(self.family.terms):
-            x = self.family.loading(term, which)
-            prior = prior + (x * term.sigma) ** 2
-            names, places = self._of_term[k]
-            level = term.levels(axes, size)
-            hit = np.zeros(size)
-            if len(names):
-                spot = np.minimum(np.searchsorted(names, level), len(names) - 1)
-                hit = np.where(names[spot] == level, x, 0.0)
-                b = b + hit[:, None] * self.b[places[spot]]
-                mean = mean + hit * self.mean[places[spot]]
-            if term.axes in MEASURED:
-                known &= hit != 0.0
+            at = np.concatenate([np.full((1, size), base), at])
+            hit = np.concatenate([np.ones((1, size)), hit])
+            prior += self.family.intercept**2
+        b, mean = np.zeros((size, 1)), np.zeros(size)
+        if len(self.mean):
+            b, mean = np.sum(hit[:, :, None] * self.b[at], axis=0), np.sum(hit * self.mean[at], axis=0)
         scale = self.scales.get(f"{figure} {kind}")
         if scale is None:
             scale = max((s for g, s in self.scales.items() if g.partition(" ")[0] == figure), default=0.0)
         shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0) + mean**2
-        return Scatter(shared, np.full(size, HEAVY * scale**2), known)
+        return Scatter(shared, np.full(size, HEAVY * scale**2), np.broadcast_to(known, (size,)))
 
     def apart(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Array:
         """Standard deviations [n, n] of log(error of one row / error of another): what both share cancels, who measures
@@ -432,20 +434,17 @@ class State:
         The variance is (z_a - z_b)' C (z_a - z_b), plus that of the difference of means, as mids do not move.
         """
         size = max((np.size(np.asarray(a)) for a in axes.values()), default=1)
-        which = np.full(size, figure)
+        which, at = np.full(size, figure), self._placed(axes, size)
         b, mean, prior = np.zeros((size, self.b.shape[1])), np.zeros(size), np.zeros((size, size))
         for k, term in enumerate(self.family.terms):
             x = self.family.loading(term, which)
             each = [np.broadcast_to(np.asarray(axes.get(a, ""), dtype=np.str_), (size,)) for a in term.axes]
             same = np.all([column[:, None] == column for column in each], axis=0)
             prior += np.where(same, 0.0, 2.0 * np.square(x * term.sigma)[:, None])
-            names, places = self._of_term[k]
-            level = term.levels(axes, size)
-            if len(names):
-                spot = np.minimum(np.searchsorted(names, level), len(names) - 1)
-                hit = np.where(names[spot] == level, x, 0.0)
-                b += hit[:, None] * self.b[places[spot]]
-                mean += hit * self.mean[places[spot]]
+            if len(self.mean):
+                hit = np.where(at[k] >= 0, x, 0.0)
+                b += hit[:, None] * self.b[at[k]]
+                mean += hit * self.mean[at[k]]
         gone = np.sum((b[:, None] - b) ** 2, axis=2)
         noise = 2.0 * float(self.spread(axes, figure, kind).noise[0]) * (1.0 - np.eye(size))
         return np.asarray(np.sqrt(np.maximum(prior - gone, 0.0) + (mean[:, None] - mean) ** 2 + noise))
@@ -468,6 +467,11 @@ class Scatter:
         """Standard deviations of log(measured / predicted) of new rows; a rate under limits falls by `slope` per cent
         where passes take one per cent longer."""
         return np.asarray(np.sqrt(np.square(slope) * self.shared + self.noise))
+
+    @classmethod
+    def join(cls, parts: Sequence[Scatter]) -> Scatter:
+        """The rows of several, one after the other."""
+        return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
     def row(self, i: int) -> Scatter:
         """That of one of them."""
@@ -498,67 +502,85 @@ def write_states(states: Sequence[State]) -> str:
     return out.getvalue()
 
 
-@per_snapshot
 def states() -> Mapping[str, State]:
     """The shipped posterior of every family. Raises `ValueError` for a table that was fitted on other terms."""
-    known = families()
-    sigma: dict[str, list[float]] = {name: [] for name in known}
-    scales: dict[str, dict[str, float]] = {name: {} for name in known}
-    at: dict[str, dict[tuple[int, str], int]] = {name: {} for name in known}
-    mean: dict[str, list[float]] = {name: [] for name in known}
-    b: dict[str, list[Array]] = {name: [] for name in known}
+    return {name: state(name) for name in families()}
+
+
+@per_snapshot
+def _rows() -> Mapping[str, Sequence[Mapping[str, str]]]:
+    """The rows of the shipped table by family."""
+    found: dict[str, list[Mapping[str, str]]] = {}
     for row in csv.DictReader(io.StringIO(shipped_text(TABLE))):
-        name, term, level = row["family"], row["term"], row["level"]
+        found.setdefault(row["family"], []).append(row)
+    return found
+
+
+@per_snapshot
+def state(name: str) -> State:
+    """The shipped posterior of a family. Raises `ValueError` for a table that was fitted on other terms."""
+    family = families()[name]
+    sigma: list[float] = []
+    scales: dict[str, float] = {}
+    at: dict[tuple[int, str], int] = {}
+    mean: list[float] = []
+    b: list[Array] = []
+    for row in _rows().get(name, ()):
+        term, level = row["term"], row["level"]
         if term == "noise":
-            scales[name][level] = float(row["value"])
+            scales[level] = float(row["value"])
         elif not level:
-            wanted = known[name].terms[int(term)].name
+            wanted = family.terms[int(term)].name
             if row["known"] != wanted:
                 raise ValueError(f"{TABLE}: {name} has {row['known']} where {AXES} has {wanted}: refit it")
-            sigma[name].append(float(row["value"]))
+            sigma.append(float(row["value"]))
         else:
             k = int(term)
-            at[name][k, "" if level == "." else level] = len(mean[name])
-            mean[name].append(float(row["value"]))
-            scale = known[name].intercept if k < 0 else sigma[name][k]
-            row_b = np.frombuffer(base64.b85decode(row["known"]), dtype="i1").astype(float) / FULL
-            b[name].append(scale * row_b)
-    found = {}
-    for name, family in known.items():
-        if len(sigma[name]) != len(family.terms):
-            raise ValueError(f"{TABLE}: {len(sigma[name])} of {len(family.terms)} terms of {name}: refit it")
-        terms = tuple(replace(t, sigma=s) for t, s in zip(family.terms, sigma[name], strict=True))
-        matrix = np.array(b[name]) if b[name] else np.zeros((0, 1))
-        found[name] = State(
-            replace(family, terms=terms), at[name], np.array(mean[name]), matrix, scales[name]
-        )
-    return found
+            at[k, "" if level == "." else level] = len(mean)
+            mean.append(float(row["value"]))
+            scale = family.intercept if k < 0 else sigma[k]
+            b.append(scale * np.frombuffer(base64.b85decode(row["known"]), dtype="i1").astype(float) / FULL)
+    if len(sigma) != len(family.terms):
+        raise ValueError(f"{TABLE}: {len(sigma)} of {len(family.terms)} terms of {name}: refit it")
+    terms = tuple(replace(t, sigma=s) for t, s in zip(family.terms, sigma, strict=True))
+    matrix = np.array(b) if b else np.zeros((0, 1))
+    return State(replace(family, terms=terms), at, np.array(mean), matrix, scales)
 
 
 def spread_of(
     levels: Mapping[str, str], family: str, figure: str = "rate", kind: str = "published"
 ) -> Scatter:
     """How far a figure of one deployment may be off, under the shipped posterior."""
-    return _spreads()(family, figure, kind, tuple(sorted(levels.items())))
+    return spreads_of([levels], family, figure, kind)
+
+
+def spreads_of(
+    levels: Sequence[Mapping[str, str]], family: str, figure: str = "rate", kind: str = "published"
+) -> Scatter:
+    """How far a figure of each of several deployments of one family may be off: plans share most of their levels, so
+    what was asked is remembered."""
+    known = _spreads()
+    keys = [(family, figure, kind, *sorted(row.items())) for row in levels]
+    new = {key: row for key, row in zip(keys, levels, strict=True) if key not in known}
+    if new:
+        names = {name for row in new.values() for name in row}
+        axes = {name: [row.get(name, "") for row in new.values()] for name in names}
+        found = state(family).spread(axes, figure, kind)
+        known.update((key, found.row(i)) for i, key in enumerate(new))
+    return Scatter.join([known[key] for key in keys])
 
 
 def apart_of(mine: Mapping[str, str], other: Mapping[str, str], family: str, figure: str = "rate") -> float:
     """The standard deviation of log(error of one deployment / error of another) of a family, where both were measured
     by the same people."""
     axes = {name: [mine.get(name, ""), other.get(name, "")] for name in {**mine, **other}}
-    return float(states()[family].apart(axes, figure)[0, 1])
+    return float(state(family).apart(axes, figure)[0, 1])
 
 
 @per_snapshot
-def _spreads() -> Callable[[str, str, str, tuple[tuple[str, str], ...]], Scatter]:
-    """A memory of what was asked: plans share most of their levels."""
-    known = states()
-
-    @cache
-    def found(family: str, figure: str, kind: str, levels: tuple[tuple[str, str], ...]) -> Scatter:
-        return known[family].spread({axis: [level] for axis, level in levels}, figure, kind)
-
-    return found
+def _spreads() -> dict[tuple[object, ...], Scatter]:
+    """A memory of what was asked of the shipped posterior."""
+    return {}
 
 
 def winkler(y: Array, sd: Array, share: float = 0.8) -> Array:

@@ -31,7 +31,7 @@ from chipwise.report.training import (
     TrainLayoutRecord,
     TrainPlanRecord,
 )
-from chipwise.search.prefer import Contenders, first, order, pareto, tied
+from chipwise.search.prefer import Contenders, cheapest, first, order, pareto, tied
 from chipwise.search.training import Point, TrainJob
 from chipwise.search.training_space import SCHEDULES
 
@@ -273,14 +273,34 @@ def ranked(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord,
     every = _contenders(plans, aim)
     less = LESS_USUAL * np.array([float(bool(p.instead_of)) for p in plans])
     wary = replace(every, cost=every.times[0], doubts=every.doubts + less)
-    firsts = [one[first(wary.take(np.array(one)), aim.confidence)] for one in cells.values()]
-    which = np.array(firsts, dtype=np.intp)
-    which = which[order(every.take(which), aim.confidence, preferences().sooner if aim.sooner else None)]
+    noise = preferences().sooner if aim.sooner else None
+    best, most = first(every, aim.confidence, noise), max(noise or 0.0, preferences().evidence)
+    dearest = (1.0 + most) * every.cost[cheapest(every, aim.confidence)]
+
+    def of_cell(one: list[int]) -> int:
+        mine = one[first(wary.take(np.array(one)), aim.confidence)]
+        # what a cell prefers may not make the first plan dearer than evidence and time can
+        return best if best in one and not every.cost[mine] <= dearest else mine
+
+    which = np.array([of_cell(one) for one in cells.values()], dtype=np.intp)
+    which = which[order(every.take(which), aim.confidence, noise)]
     c = every.take(which)
     cost = np.array([plans[i].usd.mid if plans[i].usd else np.nan for i in which])
     front = pareto(cost, c.times[0])
     made = [replace(plans[i], rank=k + 1, on_front=bool(front[k])) for k, i in enumerate(which)]
     return tuple(replace(p, ties=_ties(made, tied(c, k, aim.confidence), k)) for k, p in enumerate(made))
+
+
+def cheapest_run(
+    leader: TrainPlanRecord, plans: Sequence[TrainPlanRecord], aim: Aim
+) -> tuple[TrainPlanRecord | None, float]:
+    """The cheapest of all plans that the `leader` was chosen from, and what share of its cost that saves; None where
+    nothing does."""
+    c = _contenders([leader, *plans], aim)
+    least = cheapest(c, aim.confidence)
+    if not c.cost[least] < c.cost[0] * (1.0 - 1e-9):
+        return None, 0.0
+    return plans[least - 1], float(1.0 - c.cost[least] / c.cost[0])
 
 
 def _contenders(plans: Sequence[TrainPlanRecord], aim: Aim) -> Contenders:

@@ -179,7 +179,9 @@ class TakeoverRecord:
 class TrainReport(Ranking):
     """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
     scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep; `kept`: whether
-    the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has."""
+    the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has.
+    `cheapest` is the cheapest plan of those that could come first, where it is another, and `saves` the share of the
+    cost of the first that it saves."""
 
     model: ModelRecord
     task: str
@@ -195,6 +197,8 @@ class TrainReport(Ranking):
     confidence: float = 0.0
     kept: bool = True
     owned: bool = False
+    cheapest: TrainPlanRecord | None = None
+    saves: float = 0.0
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
@@ -298,7 +302,25 @@ def _verdict(report: TrainReport) -> tuple[str, ...]:
     if most is not None and not report.kept:
         asked = f"the deadline of {duration(most)} with {report.confidence:.0%} probability"
         does = f"No plan keeps {asked}; nearest:"
-    return (f"{does} {what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p))
+    said = (f"{does} {what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p))
+    if report.cheapest is None or report.saves < preferences().told:
+        return said
+    return (*said, _dearer(report.cheapest, p, report.saves))
+
+
+def _dearer(least: TrainPlanRecord, first: TrainPlanRecord, saves: float) -> str:
+    """What it costs that the first plan is not the cheapest, and why it is first."""
+    price, own = least.price, first.price
+    pairs = (
+        (not least.measured and first.measured, f"{least.stack} was never measured there"),
+        (bool(price and price.stale) and not (own and own.stale), "its price is old"),
+        (least.days.mid > first.days.mid, f"it takes {duration(least.days.mid)}"),
+        (least.hosts > first.hosts, f"it takes {least.hosts} hosts in place of {first.hosts}"),
+        (bool(least.instead_of) and not first.instead_of, f"{first.stack} is the usual trainer"),
+    )
+    why = next((words for holds, words in pairs if holds), "its machines come from a marketplace")
+    cost = "" if least.usd is None else f", about ${format_count(least.usd.mid)}"
+    return f"Cheapest: {least.machines} with {least.stack}{cost}, {saves:.0%} less, but {why}."
 
 
 def _risk(report: TrainReport, p: TrainPlanRecord) -> Iterator[str]:

@@ -20,7 +20,7 @@ from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
-from chipwise.search.targets import Caution, chances, job_chances, meets
+from chipwise.search.targets import Caution, chances, highest, job_chances, meets
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -55,6 +55,7 @@ class Choice:
     tokens_per_s: float
     tpot_s: float
     ttft_s: float
+    largest_per_s: float
     sure: bool
     as_one: Contenders
 
@@ -123,6 +124,7 @@ def choose(
                     tokens_per_s=float(p.tokens_per_s[at]),
                     tpot_s=float(p.tpot_s[at]),
                     ttft_s=float(p.ttft_s[at]),
+                    largest_per_s=float(sized.largest[best]),
                     sure=bool(sized.sure[best]),
                     as_one=columns.take(np.array([best])),
                 )
@@ -130,18 +132,20 @@ def choose(
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
-    return Chosen(choices, refusals, counts, _hopeless(e, workload, prices, limits, sized, live, columns))
+    return Chosen(
+        choices, refusals, counts, partial(_hopeless, e, workload, prices, limits, sized, live, columns)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The `choices` of a group, a refusal for each deployment without one, how many candidates fell to which reason,
-    and by chip the layouts that no other software makes the best."""
+    and, worked out where it is asked, by chip the layouts that no other software makes the best."""
 
     choices: list[Choice]
     refusals: list[Refusal]
     counts: Counter[Reason]
-    hopeless: dict[str, frozenset[tuple[int, ...]]]
+    hopeless: Callable[[], dict[str, frozenset[tuple[int, ...]]]]
 
 
 APART = 3.0
@@ -203,7 +207,8 @@ class _Sized:
 
     `rate` is what a replica takes (requests/s), of a job on average until its last round is done (`predict.rounds`),
     `slow` the rate at the end of its interval, both NaN where `reason` says that a candidate is no plan; `steady` is
-    the rate of a replica that always has `at_once` requests open. `each` are the chips of one replica with its part
+    the rate of a replica that always has `at_once` requests open, `largest` that at which a replica misses a target, or
+    does what it does. `each` are the chips of one replica with its part
     of the workers for prompts, `chips` those of all `replicas`, spare ones and `prompts` workers; `together` of them
     share a machine, `most` are allowed.
     """
@@ -221,6 +226,7 @@ class _Sized:
     most: Array
     steady: Array
     at_once: Array
+    largest: Array
 
 
 def _sized(
@@ -249,10 +255,11 @@ def _sized(
         point = _whole_point(e, workload, pieces / own, None if filled else wary.slower)
     elif served is None:
         point = np.where(sure, cautious, point)
-    rate = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
+    rate = largest = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     if served is not None:
-        safe = np.where(sure, e.prediction.requests_per_s[rows, cautious], np.inf)
-        rate = np.minimum(workload.utilisation * rate, safe)
+        loads = e.prediction.requests_per_s, e.held, e.allowed, workload
+        largest = np.where(reason == 0, highest(*loads), np.nan)
+        rate = np.minimum(workload.utilisation * largest, np.where(sure, highest(*loads, wary), np.inf))
     replicas = np.ones(len(point))
     if served is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -288,7 +295,20 @@ def _sized(
         with np.errstate(invalid="ignore"):
             sure = sure & (replicas * slow >= workload.due_per_s * (1 - 1e-9))
     return _Sized(
-        point, sure, reason, whole, slow, replicas, prompts, each, chips, together, most, rate, at_once
+        point,
+        sure,
+        reason,
+        whole,
+        slow,
+        replicas,
+        prompts,
+        each,
+        chips,
+        together,
+        most,
+        rate,
+        at_once,
+        largest,
     )
 
 
@@ -331,8 +351,7 @@ def _hour(e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], chips: Arr
     machine; NaN where unknown."""
 
     def paid(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
-        hour = basis.hour(count, group)
-        return np.array([hour.mid, hour.billed])
+        return basis.paid(count, group)
 
     return _by_price(e, prices, chips, together, paid)
 
@@ -424,7 +443,8 @@ def _contenders(
     at = sized.point
     seen = np.stack([p.ttft_s, p.tpot_s, *e.held])
     if w.driven and w.rate_per_s is not None:
-        carried = _between(p.requests_per_s, at, w.rate_per_s / np.maximum(sized.replicas, 1.0), seen)
+        most = np.minimum(at + 1, p.requests_per_s.shape[1] - 1)  # targets hold up to a load between both
+        carried = _between(p.requests_per_s, most, w.rate_per_s / np.maximum(sized.replicas, 1.0), seen)
     else:
         carried = seen[:, rows, at]
     times, limited = carried[:2], carried[2:, :, None]

@@ -34,6 +34,9 @@ REASONS = list(Reason)
 
 ENDLESS = 1e30
 """requests per second: more than any engine takes. Exact: a bound that is never reached."""
+FEW_LOADS = 8
+"""loads of the grid: with fewer within memory rates differ by a fifth and more from one to the next. Chosen: two
+octaves; moves replicas of engines with room for few requests, or that answer in few tokens."""
 BUSY = 0.8
 """share of time: that workers for prompts should work. Chosen: the wait is then about twice the prompt's own time;
 moves how many of a separate pool stand for a rate."""
@@ -155,19 +158,20 @@ def evaluate(
     prediction = _lone(loads) if lone else loads.over_batches()
     with np.errstate(invalid="ignore"):
         within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
-    # where not even the smallest batch has room for all that are in flight with it, or nothing decodes: shares of
-    # what has
-    single = workload.task == "serve" and workload.output_tokens <= 1.0
-    short = np.flatnonzero((~within[:, ONE] | single) & (not lone))
+    # where not even the smallest batch has room for all that are in flight with it, or nothing decodes, or the grid has
+    # few loads up to the most that an engine takes: shares of that
+    served = workload.task == "serve"
+    few = served & ((within[:, ONE:].sum(axis=1) < FEW_LOADS) | (workload.output_tokens <= 1.0))
+    short = np.flatnonzero((~within[:, ONE] | few) & (not lone))
     if len(short):
-        few = engines.take(short).under(overheads.service.take(rows.which[short]))
-        if workload.task == "serve":
-            most = few.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
-            lighter = few.open(most * np.linspace(0.0, 1.0, len(LOADS) + 1)[1:], by_resource=False)
+        some = engines.take(short).under(overheads.service.take(rows.which[short]))
+        if served:
+            most = some.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
+            lighter = some.open(most * np.linspace(0.0, 1.0, len(LOADS) + 1)[1:], by_resource=False)
         else:
-            lighter = few.full()
+            lighter = some.full()
         prediction = _replaced(prediction, lighter, short)
-        within[short] = workload.task == "serve"
+        within[short] = served
     within[:, 0] = True
     if lone:
         within[:, 1:] = False

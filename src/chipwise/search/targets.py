@@ -176,19 +176,34 @@ def slopes(
     What a request waits for beside passes is taken to be short. Where no load is light enough for longer passes the
     lightest stands in for it.
     """
-    rows, last = np.arange(len(rate)), np.shape(rate)[1] - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         taken, log_rate = np.log(_taken(*times, w, caution)), np.log(rate)
+        fall = _highest(log_rate, taken + SPAN, allowed) - _highest(log_rate, taken - SPAN, allowed)
+    return np.asarray(np.where(np.isfinite(fall), 1.0 - fall / (2.0 * SPAN), 1.0))
 
-    def highest(longer: float) -> Array:
-        good = allowed & (taken <= -longer)
-        here = np.argmax(np.where(good, log_rate, -np.inf), axis=1)
-        there = np.minimum(here + 1, last)
-        bounded = good[rows, here] & allowed[rows, there] & (taken[rows, there] > -longer)
-        part = (-longer - taken[rows, here]) / (taken[rows, there] - taken[rows, here])
-        more = np.maximum(log_rate[rows, there] - log_rate[rows, here], 0.0)
-        return np.asarray(log_rate[rows, here] - longer + np.where(bounded, part * more, 0.0))
 
+def highest(
+    rate: Array,
+    times: tuple[Array, Array],
+    allowed: NDArray[np.bool_],
+    w: Workload,
+    caution: Caution | None = None,
+) -> Array:
+    """The highest rate within the targets [N], with `caution` as surely as it asks; that of the lightest load where
+    none keeps them. Arguments as of `slopes`; between two loads times bend upwards: the rate is rather too low."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (highest(-SPAN) - highest(SPAN)) / (2.0 * SPAN)
-    return np.asarray(np.where(np.isfinite(found), found, 1.0))
+        found = np.exp(_highest(np.log(rate), np.log(_taken(*times, w, caution)), allowed))
+    return np.asarray(found)
+
+
+def _highest(log_rate: Array, taken: Array, allowed: NDArray[np.bool_]) -> Array:
+    """The logarithm of the highest rate [N] at which what is `taken` of targets, a logarithm too, is at most 0: between
+    the last load that is good and the next, where targets bound it."""
+    rows, last = np.arange(len(log_rate)), np.shape(log_rate)[1] - 1
+    good = allowed & (taken <= 0.0)
+    here = np.argmax(np.where(good, log_rate, -np.inf), axis=1)
+    there = np.minimum(here + 1, last)
+    bounded = good[rows, here] & allowed[rows, there] & (taken[rows, there] > 0.0)
+    part = -taken[rows, here] / (taken[rows, there] - taken[rows, here])
+    more = np.maximum(log_rate[rows, there] - log_rate[rows, here], 0.0)
+    return np.asarray(log_rate[rows, here] + np.where(bounded & np.isfinite(part), part * more, 0.0))

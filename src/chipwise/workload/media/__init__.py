@@ -7,7 +7,19 @@ recommenders. `pipeline(name)` writes one out as stages of operators for a batch
 `parts` reads the configurations of a diffusers folder, and `assemble` puts the parts of a request together.
 """
 
-from chipwise.workload.media.assemble import entry, from_macs, names, pipeline, windowed
-from chipwise.workload.media.parts import from_parts
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chipwise.workload.media.assemble import entry, from_macs, names, pipeline, windowed
+    from chipwise.workload.media.parts import from_parts
 
 __all__ = ["entry", "from_macs", "from_parts", "names", "pipeline", "windowed"]
+
+
+def __getattr__(name: str) -> Any:
+    """Families are many, and a question about a language model needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    home = "parts" if name == "from_parts" else "assemble"
+    return getattr(import_module(f"{__name__}.{home}"), name)
