@@ -13,7 +13,6 @@ from chipwise.api.corrected import OwnRuns, corrected, noted
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
-from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
@@ -99,16 +98,25 @@ class Context:
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """How far times of deployments may be off, as they are printed, and how surely targets are to hold."""
         doubts = [self.doubt(d) for d in deployments]
-        first, further, whole = (
-            np.array([float(getattr(doubt, name).sd()[0]) for doubt in doubts])
-            for name in ("first", "further", "whole")
-        )
         by = None
         if self.measured is not None:
-            by = self.measured.on([self.run_of(d) for d in deployments], (further, first))
-            first, further, whole = first * by.first_left, further * by.left, whole * by.left
-        ends = [np.exp(Z80 * sd) for sd in (first, further, whole)]
-        found = Caution.of(ends[0], ends[1], ends[2], self.workload.confidence)
+            spread = [np.array([getattr(x, n).sd()[0] for x in doubts]) for n in ("further", "first")]
+            by = self.measured.on([self.run_of(d) for d in deployments], spread)
+
+        def ends(name: str, left: Array | None) -> Array:
+            each = [getattr(doubt, name) for doubt in doubts]
+            if left is not None:
+                each = [scatter.shrunk(share) for scatter, share in zip(each, left, strict=True)]
+            found = [judge(1.0, scatter.around(), "modelled") for scatter in each]
+            return np.array([[e.centre for e in found], [e.high for e in found]])
+
+        further_left, first_left = (None, None) if by is None else (by.left, by.first_left)
+        found = Caution.of(
+            ends("first", first_left),
+            ends("further", further_left),
+            ends("whole", further_left),
+            self.workload.confidence,
+        )
         if by is None:
             return found
         return replace(found, first_by=by.passes * by.first, further_by=np.asarray(by.passes))
@@ -139,7 +147,7 @@ class Context:
 
     def ends(self, d: Deployment) -> Estimate:
         """The ends of the 80 % interval of its passes over their middle: those of the time per token."""
-        return judge(1.0, float(self.doubt(d).further.sd()[0]), basis_of(self._near(d)))
+        return judge(1.0, self.doubt(d).further.around(), basis_of(self._near(d)))
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""

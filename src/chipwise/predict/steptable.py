@@ -142,7 +142,9 @@ class StepTable:
 
     def scaled(self, factor: float) -> StepTable:
         """The same where every pass takes `factor` times as long."""
-        decode, rows, rest, seen = (table * factor for table in (self.decode, self.rows, self.rest, self.seen))
+        decode, rows, rest, seen = (
+            table * factor for table in (self.decode, self.rows, self.rest, self.seen)
+        )
         return StepTable(decode, rows, rest, seen, self.alone)
 
     def seconds(
