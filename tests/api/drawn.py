@@ -261,7 +261,6 @@ def broken(a: Answers) -> Iterator[tuple[str, int, float]]:
     for i, one in enumerate(a.asks):
         doubt = one.context.doubt(one.deployment)
         for name, spread in (("ttft_s", doubt.first), ("tpot_s", doubt.further)):
-            sd = float(spread.sd()[0])
-            e = judge(float(p[name][i, SAME]), sd, "modelled", least=float(a.least[name][i]))
+            e = judge(float(p[name][i, SAME]), spread.around(), "modelled", least=float(a.least[name][i]))
             if not e.low <= e.mid <= e.high:
                 yield f"the interval of {name} holds its middle", i, e.low - e.mid

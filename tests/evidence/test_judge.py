@@ -13,16 +13,18 @@ from chipwise.evidence.judge import Estimate, basis_of, chance, judge
 positive = st.floats(1e-9, 1e9)
 
 
-@given(st.floats(1e-6, 3.0), positive, positive)
-def test_intervals_hold_their_middle(sd: float, mid: float, factor: float) -> None:
-    found = judge(mid, sd, "modelled")
+@given(st.floats(-1.0, 1.0), st.floats(1e-6, 3.0), positive, positive)
+def test_intervals_hold_their_middle(mean: float, sd: float, mid: float, factor: float) -> None:
+    found = judge(mid, (mean, sd), "modelled")
     for estimate in (
         found,
         found.scaled(factor),
         found.inverse(factor),
         found.inverse(factor).scaled(factor),
     ):
-        assert 0 < estimate.low < estimate.mid < estimate.high
+        assert 0 < estimate.low <= estimate.mid <= estimate.high
+        assert estimate.low <= estimate.centre <= estimate.high
+        assert estimate.low < estimate.high
         assert estimate.basis == found.basis
         assert estimate.provisional == found.provisional
 
@@ -38,17 +40,28 @@ def test_scaling_and_inverting_are_arithmetic(mid: float, factor: float) -> None
 
 
 def test_ends_hold_four_fifths_of_a_normal_logarithm() -> None:
-    found = judge(10.0, 0.3, "calibrated")
+    found = judge(10.0, (0.0, 0.3), "calibrated")
     assert math.log(found.high / 10.0) == pytest.approx(1.2816 * 0.3)
     assert chance(found.high, found.mid, found.low, found.high) == pytest.approx(0.9, abs=1e-4)
     assert chance(found.low, found.mid, found.low, found.high) == pytest.approx(0.1, abs=1e-4)
-    assert chance(10.0, found.mid, found.low, found.high) == 0.5
+    assert chance(10.0, found.mid, found.low, found.high) == found.kept(10.0) == 0.5
+
+
+def test_what_known_levels_are_off_moves_ends_and_chances_and_no_middle() -> None:
+    found = judge(10.0, (0.2, 0.3), "calibrated")
+    assert found.mid == 10.0
+    assert math.log(found.high / 10.0) == pytest.approx(0.2 + 1.2816 * 0.3)
+    assert math.log(10.0 / found.low) == pytest.approx(1.2816 * 0.3 - 0.2)
+    assert found.kept(10.0 * math.exp(0.2)) == pytest.approx(0.5)
+    assert found.kept(found.low) == pytest.approx(0.1, abs=1e-4)
+    assert found.kept(10.0) < 0.5
+    assert found.inverse(1.0).kept(0.1) == pytest.approx(1.0 - found.kept(10.0))
 
 
 def test_no_end_is_beyond_what_physics_leaves() -> None:
-    found = judge(10.0, 1.0, "modelled", least=9.0, most=10.5)
+    found = judge(10.0, (0.0, 1.0), "modelled", least=9.0, most=10.5)
     assert (found.low, found.high) == (9.0, 10.5)
-    beyond = judge(10.0, 1.0, "modelled", least=12.0, most=8.0)
+    beyond = judge(10.0, (0.0, 1.0), "modelled", least=12.0, most=8.0)
     assert (beyond.low, beyond.high) == (10.0, 10.0), "a bound that the middle breaks moves no middle"
 
 

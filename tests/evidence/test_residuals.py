@@ -51,30 +51,6 @@ def test_parts_are_joined_in_the_order_of_rows() -> None:
     assert len(Residuals.join([])) == 0
 
 
-def test_a_line_is_judged_by_others_of_its_figure_and_tier() -> None:
-    rng = np.random.default_rng(3)
-    size = 400
-    wide = np.arange(size) % 2 == 0
-    lines = Residuals.of(
-        range(size),
-        1.0,
-        np.exp(rng.normal(0.0, np.where(wide, 0.5, 0.05))),
-        figure="f",
-        tier=np.where(wide, "far", "near"),
-        key=np.arange(size) % 40,
-        cell=np.arange(size) % 40,
-    )
-    found = lines.judged()
-    assert np.all((found.high / found.low)[wide] > 2 * (found.high / found.low)[~wide].max())
-    inside = (found.low <= found.measured) & (found.measured <= found.high)
-    assert np.mean(inside) == pytest.approx(0.8, abs=0.06)
-
-
-def test_without_others_nothing_is_judged() -> None:
-    lines = Residuals.of(range(3), 1.0, 2.0, figure="f", key="one").judged()
-    assert np.isnan(lines.low).all()
-
-
 def test_ranking_counts_pairs_that_differ() -> None:
     assert ranking([[(1, 1.0), (2, 1.05), (3, 2.0)]]) == (2, 1.0)
     assert ranking([[(2, 1.0), (1, 2.0)], [(1, 1.0), (2, 3.0)]]) == (2, 0.5)

@@ -48,8 +48,9 @@ LIMITS = Limits(max_devices=8)
 
 def certain(deployments: int = len(DEPLOYMENTS), slower: float = 1.0) -> Caution:
     """Middles taken at their word, but for a TPOT that may be so many times as long, as surely as asked."""
-    one = np.ones(deployments)
-    return Caution.of(one, one * slower ** (Z80 / NormalDist().inv_cdf(0.9)), one, 0.9)
+    one = np.ones((2, deployments))
+    ends = np.array([[1.0], [slower ** (Z80 / NormalDist().inv_cdf(0.9))]])
+    return Caution.of(one, one * ends, one, 0.9)
 
 
 def choose(

@@ -36,7 +36,9 @@ def test_a_percentile_is_a_tighter_target_and_is_used_up() -> None:
     assert p99.tpot_s is not None
     assert p99.ttft_s <= 0.5 * (1 + 1e-9)
     assert p99.tpot_s <= 0.03 * (1 + 1e-9)
-    assert tail.chance == pytest.approx(0.5, abs=0.01), "what is measured on average uses it up, not what is predicted"
+    assert tail.chance == pytest.approx(0.5, abs=0.01), (
+        "what is measured on average uses it up, not what is predicted"
+    )
 
 
 def test_full_load_uses_up_a_mean_target() -> None:

@@ -56,9 +56,5 @@ def test_an_update_reads_the_gradient_and_reads_and_writes_all_else() -> None:
         assert moments is not None
         assert float(update(1e6, moments).bytes) == pytest.approx(1e6 * moved)
     assert moments_of("none") is None
-<<<<<<< HEAD
     with pytest.raises(UsageError, match=r"'adam' is not known \(one of adamw"):
-=======
-    with pytest.raises(UsageError, match=r"'adam' is not known .one of adamw"):
->>>>>>> 9c8b5e2e25178ad3cdbb704b9ad6ccf15e8f262a
         moments_of("adam")

@@ -13,7 +13,6 @@ from chipwise.api.corrected import OwnRuns, corrected, noted
 from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
-from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
@@ -102,15 +101,18 @@ class Context:
         of_family: dict[str, list[int]] = {}
         for i, d in enumerate(deployments):
             of_family.setdefault(served_family(d.runtime.id), []).append(i)
-        first, further, whole = sds = np.empty((3, len(deployments)))
-        for rows in of_family.values():
-            sds[:, rows] = [scatter.sd() for scatter in self._scatters([deployments[i] for i in rows])]
+        asked = [self._scatters([deployments[i] for i in rows]) for rows in of_family.values()]
+        back = np.argsort([i for rows in of_family.values() for i in rows])
+        first, further, whole = (Scatter.join(parts).take(back) for parts in zip(*asked, strict=True))
         by = None
         if self.measured is not None:
-            by = self.measured.on([self.run_of(d) for d in deployments], (further, first))
-            first, further, whole = first * by.first_left, further * by.left, whole * by.left
-        ends = [np.exp(Z80 * sd) for sd in (first, further, whole)]
-        found = Caution.of(ends[0], ends[1], ends[2], self.workload.confidence)
+            by = self.measured.on([self.run_of(d) for d in deployments], (further.sd(), first.sd()))
+            first, further, whole = (
+                first.shrunk(by.first_left),
+                further.shrunk(by.left),
+                whole.shrunk(by.left),
+            )
+        found = Caution.of(first.ends(), further.ends(), whole.ends(), self.workload.confidence)
         if by is None:
             return found
         return replace(found, first_by=by.passes * by.first, further_by=np.asarray(by.passes))
@@ -151,7 +153,7 @@ class Context:
 
     def ends(self, d: Deployment) -> Estimate:
         """The ends of the 80 % interval of its passes over their middle: those of the time per token."""
-        return judge(1.0, float(self.doubt(d).further.sd()[0]), basis_of(self._near(d)))
+        return judge(1.0, self.doubt(d).further.around(), basis_of(self._near(d)))
 
     def run_of(
         self, d: Deployment, layout: Layout | None = None, concurrency: float = float("nan"), name: str = ""

@@ -75,4 +75,4 @@ def held(work: Work, near: Nearness, mid: float) -> Estimate:
 
 
 def _judged(mid: float, near: Nearness, spread: Scatter) -> Estimate:
-    return judge(mid, float(spread.sd()[0]), WORDS.get(near, "calibrated"), provisional=not spread.known[0])
+    return judge(mid, spread.around(), WORDS.get(near, "calibrated"), provisional=not spread.known[0])

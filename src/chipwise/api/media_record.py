@@ -18,7 +18,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.media_runtime import media_runtime_for
 from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
-from chipwise.evidence.judge import Estimate, Nearness, chance
+from chipwise.evidence.judge import Estimate, Nearness
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
@@ -153,12 +153,12 @@ class Doing:
         asked, latency, hours = self.asked, self.speed.latency, self.job_h
         if asked.job is not None and hours is not None:
             due = asked.job.deadline_s
-            return None if due is None else chance(due / 3600.0, hours.mid, hours.low, hours.high)
+            return None if due is None else hours.kept(due / 3600.0)
         limit = asked.latency_s
         if limit is None:
             return None
         slower = limit / latency.mid if self.queue is None else self.queue.slowest(limit, asked.percentile)
-        return chance(slower * latency.mid, latency.mid, latency.low, latency.high)
+        return latency.kept(slower * latency.mid)
 
     def plan(self, terms: Terms) -> MediaPlan:
         """The record of it, at prices."""
@@ -195,7 +195,7 @@ class Doing:
             | {"request": float(speed.pace.request_s)},
             memory_bytes=held.total,
             memory_range=figure(taken),
-            memory_chance=chance(capacity, taken.mid, taken.low, taken.high),
+            memory_chance=taken.kept(capacity),
             memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
             capacity_bytes=capacity,
             verdict=_fits(held, capacity) if waiting <= host else "no",

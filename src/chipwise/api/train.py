@@ -534,7 +534,9 @@ def _on_count(
         if at is not None:
             running = running_of(site, job, at, ask, q.wanted, count)
             days, late = running.days if running else np.inf, q.run.deadline_days
-            sure = 1.0 if late is None else chance(late, days, days * tier.low, days * tier.high)
+            sure = (
+                1.0 if late is None else chance(late, days * tier.centre, days * tier.low, days * tier.high)
+            )
             found.append(_Placed(site, tier, each.held, job, at, own_s, running, sure, late is not None))
     if batch != ask.batch:
         out.moved[count] = batch

@@ -7,10 +7,10 @@ Of row i of a family of figures, with y = log(measured / predicted) of its time 
 A term k is one or several axes (chip; chip and runtime); its level is what the row has there. The loading x is 1, or
 `first` where an effect of all passes enters the time to the first token. `fit` finds the variances by marginal
 likelihood under a prior of every sigma, so that an axis with few levels is never free; heavy tails are weights of rows.
-What ships is the posterior of the levels, cut to low rank: means, and B with covariance D - B B'. New rows have the
-variance sum x^2 s_k^2 - |z B|^2 + (z u)^2 + 1.43 s_g^2: an unseen level costs its whole variance, a known one what is
-left of it, and what the mean of known ones is off counts too, as mids are moved by own runs alone (Henderson, 1975;
-Robinson, 1991).
+What ships is the posterior of the levels, cut to low rank: means, and B with covariance D - B B'. New rows lie around
+z u with the variance sum x^2 s_k^2 - |z B|^2 + 1.43 s_g^2: an unseen level costs its whole variance, a known one what
+is left of it (Henderson, 1975; Robinson, 1991). Mids are moved by own runs alone: what the mean of known levels is off
+moves the ends of an interval, and chances.
 """
 
 from __future__ import annotations
@@ -350,16 +350,14 @@ class Posterior:
         (and the weights 1): mean = y_o - P_oo^-1 (P y)_o, covariance P_oo^-1, P = V^-1."""
         return _left_out(self._precision(rows), rows.y, out)
 
-    def left_out_sd(self, rows: Observed, keys: NDArray[np.str_]) -> Array:
-        """Standard deviations of rows around predictions, all rows of their key left out: of the covariance and of the
-        mean, as mids do not move (`State.spread`)."""
-        p, variance = self._precision(rows), np.empty(len(rows))
-        noise = (HEAVY - 1.0) * np.square(self._noise(rows))
+    def left_out(self, rows: Observed, keys: NDArray[np.str_]) -> tuple[Array, Array]:
+        """Where rows lie around predictions and their standard deviations there, all rows of their key left out."""
+        p, mean, variance = self._precision(rows), np.empty(len(rows)), np.empty(len(rows))
         for key in np.unique(keys):
             out = keys == key
-            mean, covariance = _left_out(p, rows.y, out)
-            variance[out] = np.diag(covariance) + mean**2 + noise[out]
-        return np.asarray(np.sqrt(variance))
+            mean[out], covariance = _left_out(p, rows.y, out)
+            variance[out] = np.diag(covariance)
+        return mean, np.asarray(np.sqrt(variance + (HEAVY - 1.0) * np.square(self._noise(rows))))
 
     def _precision(self, rows: Observed) -> Array:
         """P = V^-1 of rows."""
@@ -424,8 +422,8 @@ class State:
         scale = self.scales.get(f"{figure} {kind}")
         if scale is None:
             scale = max((s for g, s in self.scales.items() if g.partition(" ")[0] == figure), default=0.0)
-        shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0) + mean**2
-        return Scatter(shared, np.full(size, HEAVY * scale**2), np.broadcast_to(known, (size,)))
+        shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0)
+        return Scatter(mean, shared, np.full(size, HEAVY * scale**2), np.broadcast_to(known, (size,)))
 
     def apart(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Array:
         """Standard deviations [n, n] of log(error of one row / error of another): what both share cancels, who measures
@@ -456,9 +454,11 @@ MEASURED = (("chip",), ("runtime",), ("trainer",))
 
 @dataclass(frozen=True)
 class Scatter:
-    """How far figures [n] may be off, as variances of logarithms: what the rows of a deployment have in `shared`, as
-    errors of its passes, and the `noise` of rows. `known`: chip and software were measured."""
+    """How far figures [n] may be off, as logarithms of measured over predicted times or amounts: the `mean` that known
+    levels lie at, and variances: what the rows of a deployment have in `shared`, as errors of its passes, and the
+    `noise` of rows. `known`: chip and software were measured."""
 
+    mean: Array
     shared: Array
     noise: Array
     known: NDArray[np.bool_]
@@ -473,13 +473,32 @@ class Scatter:
         """The rows of several, one after the other."""
         return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
+    def take(self, index: NDArray[np.intp]) -> Scatter:
+        """Some of the rows, in this order."""
+        return Scatter(*(getattr(self, f.name)[index] for f in fields(self)))
+
     def row(self, i: int) -> Scatter:
         """That of one of them."""
-        return Scatter(self.shared[i : i + 1], self.noise[i : i + 1], self.known[i : i + 1])
+        return self.take(np.array([i]))
+
+    def around(self, power: float = 1.0) -> tuple[float, float]:
+        """Of the first of them, the mean and the deviation of the logarithm of a figure that grows with this power of
+        the time or amount: -1 of a rate, less where limits bind it."""
+        return power * float(self.mean[0]), float(self.sd(power)[0])
+
+    def ends(self) -> Array:
+        """The median of what is measured and the upper end of the 80 % interval, both over what is predicted, [2, N]:
+        see `judge.judge`."""
+        centre = np.exp(self.mean)
+        return np.stack([centre, np.maximum(centre * np.exp(Z80 * np.maximum(self.sd(), 1e-9)), 1.0)])
 
     def shrunk(self, left: Real) -> Scatter:
-        """What the user's own runs leave of it, `left` of the standard deviation."""
-        return Scatter(self.shared * np.square(left), self.noise * np.square(left), self.known)
+        """What the user's own runs leave of it, `left` of the standard deviation, and of the mean what they are not
+        worth."""
+        share = np.square(left)
+        return Scatter(
+            self.mean * np.minimum(share, 1.0), self.shared * share, self.noise * share, self.known
+        )
 
 
 def write_states(states: Sequence[State]) -> str:

@@ -32,44 +32,56 @@ class Estimate:
     high: float
     basis: Basis
     provisional: bool = True
+    measured: float | None = None
+    """The median of what is measured where so much is predicted; None: as predicted."""
+
+    @property
+    def centre(self) -> float:
+        """Above and below which half of the outcomes lie."""
+        return self.mid if self.measured is None else self.measured
 
     def scaled(self, factor: float) -> Estimate:
         """The same in another unit, or per something."""
-        return Estimate(
-            self.mid * factor, self.low * factor, self.high * factor, self.basis, self.provisional
-        )
+        mid, low, high, centre = (x * factor for x in (self.mid, self.low, self.high, self.centre))
+        return Estimate(mid, low, high, self.basis, self.provisional, centre)
 
     def inverse(self, numerator: float) -> Estimate:
         """`numerator` over this figure: the ends of the interval change places."""
-        return Estimate(
-            numerator / self.mid, numerator / self.high, numerator / self.low, self.basis, self.provisional
-        )
+        mid, low, high, centre = (numerator / x for x in (self.mid, self.high, self.low, self.centre))
+        return Estimate(mid, low, high, self.basis, self.provisional, centre)
+
+    def kept(self, target: float) -> float:
+        """The probability that the figure is at most `target`."""
+        return chance(target, self.centre, self.low, self.high)
 
 
-def chance(target: float, mid: float, low: float, high: float) -> float:
+def chance(target: float, centre: float, low: float, high: float) -> float:
     """The probability that a figure with this 80 % interval is at most `target`: its logarithm is normal on either side
-    of the middle, with a tenth of the outcomes beyond each end."""
-    end = high if target > mid else low
-    if end == mid or target <= 0.0:
-        return float(target >= mid)
-    z = Z80 * math.log(target / mid) / abs(math.log(end / mid))
+    of the `centre`, with a tenth of the outcomes beyond each end."""
+    end = high if target > centre else low
+    if end == centre or target <= 0.0:
+        return float(target >= centre)
+    z = Z80 * math.log(target / centre) / abs(math.log(end / centre))
     return NormalDist().cdf(z)
 
 
 def judge(
     mid: float,
-    sd: float,
+    around: tuple[float, float],
     basis: Basis,
     *,
     provisional: bool = False,
     least: float = 0.0,
     most: float = float("inf"),
 ) -> Estimate:
-    """The estimate of a figure whose logarithm has the standard deviation `sd`. No end of the interval is beyond what
-    physics leaves, `least` to `most`."""
-    away = math.exp(Z80 * max(sd, 1e-9))
-    low, high = max(mid / away, min(least, mid)), min(mid * away, max(most, mid))
-    return Estimate(mid, low, high, basis, provisional)
+    """The estimate of a figure whose logarithm, as measured, lies `around` a mean above what is predicted with a
+    standard deviation (`Scatter.around`). The middle is what is predicted, and lies inside; no end of the interval is
+    beyond what physics leaves, `least` to `most`."""
+    mean, sd = around
+    away, centre = math.exp(Z80 * max(sd, 1e-9)), mid * math.exp(mean)
+    low = max(min(centre / away, mid), min(least, mid))
+    high = min(max(centre * away, mid), max(most, mid))
+    return Estimate(mid, low, high, basis, provisional, min(max(centre, low), high))
 
 
 def basis_of(near: Nearness) -> Basis:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from chipwise.calibrate.parameter import Z80
-from chipwise.evidence.discrepancy import FigureFamily, Observed, Term, fit
 from chipwise.units import Array
 
 FEW = 5
@@ -22,12 +21,6 @@ FEW = 5
 
 OWN = "own"
 """Tier of lines that a measured row of the same deployment corrected."""
-
-
-BIAS = 0.3
-"""Prior deviation of the bias of a figure, as a logarithm."""
-MOST = 600
-"""Lines that a judged interval is made of, at most, of every group alike."""
 
 
 _COLUMNS = ("place", "predicted", "low", "high", "measured")
@@ -187,26 +180,6 @@ class Residuals:
             groups.setdefault(values, []).append(i)
         for values, lines in groups.items():
             yield values, self.take(np.array(lines, dtype=np.intp))
-
-    def judged(self, apart: str = "key") -> Residuals:
-        """Every line with the interval that lines of its figure and tier give that differ in the label `apart`, by the
-        model of error with that one axis: a new level costs its whole variance. Groups of one such level stay as they
-        are."""
-        low, high = self.low.copy(), self.high.copy()
-        for _, lines in replace(self, place=np.arange(len(self))).by("figure", "tier"):
-            known = lines.take(lines.known)
-            away = known.label(apart)
-            if len(np.unique(away)) < 2:
-                continue
-            blank = np.full(len(known), "")
-            rows = Observed(known.log, {apart: away}, blank, blank)
-            found = fit(
-                FigureFamily("judged", (Term((apart,)),), BIAS, 1.0), rows.balanced(MOST, (apart,))
-            ).state()
-            sd = float(found.spread({apart: [""]}, "", "").sd()[0])
-            low[lines.place] = lines.predicted * np.exp(-Z80 * sd)
-            high[lines.place] = lines.predicted * np.exp(Z80 * sd)
-        return replace(self, low=low, high=high)
 
     def summaries(self, by: str = "", least: int = 1) -> list[Summary]:
         """A summary per metric, and per value of the label `by` that is not ""; groups under `least` lines are left

@@ -3,26 +3,25 @@ chip have earned."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chipwise.calibrate.fit_training import seen_as, seen_runs
-from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.evidence.axes import Levels
 from chipwise.evidence.discrepancy import spread_of
-from chipwise.evidence.judge import Basis
+from chipwise.evidence.judge import Basis, judge
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Factors of the 80 % interval of measured / predicted. `seen`: several runs of the fit were of such; of step times
-    of dense models, where folds test it, such figures are `calibrated`, else `modelled`. `provisional`: nobody measured
-    the chip or the trainer."""
+    """Factors of the 80 % interval of measured / predicted, and its `centre`. `seen`: several runs of the fit were of
+    such; of step times of dense models, where folds test it, such figures are `calibrated`, else `modelled`.
+    `provisional`: nobody measured the chip or the trainer."""
 
     low: float
     high: float
+    centre: float
     basis: Basis
     seen: bool = False
     provisional: bool = False
@@ -52,7 +51,7 @@ def tier_of(
     """The interval of a figure of a plan with these labels of the fit and `levels` in the model of error."""
     seen = seen_of(numbers, labels, what, packed=packed)
     spread = spread_of(levels, "training_memory" if what == "memory" else "training")
-    away = math.exp(Z80 * float(spread.sd()[0]))
+    e = judge(1.0, spread.around(), "modelled")
     calibrated = seen and what == "time" and labels["moe"] != "moe"
     known = bool(spread.known[0])
-    return Tier(1.0 / away, away, "calibrated" if calibrated else "modelled", seen, not known)
+    return Tier(e.low, e.high, e.centre, "calibrated" if calibrated else "modelled", seen, not known)

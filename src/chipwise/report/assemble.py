@@ -218,11 +218,14 @@ def _most(per_s: float, slope: float, faster: float, peak: float) -> float:
     return peak
 
 
-def _job(w: Workload, concurrency: float, tokens: Estimate, price: PriceRecord | None) -> JobRecord | None:
-    """Hours and dollars of the job, whose last round takes as long as a full one; None without one."""
+def _job(
+    w: Workload, concurrency: float, tokens: Estimate, price: PriceRecord | None
+) -> tuple[JobRecord | None, Estimate | None]:
+    """The job with its dollars, and its hours, whose last round takes as long as a full one; None without one."""
     if w.job is None or w.pieces is None:
-        return None
-    return job_record(w.pieces * w.output_tokens / float(kept_up(w.pieces, concurrency)), tokens, price)
+        return None, None
+    amount = w.pieces * w.output_tokens / float(kept_up(w.pieces, concurrency))
+    return job_record(amount, tokens, price), tokens.inverse(amount / 3600.0)
 
 
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
@@ -239,16 +242,16 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     by, doubt = of.by, of.doubt
     basis = by.basis() or basis_of(near)
 
-    def judged(mid: float, spread: Scatter, left: float, slope: float = 1.0, **ends: float) -> Estimate:
-        sd, known = float(spread.sd(slope)[0]) * left, bool(spread.known[0])
-        return judge(mid, sd, basis, provisional=not known, **ends)
+    def judged(mid: float, spread: Scatter, left: float, power: float = 1.0, **ends: float) -> Estimate:
+        around = spread.shrunk(left).around(power)
+        return judge(mid, around, basis, provisional=not bool(spread.known[0]), **ends)
 
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
         most = _most(per_s, slope, max(faster, 1.0), one(bounds.peak_per_s))
-        return judged(per_s, doubt.whole, by.further, slope, most=most)
+        return judged(per_s, doubt.whole, by.further, -slope, most=most)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
@@ -279,7 +282,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     # whole sequences: a lone one stays alone, although the mean in flight counts the next one's prefill
     held = max(1.0, float(np.floor(one(prediction.resident))))
     taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
-    job = _job(workload, one(prediction.concurrency), tokens, price)
+    job, hours = _job(workload, one(prediction.concurrency), tokens, price)
     return PlanRecord(
         chip=deployment.chip.id,
         chips=chips,
@@ -308,13 +311,13 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         shares=shares,
         memory=memory_record(memory, layout_.dp, held),
         memory_range=figure(taken),
-        memory_chance=chance(one(memory.capacity_bytes), taken.mid, taken.low, taken.high),
+        memory_chance=taken.kept(one(memory.capacity_bytes)),
         tails=dict(does.tails),
         spare=fleet.spare,
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
-        chance=_chance(workload, ttft, tpot, does.tails, None if job is None else job.hours),
+        chance=_chance(workload, ttft, tpot, does.tails, hours),
         job=job,
         hosts=hosts,
         replica_hosts=_hosts(deployment, ReplicaSet(), layout),
@@ -342,12 +345,16 @@ def _tail(tail: TailRecord | None) -> tuple[float, float]:
 
 
 def _chance(
-    w: Workload, ttft: Estimate, tpot: Estimate | None, tails: Mapping[str, TailRecord], hours: Figure | None
+    w: Workload,
+    ttft: Estimate,
+    tpot: Estimate | None,
+    tails: Mapping[str, TailRecord],
+    hours: Estimate | None,
 ) -> float | None:
     """The probability that the least certain of the targets holds, of a percentile with the spread of the mean; None
     without a target."""
     if w.job is not None and w.job.deadline_s is not None and hours is not None:
-        return chance(w.job.deadline_s / 3600.0, hours.mid, hours.low, hours.high)
+        return hours.kept(w.job.deadline_s / 3600.0)
     further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
     first_s, further_s = ttft.mid, further.mid
     if w.percentile is not None:
@@ -361,7 +368,7 @@ def _chance(
         furthers = more * further_s / further.mid if more and further.mid else 0.0
         return chance(
             target,
-            *(firsts * getattr(ttft, e) + furthers * getattr(further, e) for e in ("mid", "low", "high")),
+            *(firsts * getattr(ttft, e) + furthers * getattr(further, e) for e in ("centre", "low", "high")),
         )
 
     targets = (
@@ -377,12 +384,13 @@ def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate
     counted = sum(one(i.bytes) for i in account.items if i.kind.startswith("weights"))
     e = judge(
         max(one(account.fixed_bytes) - counted, 1.0),
-        float(spread.sd()[0]),
+        spread.around(),
         "modelled",
         provisional=not spread.known[0],
     )
     counted += sequences * one(account.sequence_bytes)
-    return Estimate(counted + e.mid, counted + e.low, counted + e.high, e.basis, e.provisional)
+    mid, low, high, centre = (counted + x for x in (e.mid, e.low, e.high, e.centre))
+    return Estimate(mid, low, high, e.basis, e.provisional, centre)
 
 
 def _hosts(d: Deployment, fleet: ReplicaSet, layout: Layout) -> int:

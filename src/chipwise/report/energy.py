@@ -83,7 +83,7 @@ def energy_record(
 
     def judged(mid: float, figure: str, most: float = math.inf) -> Estimate:
         s = spread(figure)
-        return judge(mid, float(s.sd()[0]), basis, provisional=not s.known[0], most=most)
+        return judge(mid, s.around(), basis, provisional=not s.known[0], most=most)
 
     mid = float(powered.power.share(use)) * powered.limit_w
     one = judged(mid, "chip", powered.limit_w)

@@ -181,7 +181,7 @@ def plan_record(
         memory=memory,
         memory_bytes=held,
         memory_range=taken,
-        memory_chance=chance(room, taken.mid, taken.low, taken.high),
+        memory_chance=chance(room, held * bytes_of.centre, taken.low, taken.high),
         host_bytes=float(np.asarray(host_bytes(job.network, s, job.recipe))),
         capacity_bytes=room,
         verdict="fits" if held <= job.aim_bytes else "tight" if held <= job.limit_bytes else "over",

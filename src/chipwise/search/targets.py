@@ -18,9 +18,10 @@ from chipwise.workload.workload import Workload
 
 @dataclass(frozen=True)
 class Caution:
-    """How far predictions of N deployments may be off: upper ends of 80 % intervals over their middles, columns [N] of
-    at least 1: `first` of TTFT, `further` of TPOT, `whole` of the time of a job; and the `confidence` that was asked
-    for. `first_by`, `further_by` are what the user's own runs multiply times with before anything is said of them."""
+    """How far predictions of N deployments may be off: the median of what is measured and the upper end of the 80 %
+    interval, both over what is predicted, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job; and
+    the `confidence` that was asked for. `first_by`, `further_by` are what the user's own runs multiply times with
+    before anything is said of them."""
 
     first: Array
     further: Array
@@ -32,9 +33,8 @@ class Caution:
     @classmethod
     def of(cls, first: Array, further: Array, whole: Array, confidence: float) -> Caution:
         """Of predictions that nothing corrects."""
-        one = np.ones(np.shape(first))
-        ends = np.maximum(first, 1.0), np.maximum(further, 1.0), np.maximum(whole, 1.0)
-        return cls(*ends, confidence, one, one)
+        one = np.ones(np.shape(first)[1])
+        return cls(first, further, whole, confidence, one, one)
 
     @property
     def power(self) -> float:
@@ -45,11 +45,12 @@ class Caution:
     @property
     def slower(self) -> Array:
         """What the time of a job is multiplied with to hold as surely as asked [N]."""
-        return np.asarray(self.whole**self.power * self.further_by)
+        centre, end = self.whole
+        return np.asarray(centre * (end / centre) ** self.power * self.further_by)
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
-        ends = self.first[which], self.further[which], self.whole[which]
+        ends = self.first[:, which], self.further[:, which], self.whole[:, which]
         return Caution(*ends, self.confidence, self.first_by[which], self.further_by[which])
 
     def where(self, wary: NDArray[np.bool_]) -> Caution:
@@ -121,7 +122,8 @@ def chances(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution) -> Arra
 def job_chances(rate: Array, due_per_s: float, caution: Caution) -> Array:
     """The probability that work at a `rate` [N] is done as fast as is `due_per_s`."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        room, width = np.log(rate / due_per_s / caution.further_by), np.log(caution.whole)
+        centre, end = caution.whole
+        room, width = np.log(rate / due_per_s / caution.further_by / centre), np.log(end / centre)
         z = np.where(width > 0.0, Z80 * room / np.maximum(width, 1e-300), np.copysign(np.inf, room))
     return np.asarray(_normal(np.where(np.isnan(z), -np.inf, z)))
 
@@ -132,10 +134,10 @@ _normal = np.vectorize(NormalDist().cdf, otypes=[float])
 def _bounded(
     ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution
 ) -> Iterator[tuple[float, Array, Array]]:
-    """Every target with the time that it bounds, and the upper end of that time's 80 % interval [N, K]. A whole answer
-    takes TTFT + (n_o - 1) TPOT: of percentiles an upper end."""
-    first, further = ttft_s * caution.first_by[:, None], tpot_s * caution.further_by[:, None]
-    first_end, further_end = first * caution.first[:, None], further * caution.further[:, None]
+    """Every target with the time that it bounds, its median as measured and the upper end of its 80 % interval [N, K].
+    A whole answer takes TTFT + (n_o - 1) TPOT: of percentiles an upper end."""
+    first, first_end = ttft_s * (caution.first_by * caution.first)[..., None]
+    further, further_end = tpot_s * (caution.further_by * caution.further)[..., None]
     if w.ttft_s is not None:
         yield w.ttft_s, first, first_end
     if w.tpot_s is not None and w.output_tokens > 1.0:
@@ -148,7 +150,7 @@ def _bounded(
 def _taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None) -> Array:
     """The times of `held` over their targets, of the tightest [N, K], with `caution` those quantiles that it asks for;
     0 without targets, NaN where a time is not known."""
-    one = np.ones(len(ttft_s))
+    one = np.ones((2, len(ttft_s)))
     taken = np.zeros(np.shape(ttft_s))
     for target, mid, end in _bounded(ttft_s, tpot_s, w, caution or Caution.of(one, one, one, EVEN)):
         power = 0.0 if caution is None else caution.power

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from chipwise.api.suites.errors import judged
 from chipwise.api.suites.published import published_question
 from chipwise.evidence.residuals import Residuals
 
@@ -53,15 +56,14 @@ def test_a_layout_that_a_publication_tells_elsewhere_is_the_one_that_is_asked() 
     assert degrees({**row, "source": row["source"].replace("1.0", "0.17")}) == (4, 1, 1)
 
 
-def lines(who: str, ratio: float, count: int = 20) -> Residuals:
-    measured = ratio * np.linspace(0.9, 1.1, count)
-    return Residuals.of(
-        range(count), 1.0, measured, figure="tpot_s", metric="tpot_s", tier="modelled", key=who
+def test_folds_are_judged_as_if_nobody_had_seen_what_they_leave_out() -> None:
+    found = Residuals.of(
+        range(2), 2.0, 2.1, metric="chip_w", chip="h100-sxm5-80gb", kind="serving", model="m"
     )
-
-
-def test_intervals_know_how_far_benchmarkers_lie_apart() -> None:
-    near = Residuals.join([lines(who, ratio) for who, ratio in zip("abc", (0.97, 1.0, 1.03), strict=True)])
-    far = Residuals.join([lines(who, ratio) for who, ratio in zip("abc", (0.5, 1.0, 2.0), strict=True)])
-    widths = [float(np.log(found.high / found.low)[0]) for found in (near.judged(), far.judged())]
-    assert widths[1] > 2.0 * widths[0]
+    near, far = (judged("energy", (), found, key) for key in ("nothing", "chip"))
+    assert np.all(near.low < 2.0)
+    assert np.all(near.high > 2.0)
+    assert np.all(far.high / far.low > near.high / near.low)
+    own = replace(found, low=found.predicted, high=found.predicted)
+    assert np.all(judged("energy", (), own, "chip").high == own.high), "lines that were judged stay"
+    assert judged("kernels", (), found, "chip") is found

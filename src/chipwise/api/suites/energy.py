@@ -383,19 +383,19 @@ def _compared(m: _MeasuredEnergy, out: Index, fitted: EnergyFit, _: str) -> Resi
 
 def _report(m: _MeasuredEnergy, found: Residuals, key: str) -> Validation:
     """Errors of power and energy on what no fit of power had seen."""
-    judged = found.judged("cell")
     what = {"cell": "(model, chip) cell"}.get(key, key)
     cells = len({(a.model, a.chip) for a in _asked(m)})
     count = len(QUANTITIES) + CHOSEN
     return Validation(
         "energy" if key == "cell" else f"energy with a {key} never seen",
         f"Every row predicted by a fit of power that never saw its {what}; speeds are those of plans, but for watts at "
-        "the measured rate. Intervals come from the residuals of all other cells.",
+        "the measured rate. Intervals are those of a plan of which nobody measured that."
+        "",
         {
-            "all": judged.summaries(),
-            "by what ran": judged.summaries("kind", least=4),
-            "by chip": judged.summaries("chip", least=4),
-            "by model": judged.summaries("model", least=4),
+            "all": found.summaries(),
+            "by what ran": found.summaries("kind", least=4),
+            "by chip": found.summaries("chip", least=4),
+            "by model": found.summaries("model", least=4),
         },
         [f"{count} fitted numbers, {cells} cells (model, chip) in the rows"],
     )

@@ -9,7 +9,7 @@ what ships are variances, and effects at levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -21,12 +21,13 @@ from chipwise.api.suites import media, serving
 from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.local import AskedDesk
 from chipwise.api.suites.published import RULES, id_of
+from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.axes import Levels, chip_axes, served_axes, served_family, trained_axes
-from chipwise.evidence.discrepancy import Observed
+from chipwise.evidence.discrepancy import Observed, states
 from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals
 from chipwise.evidence.rows import Row, RowPart, read_rows
@@ -128,7 +129,7 @@ def _spoken(_: Row, line: Mapping[str, str], __: Path) -> tuple[str, Levels]:
     return "speeds", chip_axes(get_chip(line["chip"]), model=line["cell"])
 
 
-FIRST = {"ttft_ms", "ttft_osl1_ms", "pp_tok_s"}
+FIRST = {"ttft_ms", "ttft_osl1_ms", "ttft_s", "pp_tok_s"}
 """Metrics of the time to the first token."""
 
 
@@ -139,13 +140,14 @@ Leveled: TypeAlias = Callable[[Row, Mapping[str, str], Path], tuple[str, Levels]
 @dataclass(frozen=True)
 class Folded:
     """How a table is answered out of fold: its suite, the key that is left out, the levels of its lines, which of them
-    count, and whether they are `rates`, not times."""
+    count, and whether they are `rates`, not times: all, or those whose rows have a metric of `rated`."""
 
     suite: str
     key: str
     levels: Leveled
     only: Callable[[Mapping[str, str]], bool] = lambda line: True
     rates: bool = False
+    rated: frozenset[str] = frozenset()
 
 
 FOLDED: Mapping[str, Folded] = {
@@ -165,6 +167,10 @@ FOLDED: Mapping[str, Folded] = {
     "energy.csv": Folded("energy", "cell", _drawn, lambda line: "at the measured" not in line["metric"]),
     "token_speeds.csv": Folded("token_speeds", "model", _spoken, rates=True),
 }
+
+
+PUBLISHED = Folded("published", "benchmarker", _served, rated=RATES)
+"""Published figures of serving, to which nothing is fitted."""
 
 
 def lines_of(path: str) -> Iterator[ErrorLine]:
@@ -294,14 +300,62 @@ def _read(
             family, at = levels(row, line, folder)
         except ChipwiseError:
             continue
-        figure = "first" if metric in FIRST else "rate"
-        if family == "tuned":
-            figure = at["unit"]
-        if family == "energy":
-            figure = "joules" if "joules" in metric else "wall" if "wall" in metric else "chip"
+        figure = _figure(family, metric, at)
         group = line.get("group", "")
         who = who_of(row) if group in ("", "published") else group
         yield ErrorLine(family, figure, kind, float(signs[i] * y[i]), {**at, "who": who})
+
+
+def _figure(family: str, metric: str, levels: Levels) -> str:
+    """The figure of a family that a metric is of."""
+    if family == "tuned":
+        return levels["unit"]
+    if family == "energy":
+        return "joules" if "joules" in metric else "wall" if "wall" in metric else "chip"
+    return "first" if metric in FIRST else "rate"
+
+
+LEFT_OUT: Mapping[str, tuple[str, ...]] = {
+    "cell": ("family", "model", "benchmark"),
+    "model": ("family", "model", "benchmark"),
+    "model_family": ("family", "model"),
+    "vendor": ("vendor", "generation", "chip"),
+    "generation": ("generation", "chip"),
+    "chip": ("chip",),
+    "runtime": ("runtime",),
+    "precision": ("precision", "format"),
+}
+"""By the key that folds leave out: the axes whose levels nobody has measured then."""
+
+
+def judged(suite: str, paths: Sequence[str], found: Residuals, key: str) -> Residuals:
+    """Every line without an interval with that of the model of error as it ships, where nothing was seen of what the
+    folds leave out. Lines of suites that judge themselves stay as they are."""
+    fold = next((f for f in (*FOLDED.values(), PUBLISHED) if f.suite == suite), None)
+    if fold is None:
+        return found
+    rows = {id_of(row): (row, Path(path).parent) for path in paths for row in read_rows(path, ())}
+    kind = "points" if suite == "serving" else "published"
+    groups: dict[tuple[str, str], list[tuple[int, float, Levels]]] = {}
+    for i in np.flatnonzero(found.known & ~np.isfinite(found.low)):
+        line = {name: str(column[i]) for name, column in found.labels.items()}
+        row, folder = rows.get(line.get("row", ""), ({}, Path()))
+        try:
+            family, levels = fold.levels(row, line, folder)
+        except ChipwiseError:
+            continue
+        seen = {axis: level for axis, level in levels.items() if axis not in LEFT_OUT.get(key, ())}
+        sign = -1.0 if fold.rates or row.get("metric") in fold.rated else 1.0
+        groups.setdefault((family, _figure(family, line["metric"], levels)), []).append((int(i), sign, seen))
+    low, high = found.low.copy(), found.high.copy()
+    for (family, figure), lines in groups.items():
+        at, each = [i for i, _, _ in lines], [levels for _, _, levels in lines]
+        axes = {name: [levels.get(name, "") for levels in each] for name in {a for x in each for a in x}}
+        spread = states()[family].spread(axes, figure, kind)
+        lies, half = np.array([sign for _, sign, _ in lines]) * spread.mean, Z80 * spread.sd()
+        low[at] = found.predicted[at] * np.exp(np.minimum(lies - half, 0.0))
+        high[at] = found.predicted[at] * np.exp(np.maximum(lies + half, 0.0))
+    return replace(found, low=low, high=high)
 
 
 def observed(lines: Sequence[ErrorLine]) -> Mapping[str, Observed]:

@@ -299,7 +299,6 @@ def _unfit(m: _LocalSpeeds, out: Index, fitted: Effects, key: str) -> Residuals:
 
 
 def _report(m: _LocalSpeeds, found: Residuals, key: str) -> Validation:
-    found = found.judged()
     what = "model on its chip" if key == "model" else key
     return Validation(
         "local" if key == "model" else f"local with a {key} never seen",

@@ -438,7 +438,6 @@ def _compared(m: _MeasuredMedia, out: Index, fitted: MediaFit, _: str) -> Residu
 
 def _report(m: _MeasuredMedia, found: Residuals, key: str) -> Validation:
     """Errors on what no fit had seen; seconds stand for rates."""
-    judged = found.judged("cell")
     what = {"cell": "source's rows of the model"}.get(key, key)
     cells = len(set(found.label("cell")))
     fitted = _fit(m, np.arange(len(m.lines)), shipped_parameters())
@@ -446,14 +445,14 @@ def _report(m: _MeasuredMedia, found: Residuals, key: str) -> Validation:
     return Validation(
         "media" if key == "cell" else f"media with a {key} never seen",
         f"Every row predicted by a fit that never saw its {what}; rates are compared as seconds, and rows marked as "
-        "context or doubtful are left out. Intervals come from the residuals of all other cells.",
+        "context or doubtful are left out. Intervals are those of a plan of which nobody measured that.",
         {
-            "all": judged.summaries("kind"),
-            "where a host or a device sets the time": judged.summaries("host"),
-            "by task": judged.summaries("task", least=4),
-            "by runtime": judged.summaries("runtime", least=4),
-            "by chip": judged.summaries("chip", least=4),
-            "by model": judged.summaries("model", least=4),
+            "all": found.summaries("kind"),
+            "where a host or a device sets the time": found.summaries("host"),
+            "by task": found.summaries("task", least=4),
+            "by runtime": found.summaries("runtime", least=4),
+            "by chip": found.summaries("chip", least=4),
+            "by model": found.summaries("model", least=4),
         },
         [
             f"{len(m.lines)} of {m.asked} rows are answered",

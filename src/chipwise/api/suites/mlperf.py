@@ -98,7 +98,7 @@ class MlperfAnswer:
             "tuned",
             "samples" if self.run.benchmark.network else "tokens",
         )
-        e = judge(mid, float(spread.shrunk(CELL_LEFT).sd(self.slope)[0]), "measured")
+        e = judge(mid, spread.shrunk(CELL_LEFT).around(-self.slope), "measured")
         return e.mid, e.low, e.high
 
     @property

@@ -48,7 +48,10 @@ from chipwise.catalog.media_runtime import media_runtime_for
 from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.evidence.anchors import Anchor, correction
+from chipwise.evidence.anchors import CELL_LEFT, Anchor, correction
+from chipwise.evidence.axes import chip_axes
+from chipwise.evidence.discrepancy import spread_of
+from chipwise.evidence.judge import judge
 from chipwise.evidence.mlperf_rows import MlperfRun, read_run, run_of
 from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
@@ -363,7 +366,17 @@ def _beside(runs: Sequence[MlperfRun], found: Residuals, key: str) -> Iterator[R
     if own:
         some = found.take(np.array([i for i, _ in own]))
         moved = some.measured * np.exp(-np.array([r for _, r in own]))
-        yield replace(some, predicted=moved).labelled(tier=OWN)
+        ends = [_anchored_ends(runs[i]) for i, _ in own]
+        low, high = (moved * np.array(column) for column in zip(*ends, strict=True))
+        yield replace(some, predicted=moved, low=low, high=high).labelled(tier=OWN)
+
+
+def _anchored_ends(run: MlperfRun) -> tuple[float, float]:
+    """Ends of the 80 % interval of a rate that another row of its cell moved, over its middle."""
+    levels = chip_axes(run.chip, scenario=run.scenario, benchmark=run.benchmark.name)
+    spread = spread_of(levels, "tuned", "samples" if run.benchmark.network else "tokens")
+    e = judge(1.0, spread.shrunk(CELL_LEFT).around(-1.0), "measured")
+    return e.low, e.high
 
 
 def _line(
@@ -418,17 +431,15 @@ def _report(m: MeasuredMlperf, found: Residuals, key: str) -> Validation:
     rows = llm.label("tier") == OWN
     llm, anchored = (llm.take(x) for x in (~rows, rows))
     none = m.rest.label("kind")
-    llm = Residuals.join([llm.judged(), m.rest.take(none == "llm")])
-    anchored = anchored.judged("cell")
-    anchored = anchored.take(np.isfinite(anchored.low))
+    llm = Residuals.join([llm, m.rest.take(none == "llm")])
     rows = fixed.label("tier") == OWN
-    its_own = fixed.take(rows).judged("cell")
-    fixed = Residuals.join([fixed.take(~rows).judged(), m.rest.take(none == "fixed")])
+    its_own = fixed.take(rows)
+    fixed = Residuals.join([fixed.take(~rows), m.rest.take(none == "fixed")])
     return Validation(
         suite="mlperf",
         method=f"Best submission of each (chip, count, nodes, model, scenario, round); every row predicted by a fit "
         f"that never saw its {'(chip, benchmark) cell' if key == 'cell' else key}, by the answer of `plan` to the "
-        f"same question. Intervals come from the residuals of all others in the same tier.",
+        f"same question. Intervals are those of a plan of which nobody measured that.",
         tables={
             "language models": llm.summaries("scenario"),
             "language models, by what a fit had seen": llm.summaries("tier"),

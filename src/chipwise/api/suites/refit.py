@@ -144,17 +144,18 @@ def _held(fitted: Posterior, rows: Observed, shipped: State) -> Iterator[str]:
     who = rows.axes["who"] if "who" in rows.axes else np.array([])
     if len(np.unique(who)) < 2:
         return
-    sd = fitted.left_out_sd(rows, who)
+    mean, sd = fitted.left_out(rows, who)
     for figure in np.unique(rows.figure).tolist():
         at = np.flatnonzero(rows.figure == figure)
         kinds = rows.kind[at]
-        now = np.empty(len(at))
+        lies, now = np.empty(len(at)), np.empty(len(at))
         for kind in np.unique(kinds).tolist():
             part = rows.take(at[kinds == kind])
             levels = {name: column for name, column in part.axes.items() if name not in PRIVATE}
-            now[kinds == kind] = shipped.spread(levels, figure, kind).sd()
+            scatter = shipped.spread(levels, figure, kind)
+            lies[kinds == kind], now[kinds == kind] = scatter.mean, scatter.sd()
         y = rows.y[at]
-        after, before = _interval(y, sd[at]), _interval(y, now)
+        after, before = _interval(y - mean[at], sd[at]), _interval(y - lies, now)
         yield f"  {figure}, {len(at)} rows, a benchmarker left out: {after}; what ships, on the same rows: {before}"
 
 

@@ -58,16 +58,16 @@ def _by_family(lines: Sequence[ErrorLine]) -> Iterator[tuple[str, Sequence[Relia
         state = shipped[family]
         few = every.balanced(MOST, [a for a in CELL if a in every.axes])
         without = Posterior(state.family, {}, np.zeros(0), np.zeros((0, 0)), state.scales)
-        sd = without.left_out_sd(few, few.axes["who"])
+        mean, sd = without.left_out(few, few.axes["who"])
         for figure in np.unique(few.figure).tolist():
             at = np.flatnonzero(few.figure == figure)
             name = f"{family}, {'first token' if figure == 'first' else 'time per token, or of a step'}"
-            yield name, classes(few.take(at), sd[at])
+            yield name, classes(few.take(at), mean[at], sd[at])
 
 
-def classes(rows: Observed, sd: Array) -> list[Reliable]:
-    """What was said in each of ten classes, and what held."""
-    z = np.log(TARGETS) / sd[:, None]
+def classes(rows: Observed, mean: Array, sd: Array) -> list[Reliable]:
+    """What was said in each of ten classes, and what held, where rows lie around `mean` with deviations `sd`."""
+    z = (np.log(TARGETS) - mean[:, None]) / sd[:, None]
     said = np.vectorize(NormalDist().cdf)(z)
     held = rows.y[:, None] <= np.log(TARGETS)
     axes = [rows.axes[a].tolist() for a in CELL if a in rows.axes]

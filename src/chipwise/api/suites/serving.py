@@ -170,6 +170,15 @@ def _doubt(run: ServingRun) -> Mapping[str, Scatter]:
     return {"ttft_s": doubt.first, "tpot_s": doubt.further}
 
 
+def _ends(runs: Sequence[ServingRun], figure: str, left: Array) -> tuple[Array, Array]:
+    """Ends of the 80 % intervals of a time over what is predicted, where own runs leave so much of a deviation."""
+    found = [
+        judge(1.0, _doubt(run)[figure].shrunk(share).around(), "measured")
+        for run, share in zip(runs, left, strict=True)
+    ]
+    return np.array([e.low for e in found]), np.array([e.high for e in found])
+
+
 def _spread(runs: Sequence[ServingRun]) -> tuple[Array, Array]:
     """Standard deviations of the logarithms of both times where nothing of a deployment was measured."""
     doubts = [_doubt(run) for run in runs]
@@ -197,7 +206,7 @@ def _lines(run: ServingRun, found: ServedRow) -> Iterator[Predicted]:
         spread = doubt[figure]
         e = judge(
             found.times[figure],
-            float(spread.sd()[0]) * left,
+            spread.shrunk(left).around(),
             by.basis() or basis_of(_near(run)),
             provisional=not spread.known[0],
             least=found.least[figure],
@@ -477,6 +486,10 @@ def _compared(
         )
 
     pairs = {metric: (1e3 * predicted[f], 1e3 * measured[f], f) for f, metric in FIGURES.items()}
+    none = np.full(len(place), np.nan)
+    ends = dict.fromkeys((*FIGURES, THROUGHPUT), (none, none))
+    if by is not None:
+        ends |= {f: _ends(runs, f, left) for f, left in (("tpot_s", by.left), ("ttft_s", by.first_left))}
     pairs[THROUGHPUT] = rate(predicted), rate(measured), THROUGHPUT
     precision = [r.asked.context.found.graph.model.precision.name for r in runs]
     models = [r.architecture for r in runs]
@@ -485,6 +498,8 @@ def _compared(
             place,
             mine,
             its,
+            low=mine * ends[figure][0],
+            high=mine * ends[figure][1],
             metric=metric,
             row=[r.id for r in runs],
             figure=[figure + (" apart" if r.apart else "") for r in runs],
@@ -531,7 +546,6 @@ def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp],
 def _report(m: MeasuredServing, found: Residuals, key: str) -> Validation:
     """Errors on what no fit had seen, by slice; anchored rows apart."""
     times = found.take(found.label("metric") != THROUGHPUT)
-    times = times.judged("cell")
     unseen, own = (times.where(tier=tier) for tier in (UNSEEN, OWN))
     none = [
         Residuals.of([-1] * len(m.refused), np.nan, np.nan, metric=metric, mode="refused")
@@ -546,8 +560,8 @@ def _report(m: MeasuredServing, found: Residuals, key: str) -> Validation:
     count, cells = fit_serving(m.data).count, len({r.run.deployment for r in m.runs})
     return Validation(
         "serving" if key == "cell" else f"serving with a {key} never seen",
-        f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals come from the "
-        "residuals of all other cells. Means of a run; ttft of harnesses that are not documented.",
+        f"Rows with score = 1; every row predicted by a fit that never saw its {what}. Intervals are "
+        "those of a plan of which nobody measured that. Means of a run; ttft of harnesses that are not documented.",
         tables,
         [f"{count} fitted numbers, {cells} deployments in the rows", *_rankings(m, unseen)],
     ).shown(unseen)

@@ -35,6 +35,8 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 Index = NDArray[np.intp]
+Judged: TypeAlias = Callable[[Sequence[str], Residuals, str], Residuals]
+"""Tables, their lines out of fold and the key that was left out -> the lines with intervals."""
 Attempt: TypeAlias = A | ChipwiseError
 """What was asked for, or why there is none."""
 
@@ -114,13 +116,19 @@ class Trial(Generic[T, F]):
         parts = [self.answer(table, out, self.fit(table, kept, numbers), key) for kept, out in folds]
         return Residuals.join(parts)
 
-    def validate(self, paths: Sequence[str], numbers: Parameters, key: str | None = None) -> Validation:
-        """Errors out of fold. Raises `UnknownNameError` for a key, `UsageError` for tables without measured rows."""
+    def validate(
+        self, paths: Sequence[str], numbers: Parameters, key: str | None = None, judged: Judged | None = None
+    ) -> Validation:
+        """Errors out of fold, with intervals by `judged`.
+
+        Raises `UnknownNameError` for a key, `UsageError` for tables without measured rows.
+        """
         chosen = key or next(iter(self.keys))
         if chosen not in self.keys:
             raise UnknownNameError("key", chosen, self.keys, f"one of {', '.join(self.keys)}")
         table = self.read(paths, numbers)
-        return self.report(table, self.unseen(table, numbers, chosen), chosen)
+        found = self.unseen(table, numbers, chosen)
+        return self.report(table, found if judged is None else judged(paths, found, chosen), chosen)
 
     def size(self, table: T) -> int:
         """How many rows a table has."""

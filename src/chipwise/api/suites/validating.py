@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from chipwise.api.suites.doors import SUITES
+from chipwise.api.suites.errors import judged
 from chipwise.api.suites.reliability import reliability
 from chipwise.api.suites.suite import Trial
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -54,4 +56,5 @@ def validate(
             f"--rows {trial.file}, or the folder in {TABLES}: it may not be passed on",
         )
     command = f"chipwise validate {suite}" + (f" --folds {folds}" if folds else "")
-    return replace(trial.validate([rows], numbers or shipped_parameters(), folds), command=command)
+    by = partial(judged, suite)
+    return replace(trial.validate([rows], numbers or shipped_parameters(), folds, by), command=command)
