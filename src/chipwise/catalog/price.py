@@ -116,7 +116,11 @@ class Rent:
         if new:
             hour = self.hour(*np.array(new).T)
             self._paid.update(
-                zip(new, zip(hour.mid.tolist(), hour.billed.tolist(), strict=True), strict=True)
+                zip(
+                    new,
+                    zip(np.asarray(hour.mid).tolist(), np.asarray(hour.billed).tolist(), strict=True),
+                    strict=True,
+                )
             )
         return np.array([self._paid[key] for key in keys]).reshape(-1, 2).T
 
