@@ -85,6 +85,8 @@ def test_what_does_not_go_says_why() -> None:
         RlRequest(model="meta-llama/Llama-3.1-70B", chips="h100", counts="2").run()
     with pytest.raises(UsageError, match="1 to 1,000,000"):
         RlRequest(model="Qwen/Qwen3-1.7B", steps=10**12).run()
+    with pytest.raises(UsageError, match="names what it trains in"):
+        RlRequest(model="Qwen/Qwen3-1.7B", precision="best").run()
 
 
 @pytest.mark.parametrize("name", ["trainer", "precision", "rollout_precision", "runtime"])

@@ -11,6 +11,7 @@ import pytest
 
 from chipwise.errors import UsageError
 from chipwise.workload.arrivals import Arrivals, read_log
+from chipwise.workload.curve import read_curve
 from chipwise.workload.lengths import Lengths
 
 TWO = [(100.0, 10.0), (300.0, 30.0)]
@@ -228,3 +229,11 @@ def test_public_traces_say_what_they_are(truth: Path) -> None:
     assert recorded.time_s == pytest.approx(same.time_s, abs=1e-5)
     assert "10.3/s" in same.line
     assert "busiest 60 s 4.2 x" in code.line
+
+
+def test_a_device_has_no_end_and_is_no_log() -> None:
+    with pytest.raises(UsageError, match="cannot be read") as caught:
+        read_log("/dev/zero")
+    assert "a device" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_curve("/dev/zero")

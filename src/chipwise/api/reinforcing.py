@@ -10,6 +10,7 @@ import numpy as np
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.train import Training, situate
+from chipwise.api.train_input import BEST, PRECISIONS
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
@@ -95,6 +96,9 @@ def reinforce(asked: AskedLoop) -> RlReport:
     """The ways to run a loop, the first one preferred (`_ranked`). Raises `UsageError`,
     `UnknownNameError`, `InfeasibleError` where there is none."""
     found = load(asked.model)
+    if asked.precision == BEST:
+        names = ", ".join(PRECISIONS)
+        raise UsageError("precision: a loop names what it trains in", f"one of {names}", field="precision")
     if found.graph.encoder:
         raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
     numbers = shipped_parameters()

@@ -87,8 +87,14 @@ def shipped_names(folder: str, ending: str) -> list[str]:
 
 
 def own_bytes(path: Path) -> bytes:
-    """A file of the user's, by the path that was written."""
-    return current().content(str(path), path.read_bytes)
+    """A file of the user's, by the path that was written. Raises `OSError`, also for a device, which may have no end."""
+
+    def load() -> bytes:
+        if path.is_char_device() or path.is_block_device():
+            raise OSError("a device, not a file")
+        return path.read_bytes()
+
+    return current().content(str(path), load)
 
 
 def own_exists(path: Path) -> bool:

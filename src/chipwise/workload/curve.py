@@ -54,7 +54,10 @@ def read_curve(text: str) -> RateCurve:
     source = text
     file = Path(text) if len(text) < 4096 and "," not in text else None
     if file is not None and own_exists(file) and not file.is_dir():
-        source = own_bytes(file).decode("utf-8", errors="replace")
+        try:
+            source = own_bytes(file).decode("utf-8", errors="replace")
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read", str(error)) from None
     words: Sequence[str] = source.replace(",", " ").split()
     try:
         return RateCurve(tuple(float(w) for w in words))
