@@ -87,7 +87,7 @@ def shipped_names(folder: str, ending: str) -> list[str]:
 
 
 def own_bytes(path: Path) -> bytes:
-    """A file of the user's, by the path that was written. Raises `OSError`, also for a device, which may have no end."""
+    """A file of the user's, by the path that was written. Raises `OSError`, for a device too: it may have no end."""
 
     def load() -> bytes:
         if path.is_char_device() or path.is_block_device():
