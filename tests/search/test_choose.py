@@ -139,15 +139,15 @@ def by_trying_all(
         p = engines.closed(np.ones((1, 1))) if w.task == "local" else engines.over_batches()
         room = min(float(np.asarray(memory.running(stages)).item()), d.policies.max_sequences)
         loaded = int((p.resident[0, ONE:] <= room).sum())
-        if (w.task == "serve" and loaded < FEW_LOADS) or (
-            w.task == "batch" and not p.resident[0, ONE] <= room
-        ):
+        if w.task != "local" and loaded < FEW_LOADS:
             # the grid has few loads, or none, with room for those that wait beside it: shares of the load that has
+            shares = np.arange(1, len(GRID) + 1) / len(GRID)
             if w.task == "serve":
                 most = engines.open(np.full((1, 1), ENDLESS)).requests_per_s
-                p, room = engines.open(most * np.arange(1, len(GRID) + 1) / len(GRID)), math.inf
+                p, room = engines.open(most * shares), math.inf
             else:
                 p = engines.full()
+                p = engines.at(p.load * shares) if loaded else p
         best: dict[bool, int] = {}
         for j, wary in ((j, wary) for j in range(len(p.batch[0])) for wary in (False, True)):
             held = p.resident[0, j]

@@ -98,6 +98,9 @@ class Context:
 
     def caution(self, deployments: Sequence[Deployment]) -> Caution:
         """How far times of deployments may be off, as they are printed, and how surely targets are to hold."""
+        if not deployments:
+            none = np.empty((2, 0))
+            return Caution.of(none, none, none, self.workload.confidence)
         of_family: dict[str, list[int]] = {}
         for i, d in enumerate(deployments):
             of_family.setdefault(served_family(d.runtime.id), []).append(i)

@@ -158,20 +158,25 @@ def evaluate(
     prediction = _lone(loads) if lone else loads.over_batches()
     with np.errstate(invalid="ignore"):
         within = (prediction.resident <= limit[:, None]) & (prediction.budget_share <= 1.0)
-    # where not even the smallest batch has room for all that are in flight with it, or nothing decodes, or the grid has
-    # few loads up to the most that an engine takes: shares of that
+    # where the grid has few loads up to the most that an engine takes, or none, or nothing decodes: shares of that
     served = workload.task == "serve"
-    few = served & ((within[:, ONE:].sum(axis=1) < FEW_LOADS) | (workload.output_tokens <= 1.0))
-    short = np.flatnonzero((~within[:, ONE] | few) & (not lone))
+    few = (within[:, ONE:].sum(axis=1) < FEW_LOADS) | (served and workload.output_tokens <= 1.0)
+    short = np.flatnonzero(few & (not lone))
     if len(short):
         some = engines.take(short).under(overheads.service.take(rows.which[short]))
+        shares = np.linspace(0.0, 1.0, len(LOADS) + 1)[1:]
         if served:
             most = some.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
-            lighter = some.open(most * np.linspace(0.0, 1.0, len(LOADS) + 1)[1:], by_resource=False)
+            lighter, room = some.open(most * shares, by_resource=False), np.ones((len(short), 1), dtype=bool)
         else:
-            lighter = some.full()
+            whole = some.full()
+            lighter = some.at(whole.load * shares, by_resource=False)
+            # where not even the smallest batch has room for all that are in flight with it: as many as have
+            none = ~within[short, ONE]
+            lighter = _replaced(lighter, whole.each(lambda x: x[none]), np.flatnonzero(none))
+            room = (lighter.resident <= limit[short, None]) & (lighter.budget_share <= 1.0) & ~none[:, None]
         prediction = _replaced(prediction, lighter, short)
-        within[short] = served
+        within[short] = room
     within[:, 0] = True
     if lone:
         within[:, 1:] = False
