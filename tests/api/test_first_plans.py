@@ -108,7 +108,7 @@ def test_what_is_billed_is_used() -> None:
 
 def test_idle_certainty_has_its_price_named() -> None:
     """A target that only a lightly loaded layout keeps surely: what even odds would cost stands beside it."""
-    asked = {"rate": "10/s", "tpot": "10ms", "precision": "fp8", "chips": "b300", "evidence": "none"}
+    asked = {"rate": "10/s", "tpot": "8ms", "precision": "fp8", "chips": "b300", "evidence": "none"}
     with on_the_day():
         report = cw.plan("meta-llama/Llama-3.1-70B", **asked)
     (lever,) = (one for one in report.levers if one.options == "--confidence 50%")

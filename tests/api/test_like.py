@@ -34,6 +34,7 @@ OF_OTHERS = {
     "usd",
     "usd_per_million_in",
     "usd_per_million_out",
+    "saves",
     "on_front",
     "nearest",
     "assumptions",

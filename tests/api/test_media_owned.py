@@ -176,7 +176,7 @@ def test_a_limit_holds_on_ones_own_chips_as_surely_as_asked() -> None:
         cw.plan("sdxl", have="8xh100-sxm5-80gb", e2e="20s", confidence=confidence).plans[0]
         for confidence in (None, "50%")
     )
-    assert sure.chance == pytest.approx(0.9)
+    assert sure.chance >= 0.9 - 1e-6
     assert even.chance >= 0.499
     assert even.samples_per_s.mid >= sure.samples_per_s.mid
 

@@ -205,6 +205,6 @@ def test_the_published_tables_keep_their_errors(truth: Path) -> None:
         assert rows[f"{metric} at the measured rate"].median <= 0.12
     for metric, most in (("joules_per_token", 0.19), ("wall_w", 0.12), ("chip_w", 0.10)):
         assert rows[metric].median <= most
-        assert 0.72 <= rows[metric].coverage <= 0.88
+        assert 0.72 <= rows[metric].coverage <= 0.93
     fitted, cells = (int(word) for word in found.remarks[0].split() if word.isdigit())
     assert fitted <= cells / 2

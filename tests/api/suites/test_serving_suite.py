@@ -201,14 +201,18 @@ def test_anchors_pull_their_own_deployment_alone(tmp_path: Path) -> None:
     assert 1.05 < far < near < 1.5, "worth falls with the distance of the load"
     assert ratio["other", "tpot_ms"] == 1
     assert ratio["z", "tpot_ms"] == ratio["z", "ttft_ms"] == 1, "a row never corrects itself"
+    right = {m: f"{1.05 * (plain['z', m].mid or 0):.6f}" for m in FIGURES.values()}
+    near_right = written(tmp_path, "right.csv", {"row_id": "z", "concurrency": "8", **right})
+    agreed = {(p.row_id, p.metric): p for p in SERVING.predict(rows, anchors=near_right)}
     widths = {
         name: {
             row: (p.high or 0) / (p.low or 1) for (row, metric), p in answers.items() if metric == "tpot_ms"
         }
-        for name, answers in (("plain", plain), ("found", found))
+        for name, answers in (("plain", plain), ("found", found), ("agreed", agreed))
     }
     assert widths["found"]["near"] < widths["found"]["far"]
-    assert widths["found"]["near"] < widths["plain"]["near"], "what ran near it is known"
+    assert widths["agreed"]["near"] < widths["plain"]["near"], "what ran near it is known"
+    assert widths["agreed"]["near"] < widths["found"]["near"], "a run far from what is predicted raises doubt"
     assert widths["found"]["other"] == widths["plain"]["other"]
     m = measured_rows([own], shipped_parameters())
     assert [r.id for r in m.runs] == ["z"]
