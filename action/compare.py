@@ -24,7 +24,6 @@ from chipwise.api.saving import diff, open_saved, save
 from chipwise.catalog.files import read_text
 from chipwise.catalog.machine import counted
 from chipwise.errors import ChipwiseError, UsageError, shorten
-from chipwise.report.diff import diff_view
 from chipwise.report.table import Column, Table, render
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
 
@@ -210,7 +209,7 @@ def section(file: Path, base: Path, folder: Path) -> tuple[str, bool]:
     render((Table.of(rows, columns),), None, "md", out)
     if report is not None:
         out.write("\n<details><summary>What did it</summary>\n\n")
-        render(diff_view(report), report, "md", out)
+        render(report.tables(), report, "md", out)
         out.write("\n</details>\n")
     return out.getvalue() + "\n", changed
 

@@ -138,7 +138,7 @@ def test_a_latency_without_a_unit_is_refused_in_the_words_of_python() -> None:
         ({"model": "lama-3.1-8b"}, "model", "unknown model"),
         ({"model": "no/where/config.json"}, "model", "no such file"),
         ({"runtime": "vlm"}, "runtime", "unknown runtime"),
-        ({"software": "0.10"}, "software", "MLPerf round or date"),
+        ({"software": "0.10"}, "software", "whose version is"),
         ({"host_memory": 64}, "host_memory", r'host_memory="64GB" or host_memory="64TB"'),
         ({"max_usd": 5, "task": "batch"}, "max_usd", "unknown field"),
     ],
