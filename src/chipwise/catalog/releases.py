@@ -40,12 +40,16 @@ def dated(asked: str, runtime: str) -> str:
     known, said = load_releases(), (found["name"] or "").lower().removesuffix("v") or runtime
     if not said:
         raise UsageError(
-            f"whose version is '{asked}'?", f"for example vllm {found['version']}, or a date as in 2025-06"
+            f"whose version is '{asked}'?",
+            f"for example vllm {found['version']}, or a date as in 2025-06",
+            field="software",
         )
     name = get_runtime(said).id
     if name not in known:
         raise UsageError(
-            f"versions of {name} are not dated here", f"of {', '.join(known)} they are; else as in 2025-06"
+            f"versions of {name} are not dated here",
+            f"of {', '.join(known)} they are; else as in 2025-06",
+            field="software",
         )
     version, listed = _parts(found["version"]), known[name]
     older = [v for v in listed if v <= version]
