@@ -43,6 +43,11 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (
+            (*PLAN, "--spot", "--rate", "1/s"),
+            "unknown option --spot: chipwise plan meta-llama/Llama-3.1-8B --rate",
+        ),
+        (("plan", "bge-m3", "--in", "256"), "what an encoder reads is --settings tokens=256"),
         ((*PLAN, "--rate", "abc"), "--rate: cannot read 'abc'"),
         ((*PLAN, "--rate", "0"), "--rate"),
         ((*PLAN, "--rate", "-1/s"), "--rate: -1/s is out of range"),

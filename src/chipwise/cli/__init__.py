@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
     # looking through all modules and tables for garbage, again and again, takes a tenth of a command's time
     gc.set_threshold(GARBAGE)
-    from cyclopts.exceptions import CycloptsError, UnusedCliTokensError
+    from cyclopts.exceptions import CycloptsError, UnknownOptionError, UnusedCliTokensError
 
     from chipwise.cli.app import app
     from chipwise.errors import ChipwiseError
@@ -44,7 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except CycloptsError as error:
         unread = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
-        _complain(_unread(unread, tokens) if unread else f"{error} (chipwise --help)")
+        meant = (
+            _with_value(error.token.keyword or "", tokens) if isinstance(error, UnknownOptionError) else ""
+        )
+        _complain(_unread(unread, tokens) if unread else meant or f"{error} (chipwise --help)")
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
@@ -105,6 +108,22 @@ def _unread(unread: Sequence[str], tokens: Sequence[str]) -> str:
     """That words stand behind no option, and where the command is explained."""
     what = f"no option stands before '{' '.join(unread)[:80]}'"
     return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
+
+
+def _with_value(option: str, tokens: Sequence[str]) -> str:
+    """Where an unknown option is a word that another one takes (`--spot`), that other (`--price spot`)."""
+    from dataclasses import fields
+    from typing import get_args, get_type_hints
+
+    from chipwise.api.requests.field import option_of, outer
+    from chipwise.api.requests.verbs import VERBS
+
+    word, kind = option.lstrip("-"), VERBS.get(tokens[0])
+    for f in fields(kind) if kind else ():  # type: ignore[arg-type]
+        if word in get_args(get_type_hints(kind)[f.name]):
+            left = [token for token in tokens if token != option]
+            return f"unknown option {option}: {_line([*left, option_of(outer(f)), word])}"
+    return ""
 
 
 def _quoted(tokens: Sequence[str]) -> str:

@@ -505,6 +505,7 @@ OF_SAMPLES: Mapping[str, tuple[str, str]] = {
     "ttft": (_WHOLE, "e2e"),
     "tpot": (_WHOLE, "e2e"),
     "tokens": ("a job of --task batch is --samples, e.g. 10k", "samples"),
+    "in_": ("what an encoder reads is --settings tokens=256", "settings"),
 }
 """What is said instead of such a field about a network without tokens, and the field that it needs."""
 OF_TOKENS: Mapping[str, str] = {
