@@ -14,6 +14,8 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cyclopts.exceptions import CycloptsError
+
     from chipwise.errors import ChipwiseError
 
 __all__ = ["main"]
@@ -26,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
     # looking through all modules and tables for garbage, again and again, takes a tenth of a command's time
     gc.set_threshold(GARBAGE)
-    from cyclopts.exceptions import CycloptsError, UnknownOptionError, UnusedCliTokensError
+    from cyclopts.exceptions import CycloptsError
 
     from chipwise.cli.app import app
     from chipwise.errors import ChipwiseError
@@ -43,11 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         sys.exit(error.exit_code)
     except CycloptsError as error:
-        unread = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
-        meant = (
-            _with_value(error.token.keyword or "", tokens) if isinstance(error, UnknownOptionError) else ""
-        )
-        _complain(_unread(unread, tokens) if unread else meant or f"{error} (chipwise --help)")
+        _complain(_misread(error, tokens))
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
@@ -104,26 +102,19 @@ OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train")
 """Commands whose first value is the name of a model."""
 
 
-def _unread(unread: Sequence[str], tokens: Sequence[str]) -> str:
-    """That words stand behind no option, and where the command is explained."""
-    what = f"no option stands before '{' '.join(unread)[:80]}'"
-    return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
-
-
-def _with_value(option: str, tokens: Sequence[str]) -> str:
-    """Where an unknown option is a word that another one takes (`--spot`), that other (`--price spot`)."""
-    from dataclasses import fields
-    from typing import get_args, get_type_hints
-
-    from chipwise.api.requests.field import option_of, outer
-    from chipwise.api.requests.verbs import VERBS
-
-    word, kind = option.lstrip("-"), VERBS.get(tokens[0])
-    for f in fields(kind) if kind else ():  # type: ignore[arg-type]
-        if word in get_args(get_type_hints(kind)[f.name]):
+def _misread(error: CycloptsError, tokens: Sequence[str]) -> str:
+    """That words stand behind no option, or an option is none, and what was meant where that can be told: an unknown
+    one that is a word of another (`--spot`) is that other (`--price spot`)."""
+    unread, unknown = getattr(error, "unused_tokens", None), getattr(error, "token", None)
+    if unread:
+        what = f"no option stands before '{' '.join(unread)[:80]}'"
+        return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
+    option = (unknown and unknown.keyword) or ""
+    for known in getattr(error, "argument_collection", None) or ():
+        if option.lstrip("-") in (known.get_choices() or ()):
             left = [token for token in tokens if token != option]
-            return f"unknown option {option}: {_line([*left, option_of(outer(f)), word])}"
-    return ""
+            return f"unknown option {option}: {_line([*left, known.name, option.lstrip('-')])}"
+    return f"{error} (chipwise --help)"
 
 
 def _quoted(tokens: Sequence[str]) -> str:
