@@ -50,7 +50,8 @@ def _scales(unit: str) -> dict[str, float]:
     if unit == "W":
         return {f"{p}W": f for p, f in _PREFIX.items()}
     if unit == "1/s":
-        return {"/s": 1.0, "/min": 1 / 60.0, "/h": 1 / 3600.0, "rps": 1.0, "qps": 1.0, "": 1.0}
+        day = {"/s": 1.0, "/min": 1 / 60.0, "/h": 1 / 3600.0, "/d": 1 / 86400.0}
+        return day | {"rps": 1.0, "qps": 1.0, "": 1.0}
     if unit == "":
         return {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
     raise AssertionError(unit)

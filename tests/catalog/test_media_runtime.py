@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from chipwise.api.media_work import Place
+from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip, load_chips
-from chipwise.catalog.media_runtime import MediaRuntime, get_media_runtime, media_runtime_for
+from chipwise.catalog.media_runtime import (
+    MediaRuntime,
+    get_media_runtime,
+    media_runtime_for,
+    media_runtimes_tried,
+)
 from chipwise.catalog.software import all_software
 from chipwise.errors import UnknownNameError, UsageError
 
@@ -56,6 +63,36 @@ def test_attention_takes_the_full_rate_since_a_version(
     runtime: str, chip: str, software: str, overlaps: bool
 ) -> None:
     assert get_media_runtime(runtime).overlaps(get_chip(chip), software) is overlaps
+
+
+@pytest.mark.parametrize("runtime", ["onediff", "tensorrt"])
+def test_fp16_is_summed_at_the_rate_of_cards_for_games_where_software_does_so(runtime: str) -> None:
+    numbers = shipped_parameters()
+
+    def rate(chip: str, software: str) -> float:
+        place = Place.under(get_chip(chip), get_media_runtime(software), numbers)
+        assert place.hardware.device is place.device
+        return float(place.device.matrix["fp16"])
+
+    # GeForce sums fp16 in fp32 at half of its rate (whitepaper of Ada: 330.3 and 165.2 TFLOPS), an A100 at all of it
+    assert rate("rtx-4090", runtime) == pytest.approx(2.0 * rate("rtx-4090", "eager"), rel=0.01)
+    assert rate("a100-sxm4-80gb", runtime) == rate("a100-sxm4-80gb", "eager")
+
+
+def test_software_changes_on_one_chip_take_the_rate_along() -> None:
+    numbers, chip = shipped_parameters(), get_chip("rtx-4090")
+    fast = Place.under(chip, get_media_runtime("tensorrt"), numbers)
+    slow = fast.beside(get_media_runtime("eager"))
+    assert 2.0 * float(slow.device.matrix["fp16"]) == pytest.approx(
+        float(fast.device.matrix["fp16"]), rel=0.01
+    )
+    assert slow.device.matrix["bf16"] == fast.device.matrix["bf16"]
+
+
+def test_what_is_named_alone_is_not_tried() -> None:
+    tried = {r.id for r in media_runtimes_tried(get_chip("rtx-4090"), "diffusion")}
+    assert "compile" in tried
+    assert "onediff" not in tried
 
 
 def test_what_never_and_always_fuses() -> None:

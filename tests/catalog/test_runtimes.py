@@ -447,6 +447,24 @@ def test_passes_with_prompts_are_captured_in_pieces_where_software_does_so() -> 
     assert kernel_library("prompt_pass", "vllm", hopper) == ""
 
 
+def test_passes_that_decode_are_captured_where_and_since_the_engine_does_so() -> None:
+    ada, turing, pascal = (get_chip(c).generation for c in ("rtx-4090", "rtx-2080-ti", "gtx-1080-ti"))
+    assert kernel_library("decode_pass", "llama.cpp", ada, software="2024-06") == "eager"
+    assert kernel_library("decode_pass", "llama.cpp", ada, software="2024-07") == ""
+    assert kernel_library("decode_pass", "llamafile", ada, software="2026-08") == "eager"
+    assert kernel_library("decode_pass", "ollama", turing, software="2026-07") == "eager"
+    assert kernel_library("decode_pass", "ollama", turing) == ""
+    assert kernel_library("decode_pass", "llamafile", pascal) == "eager"
+    assert kernel_library("decode_pass", "llama.cpp", get_chip("m1-max").generation, software="2023-01") == ""
+
+
+def test_shells_are_taken_only_where_they_are_named() -> None:
+    chip = get_chip("rtx-4090")
+    assert not {"ollama", "llamafile"} & {r.id for r in runtimes_for(chip)}
+    assert get_runtime("ollama").policies_on(chip) == get_runtime("llama.cpp").policies_on(chip)
+    assert get_runtime("ollama").rule(chip) is not None
+
+
 def test_whose_experts_run_follows_the_model() -> None:
     """SGLang runs experts of some models by the library that is fastest on a chip, those of others by Triton."""
     blackwell, cdna = (get_chip(name).generation for name in ("b200-sxm", "mi300x"))

@@ -125,6 +125,28 @@ def test_processors_multiply_experts_row_by_row() -> None:
     assert float(twice.exposed["compute"]) == pytest.approx(2.0 * float(cost.exposed["compute"]), rel=0.05)
 
 
+def test_hosts_sort_rows_of_experts_for_every_matrix() -> None:
+    def added(tokens: float) -> float:
+        op = of_experts(tokens)
+        both = (local_time(op, device(), replace(MODEL, sorts=s)) for s in (0.0, 1.0))
+        plain, sorting = (float(cost.total_s) for cost in both)
+        return sorting - plain
+
+    # 128 experts, 8 choices of each token and 3 matrices, 2 ns each
+    assert added(2048.0) == pytest.approx(128 * 2048 * 8 * 3 * 2e-9)
+    assert added(1.0) == 0.0
+
+
+def test_experts_in_many_kernels_wait_for_each_of_them() -> None:
+    op = of_experts(1.0)
+    fused, apart = (float(local_time(op, device(), replace(MODEL, unfused=n)).total_s) for n in (1.0, 2.75))
+    assert apart - fused == pytest.approx(1.75 * float(op.launches) * 1e-5)
+    dense = product(1.0)
+    assert local_time(dense, device(), replace(MODEL, unfused=2.75)).total_s == pytest.approx(
+        local_time(dense, device(), MODEL).total_s
+    )
+
+
 def test_threads_of_a_processor_wait_for_each_other() -> None:
     slow = replace(MODEL, numbers=replace(PLAIN, barrier_s=1e-9))
     small, large = (replace(device(family="cpu"), units=n) for n in (16.0, 192.0))

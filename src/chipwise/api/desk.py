@@ -175,7 +175,7 @@ def _holds(assembly: Assembly, index: int) -> str:
 def _sharing(runtime: str | None) -> Sequence[Runtime]:
     """Runtimes that share a model between parts of a machine. Raises `UsageError` for one that does not."""
     if runtime is None:
-        return [r for r in all_software(Runtime).values() if r.offload is not None and r.offload.alone]
+        return [r for r in all_software(Runtime).values() if r.offload is not None and r.unasked]
     named = get_runtime(runtime)
     if named.offload is None:
         able = [r.id for r in all_software(Runtime).values() if r.offload is not None]

@@ -330,6 +330,7 @@ class _Software:
         a, b = self.place.hardware, other.place.hardware
         does = (
             a.tf32_conv >= b.tf32_conv
+            and self.place.runtime.sums_narrow >= other.place.runtime.sums_narrow
             and a.folds >= b.folds
             and a.converts <= b.converts
             and a.widens <= b.widens

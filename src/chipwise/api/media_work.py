@@ -98,7 +98,7 @@ class Place:
     def under(cls, chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Place:
         """A chip that runs that software. Raises `UsageError` where its figures are not published."""
         system = machine_for(chip)
-        device = Device.of(chip, reserved(chip, system), system)
+        device = _summing(Device.of(chip, reserved(chip, system), system), chip, runtime)
         if not np.isfinite(float(device.memory_bytes_per_s)) or not np.isfinite(float(device.matrix["bf16"])):
             raise UsageError(f"{chip.id}: its memory bandwidth or its peak is not published")
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
@@ -110,8 +110,10 @@ class Place:
     def beside(self, runtime: MediaRuntime) -> Place:
         """The chip under other software; what both do alike is priced once."""
         tf32, converts, widens, folds, turns = _does(self.chip, runtime)
+        device = _summing(self.device, self.chip, runtime)
         hardware = replace(
             self.hardware,
+            device=device,
             tf32_conv=tf32,
             converts=converts,
             widens=widens,
@@ -119,7 +121,7 @@ class Place:
             turns=turns,
             host=runtime.host,
         )
-        return replace(self, runtime=runtime, hardware=hardware)
+        return replace(self, runtime=runtime, device=device, hardware=hardware)
 
     def doing(self, asked: Sampling, pipeline: Pipeline) -> Priced:
         """The hardware as software of that age and layout drives it, with what was priced on it; what makes no
@@ -130,7 +132,7 @@ class Place:
         tf32 = h.tf32_conv and ("conv", "fp32") in kinds
         attends = self.attends(asked) if pipeline.attends else "library"
         host = {} if asked.level == "tuned" else h.host  # submissions keep their devices busy meanwhile
-        key = attends, turns, tf32, h.converts, h.widens, h.folds, asked.level
+        key = attends, turns, tf32, h.converts, h.widens, h.folds, self.runtime.sums_narrow, asked.level
         if key not in self.attending:
             costs = h.costs
             if isinstance(costs, SimtParameters) and attends != "library":
@@ -174,6 +176,14 @@ def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bo
     `Hardware`."""
     tf32 = runtime.tf32_conv and "tf32" in chip.matrix
     return tf32, runtime.converts, runtime.widens, runtime.folds, chip.software_vendor in runtime.turns
+
+
+def _summing(device: Device, chip: Chip, runtime: MediaRuntime) -> Device:
+    """The device with its rate of fp16 as software sums it."""
+    rate = (runtime.sums_narrow and chip.peak("fp16", "fp16")) or chip.peak("fp16")
+    if rate is None:
+        return device
+    return replace(device, matrix={**device.matrix, "fp16": rate / chip.devices_per_package})
 
 
 @dataclass(frozen=True)

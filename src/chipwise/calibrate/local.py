@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Quantity
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.rounds import month_of
+from chipwise.catalog.runtime import kernel_library, kernels_of
 from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.cost.local import LocalModel, LocalNumbers
 
 # Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
 _KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
-_VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
+# assumed: SYCL's kernels leave more of Arc's matrix units idle; tiles of Apple's GPUs run on their lanes, whose rate
+# stands in for that of matrix units and is easier to reach
+_VENDORS = {"intel": math.log(0.15 / 0.25), "apple": math.log(0.6 / 0.25)}
 _BACKEND = EffectLevel(("backend",), 0.3)
 _DIE = EffectLevel(("backend", "generation"), 0.3)
 _GENERATION = EffectLevel(("generation",), 0.25)
@@ -76,25 +78,22 @@ LOCAL = EffectGroup(
 with an era of software: before captured graphs the host started every kernel. A part without rows keeps what its
 relatives have."""
 
-GRAPHS_SINCE = "2024-07"
-"""Month from which releases of llama.cpp capture graphs and fuse small kernels (CUDA graphs: ggml-org/llama.cpp pull
-request 6766, merged 2024-05-08)."""
-
 
 def local_labels(
     runtime: Runtime, backend: str, chips: Sequence[Chip], software: str = ""
 ) -> dict[str, NDArray[np.str_]]:
     """What fitted numbers tell chips apart by; "" as `backend` is the default of each chip, as `software`, the date of
-    the runtime, the newest."""
-    month = month_of(software)
-    era = "eager" if "" < month < GRAPHS_SINCE else ""
+    the runtime, the newest. `era`: "eager" where the host starts every kernel of a pass that decodes; only kernels of
+    a chip's default backend are captured."""
+    usual = [next(iter(runtime.backends_on(c)), "") for c in chips]
+    eras = [kernel_library("decode_pass", runtime.id, c.generation, software=software) for c in chips]
     found = {
         "chip": [c.software_id for c in chips],
         "vendor": [c.software_vendor for c in chips],
         "generation": [c.generation for c in chips],
-        "backend": [backend or next(iter(runtime.backends_on(c)), "") for c in chips],
-        "runtime": [runtime.id] * len(chips),
-        "era": [era] * len(chips),
+        "backend": [backend or own for own in usual],
+        "runtime": [kernels_of(runtime.id)] * len(chips),
+        "era": [era if backend in ("", own) else "" for era, own in zip(eras, usual, strict=True)],
     }
     return {name: np.array(values) for name, values in found.items()}
 
@@ -109,4 +108,6 @@ def local_model(
     numbers = LocalNumbers(**{name: value * each for name, value in values.items()})
     known = policies or runtime.policies
     micro = min(known.micro_batch_tokens or known.max_batched_tokens, known.max_batched_tokens)
-    return LocalModel(numbers, float(micro))
+    sorting = [kernel_library("experts", runtime.id, c.generation, software=software) for c in chips]
+    sorts = np.array([float(library == "host_sorted") for library in sorting])
+    return LocalModel(numbers, float(micro), unfused=runtime.unfused_experts, sorts=sorts)

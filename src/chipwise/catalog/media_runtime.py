@@ -40,7 +40,8 @@ class MediaRuntime(Software):
     follow each other). `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
     numbers it has, where it has none of its own.
     `trained_as`: the trainer whose numbers and policies a training step takes, where none of its own was measured.
-    `widens`: activations are fp32 around products of 16 bits. `releases`: months of versions.
+    `widens`: activations are fp32 around products of 16 bits. `sums_narrow`: products of fp16 are summed in fp16, which
+    cards for games do at twice the rate. `releases`: months of versions.
     """
 
     capability: ClassVar[str] = "networks"
@@ -54,6 +55,7 @@ class MediaRuntime(Software):
     narrows_loaded: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     widens: bool = False
+    sums_narrow: bool = False
     attends: Literal["", "registers", "own"] = ""
     overlaps_since: str = ""
     flash: frozenset[str] = frozenset()
@@ -155,9 +157,11 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
 
 
 def media_runtimes_tried(chip: Chip, family: str | None) -> tuple[MediaRuntime, ...]:
-    """All software that runs networks of a family on a chip, the usual one first. Raises `UsageError` where none
-    does."""
-    found = tuple(r for r in all_software(MediaRuntime).values() if r.runs_on(chip) and r.runs(family))
+    """All software that runs networks of a family on a chip unasked, the usual one first. Raises `UsageError` where
+    none does."""
+    found = tuple(
+        r for r in all_software(MediaRuntime).values() if r.runs_on(chip) and r.runs(family) and not r.named
+    )
     if not found:
         raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
     return found

@@ -78,8 +78,9 @@ def kernel_library(
     or MLPerf round, "" the newest; `architecture` is the model's, "" one whose kernels everybody tunes.
     """
     rows = (row for row in kernel_rows() if row.operator == operator)
-    asked = (kernels_of(runtime), generation, dtype, month_of(software), architecture)
-    return next((row.library for row in rows if row.fits(*asked)), "")
+    asked = (generation, dtype, month_of(software), architecture)
+    whose = {runtime, kernels_of(runtime)}
+    return next((row.library for row in rows if any(row.fits(name, *asked) for name in whose)), "")
 
 
 def kernel_era(software: str) -> str:
@@ -117,14 +118,14 @@ def runtimes_for(chip: Chip) -> tuple[Runtime, ...]:
     """Runtimes that run on a chip, best default first and those that users cannot launch last.
 
     Empty for announced chips and for chips in no row of the support matrix. What only shares models between cards and
-    a processor is not among them.
+    a processor is not among them, nor what is asked for by its name alone.
     """
     if not chip.rentable:
         return ()
     found = [
         r
         for r in all_software(Runtime).values()
-        if (rule := r.rule(chip)) is not None and rule.runs and (r.offload is None or r.offload.alone)
+        if (rule := r.rule(chip)) is not None and rule.runs and r.unasked
     ]
     return tuple(sorted(found, key=lambda r: r.access != "public"))
 

@@ -30,7 +30,7 @@ MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal[
     "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass",
-    "product",
+    "decode_pass", "product",
 ]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
@@ -241,8 +241,9 @@ class KernelRow:
     """Whose kernels run an operator, on some runtimes, generations of chips, data types and architectures of models, in
     software up to the month `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with
     latent attention, a `layer` the same of others. Of a `prompt_pass` the library says how passes with prompts start:
-    "eager", each kernel by the host, or in "pieces" that were captured. A `product` is a plain one; its row names
-    libraries older than runtimes of language models."""
+    "eager", each kernel by the host, or in "pieces" that were captured; of a `decode_pass` "eager" where the rest is
+    captured. `experts` of local runtimes are "host_sorted" where the host sorts their rows. A `product` is a plain
+    one; its row names libraries older than runtimes of language models."""
 
     operator: Operator
     library: str
@@ -321,7 +322,8 @@ class Runtime(Software):
     beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
     `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
     `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
-    it, None where nothing is known of that.
+    it, None where nothing is known of that. `unfused_experts`: kernels that routed experts take of it for one of a
+    local runtime that fuses them.
     """
 
     capability: ClassVar[str] = "serves"
@@ -344,6 +346,7 @@ class Runtime(Software):
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     service: ServiceHabits | None = None
+    unfused_experts: float = 1.0
 
     @classmethod
     def read(
@@ -385,6 +388,11 @@ class Runtime(Software):
             cls, plain, where, policies=Policies(**values), tiers=tuple(tiers), rules=tuple(rules), own=own,
             formats=table.formats, listed_chips=table.listed, **parts, **common,
         )  # fmt: skip
+
+    @property
+    def unasked(self) -> bool:
+        """Whether plans take it where it is not asked for."""
+        return not self.named and (self.offload is None or self.offload.alone)
 
     def backends_on(self, chip: Chip) -> tuple[str, ...]:
         """Kinds of kernels of its own that a local runtime has for a chip, the default first; none for others."""

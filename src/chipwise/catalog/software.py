@@ -47,7 +47,8 @@ class Software:
 
     `also` are other names of it, and of software that it stands in for; `kernels_of` is the runtime whose measured
     kernels stand for its own, "" where it has its own; `default` says where what is known of it was read, unless a
-    figure has a source of its own; `note` what has to be said of it.
+    figure has a source of its own; `note` what has to be said of it. `named`: it is taken only where it is asked for by
+    name, as another's kernels in a shell of its own are.
     """
 
     capability: ClassVar[str]
@@ -61,6 +62,7 @@ class Software:
     also: tuple[str, ...] = ()
     kernels_of: str = ""
     note: str = ""
+    named: bool = False
 
     @classmethod
     def read(

@@ -25,6 +25,9 @@ UNPACK = 3.0
 COLUMNS = 8.0
 """rows: for which a matrix-vector kernel unpacks a weight once. Source: ggml-org/llama.cpp ggml-cuda,
 MMVQ_MAX_BATCH_SIZE."""
+SORT_S = 2e-9
+"""s: of one step of the host's loop that sorts rows by expert (one for every expert, row and choice: a load and a
+comparison, some 8 cycles of 4 GHz). Chosen: no source tells it; moves prompts of experts where hosts sort them."""
 SOFTNESS = 3.0
 """exponent: of memory against arithmetic. Chosen: as of processors, no source is known; moves a kernel at the corner
 of the roofline by a quarter."""
@@ -64,12 +67,15 @@ class LocalNumbers:
 
 @dataclass(frozen=True)
 class LocalModel:
-    """What `local_time` needs beside a device: the numbers, how many tokens a prompt is worked off at a time, and
-    how many stages a pipeline has."""
+    """What `local_time` needs beside a device: the numbers, how many tokens go through the model at a time, how many
+    stages a pipeline has, how many kernels the routed experts of a layer take for one where they are fused, and
+    whether (1) the host sorts their rows."""
 
     numbers: LocalNumbers
     micro_batch: Real
     stages: Real = 1.0
+    unfused: Real = 1.0
+    sorts: Real = 0.0
 
     def take(self, index: np.ndarray) -> LocalModel:
         """Of several chips: those at `index`, any shape."""
@@ -81,7 +87,8 @@ class LocalModel:
         numbers = LocalNumbers(
             **{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)}
         )
-        return replace(self, numbers=numbers, micro_batch=picked(self.micro_batch))
+        own = {name: picked(getattr(self, name)) for name in ("micro_batch", "unfused", "sorts")}
+        return replace(self, numbers=numbers, **own)
 
     def staged(self, stages: Real) -> LocalModel:
         """The same on a pipeline of so many stages."""
@@ -99,6 +106,7 @@ class LocalWork:
     | scores | count | exponents of attention |
     | streamed, cached | B | weights and activations; keys and values |
     | launches | kernels | |
+    | host_s | s | in which the host sorts rows by expert while the device waits |
     | threads | | of a processor, one for each core, that wait for each other after a kernel; 0 elsewhere |
     | rows | rows | that one matrix of weights multiplies in a micro-batch |
     | full | rows | of a full micro-batch: there products reach their share |
@@ -114,6 +122,7 @@ class LocalWork:
     streamed: Real
     cached: Real
     launches: Real
+    host_s: Real
     threads: Real
     rows: Real
     full: Real
@@ -126,21 +135,27 @@ class LocalWork:
     saved: Real
 
     @classmethod
-    def of(cls, op: Op, device: Device, micro_batch: Real, stages: Real = 1.0) -> LocalWork:
+    def of(cls, op: Op, device: Device, model: LocalModel) -> LocalWork:
         """Of an operator whose rows are cut into micro-batches.
 
         The weights are read once for each of u = rows / micro-batch of them; stages that work on u micro-batches in
         turn need (stages + u - 1) / (stages u) of the time of one after the other. Keys and values are read once for
         each micro-batch too, half of those of the prompt itself. The kernels of processors multiply routed experts row
-        by row, however many there are (`forward_mul_mat_id` of ggml-cpu calls `gemv` for each; read in 2026-11).
+        by row, however many there are (`forward_mul_mat_id` of ggml-cpu calls `gemv` for each; read in 2026-11). Those
+        of CUDA sort them first, for each matrix anew; a single row needs none (ggml-org/llama.cpp pull request 15525).
         """
+        micro_batch, stages = model.micro_batch, model.stages
         d = op.dims
         tokens = d["tokens"] if op.kind == "experts" else d.get("m", d.get("q", 1.0))
         micro = np.minimum(tokens, micro_batch)
         passes = np.maximum(tokens / micro, 1.0)
         vector = device.vector_flops_per_s
         rows, weights, streamed, peak, kind = micro, 0.0 * tokens, op.weight_bytes, device.matrix["fp16"], 3.0
+        launches, host_s = op.launches * passes, 0.0 * tokens
         if op.kind == "experts":
+            launches = launches * model.unfused
+            steps = np.where(micro > 1.0, d["experts"] * tokens * d["top_k"] * d["matrices"], 0.0)
+            host_s = SORT_S * steps * model.sorts
             hit, every = (distinct_experts(t, d["experts"], d["top_k"]) for t in (micro, tokens))
             rows = micro * d["top_k"] / hit
             streamed = op.weight_bytes * hit / every
@@ -161,7 +176,8 @@ class LocalWork:
             scores=op.flops / (2.0 * (d["head_dim"] + d["value_dim"])) if kind == 2.0 else 0.0 * tokens,
             streamed=streamed * passes + op.activation_bytes,
             cached=op.kv_bytes * (1.0 + (passes - 1.0) / 2.0),
-            launches=0.0 * tokens if op.name == "rope" else op.launches * passes,
+            launches=0.0 * tokens if op.name == "rope" else launches,
+            host_s=host_s,
             threads=device.units * 1.0 if device.family == "cpu" else 0.0,
             rows=rows,
             full=micro_batch,
@@ -213,10 +229,10 @@ class LocalWork:
         body = soft_maximum({"compute": compute_s, "memory": memory_s}, SOFTNESS)
         # each of n threads that arrives at a spinning barrier takes the line that all n watch
         each_s = p.kernel_s + p.barrier_s * np.square(self.threads)
-        whole = body + Cost({"launch": self.launches * each_s})
+        whole = body + Cost({"launch": self.launches * each_s + self.host_s})
         return whole * np.asarray(1.0 - p.pipelined * self.saved)
 
 
 def local_time(op: Op, device: Device, model: LocalModel) -> Cost:
     """Seconds of one operator under a local runtime; see `LocalWork`. Broadcasts over shapes, device and numbers."""
-    return LocalWork.of(op, device, model.micro_batch, model.stages).seconds(model.numbers)
+    return LocalWork.of(op, device, model).seconds(model.numbers)

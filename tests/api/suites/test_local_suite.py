@@ -72,13 +72,36 @@ def test_backend_and_date_of_a_row_are_told(tmp_path: Path) -> None:
     assert float(old["predicted"]) < float(cuda["predicted"])
 
 
-def test_ollama_is_llama_cpp_and_mxfp4_the_file_that_it_has(tmp_path: Path) -> None:
-    same = {**ROW, "runtime": "ollama"}
+def test_mxfp4_is_the_file_that_llama_cpp_has(tmp_path: Path) -> None:
     oss = {**ROW, "model": "openai/gpt-oss-20b", "quant": "mxfp4", "metric": "memory_gb", "context": "2"}
-    plain, other, memory = (float(line["predicted"]) for line in answered(tmp_path, ROW, same, oss))
-    assert plain == other
+    memory = float(answered(tmp_path, oss)[0]["predicted"])
     # ggml-org's file is 12.1 GB, of which the table (0.62 GB in Q8_0) lies with the host
     assert memory == pytest.approx(12.1 - 0.62 + 0.45, rel=0.03)
+
+
+def test_shells_run_the_kernels_of_their_engine_as_they_start_them(tmp_path: Path) -> None:
+    experts = {**ROW, "model": "Qwen/Qwen3-30B-A3B", "date": "2026-10"}
+    rows = [
+        {**asked, "runtime": runtime}
+        for asked in (ROW, experts, {**experts, "metric": "pp_tok_s", "context": "2048", "date": "2025-09"})
+        for runtime in ("llama.cpp", "ollama")
+    ]
+    dense, same, fused, apart, device, host = (float(x["predicted"]) for x in answered(tmp_path, *rows))
+    assert dense == same
+    # 22 kernels for 8 in each of 48 layers, some microseconds each, of some 5 ms a token
+    assert 1.15 < fused / apart < 1.6
+    # 128 experts, 2,048 tokens, 8 choices, 3 products, 48 layers: 302 M steps of the host, 2 ns each
+    assert 2048 / host - 2048 / device == pytest.approx(0.604, rel=0.1)
+
+
+def test_a_row_says_its_shell_in_the_note(tmp_path: Path) -> None:
+    old = {**ROW, "model": "meta-llama/Llama-3.2-1B", "date": "2025-04"}
+    new = {**old, "date": "2026-10"}
+    rows = (old, {**old, "note": "LocalScore, llamafile"}, new, {**new, "note": "llamafile"})
+    captured, eager, engine, since = (float(line["predicted"]) for line in answered(tmp_path, *rows))
+    # mozilla-ai/llamafile pull request 1051: captured graphs since September 2026
+    assert eager < 0.9 * captured
+    assert since == engine
 
 
 def test_what_cannot_be_asked_says_why(tmp_path: Path) -> None:

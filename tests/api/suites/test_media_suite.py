@@ -120,6 +120,7 @@ def test_software_that_a_version_names_stands_for_how_it_runs() -> None:
     assert runtime("eager", "SGL-diffusion (2025-12)") == "sglang-diffusion"
     assert runtime("eager", "xDiT (2025-12)") == runtime("eager", "TensorRT 8.6") == "eager"
     assert runtime("compile", "LightX2V (2025-12)") == "compile"
+    assert runtime("compile", "onediff nexfort") == "onediff"
 
 
 @pytest.mark.parametrize(

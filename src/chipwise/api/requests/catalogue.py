@@ -129,9 +129,10 @@ class RuntimesRequest(Asked):
     def run(self) -> RuntimesReport:
         """The runtimes. Raises `UnknownNameError` for a runtime or chip that does not exist."""
         if self.runtime is not None:
-            media = all_software(MediaRuntime)
+            media, engines = all_software(MediaRuntime), all_software(Runtime)
             if self.runtime in media:
-                return RuntimesReport((), (media[self.runtime],))
+                both = (engines[self.runtime],) if self.runtime in engines else ()
+                return RuntimesReport(both, (media[self.runtime],))
             return RuntimesReport((get_runtime(self.runtime),))
         chip = None if self.chip is None else get_chip(self.chip)
         serving = tuple(

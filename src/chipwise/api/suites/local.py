@@ -29,6 +29,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.software import all_software
 from chipwise.cost.local import LocalNumbers, LocalWork
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
@@ -82,7 +83,7 @@ class AskedDesk:
 
     def question(self, prompt: int) -> EstimateRequest:
         """What a user would ask about a prompt of so many tokens."""
-        row, runtime = self.row, get_runtime(self.row["runtime"])
+        row, runtime = self.row, self.runtime
         date, backend = (
             re.match(r"\d{4}-\d\d", row.get("date", "")),
             self._backend(runtime, get_chip(row["chip"])),
@@ -102,6 +103,13 @@ class AskedDesk:
             tp=1 if staged else chips,
             pp=chips if staged else 1,
         )
+
+    @property
+    def runtime(self) -> Runtime:
+        """The software of the row; where its note names a shell of that by itself, the shell."""
+        said, note = get_runtime(self.row["runtime"]), self.row.get("note", "").lower()
+        shells = (r for r in all_software(Runtime).values() if r.named and r.kernels_of == said.id)
+        return next((r for r in shells if r.id in note), said)
 
     @property
     def precision(self) -> str | None:
@@ -200,17 +208,18 @@ class _Case:
         )
         if not d.runtime.backends:
             raise UsageError(f"{d.runtime.name} is not one of the local runtimes")
-        model = local_model(numbers.local, d.runtime, [d.chip], d.policies)
         stages = float(q.pp)
+        month = q.software or ""
+        model = local_model(numbers.local, d.runtime, [d.chip], d.policies, month).staged(stages)
         sharded = shard(context.found.graph, Layout(pp=stages))
         iteration_s = numbers.overheads(d.device.family, d.runtime.id).iteration_s * stages
         works, times, host_s = [], [], 0.0
         for count, step, passes in _passes(asked, float(d.policies.max_batched_tokens)):
             for repeat, op in sharded.ops(step):
-                works.append(LocalWork.of(op, d.device, model.micro_batch, stages))
+                works.append(LocalWork.of(op, d.device, model))
                 times.append(count * float(np.asarray(repeat)))
             host_s += count * passes * iteration_s
-        labels = local_labels(d.runtime, d.policies.backend, [d.chip], q.software or "")
+        labels = local_labels(d.runtime, d.policies.backend, [d.chip], month)
         return cls(asked, d.chip, context.found.graph, labels, LocalWork.join(works), np.array(times), host_s)
 
 

@@ -191,12 +191,14 @@ def question_of(row: Row) -> EstimateRequest:
 
 
 def _runtime(row: Row) -> str:
-    """The software of a row; of one that runs operator by operator what its version names, where that is known."""
+    """The software of a row; of one that runs operator by operator what its version names, where that is known, of
+    another what its version names and runs as it does."""
     said = get_media_runtime(row["runtime"])
     named = row.get("runtime_version", "").partition("(")[0].strip().lower()
+    host = said.pace == "host"
     own = [r for r in all_software(MediaRuntime).values() if r.attends == "own" or r.paced_as]
-    known = (r.id for r in own if named in (r.id, *r.also))
-    return said.id if said.pace != "host" else next(known, said.id)
+    known = (r.id for r in own if named in (r.id, *r.also) and (host or r.paced_as == said.id))
+    return next(known, said.id)
 
 
 def _resolution(detail: Mapping[str, str]) -> str | None:
