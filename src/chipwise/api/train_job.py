@@ -18,7 +18,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
-from chipwise.catalog.trainer import LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
+from chipwise.catalog.trainer import GRADIENTS, LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
@@ -267,6 +267,10 @@ def site_of(
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         hooked=float(software.hooked),
+        stops=float(software.stops),
+        # one scale for a whole tensor lets compilers fuse the cast with what makes the operand
+        quantises=float(software.quantises and get_format(ask.precision).block_cols > 1),
+        summed=GRADIENTS[software.summed],
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
         adapter_passes=software.adapter_passes,
         dropped=software.dropped,
