@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from chipwise.api import reinforcing
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.verbs import question
+from chipwise.catalog.chips import get_chip
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.mcp.answers import rows_answer
-from chipwise.predict.training.rollout import handed_s
+from chipwise.predict.training.rollout import LOOP, LOOP_SPREAD, handed_s, rollout_s
 from chipwise.report.reinforce import RlPlanRecord
 
 ASKED = {"model": "Qwen/Qwen3-1.7B", "chips": "h100", "counts": "8", "prompts": 64, "out": "2000"}
@@ -127,3 +130,25 @@ def test_new_weights_travel_between_the_halves() -> None:
 def test_handing_over_takes_the_slower_side() -> None:
     assert handed_s(16e9, 2e9, 8.0, 1e9) == 2.0
     assert handed_s(16e9, 2e9, 2.0, 1e9) == 8.0  # two trainers send for all
+
+
+def test_an_engine_spans_machines_where_none_alone_holds_the_model() -> None:
+    """671 GB of DeepSeek-V3 in fp8 are more than eight cards of 80 GB hold."""
+    asked = RlRequest(
+        model="deepseek-ai/DeepSeek-V3", chips="h100", counts="256", prompts=16, out="545"
+    ).asked()
+    engine = reinforcing._engine(asked, get_chip("h100"), 256)
+    assert (engine.plan.layout.tp, engine.chips) == (8, 16)
+    with pytest.raises(InfeasibleError, match="short per device"):
+        reinforcing._engine(asked, get_chip("h100"), 8)
+
+
+def test_a_loop_is_as_far_from_its_parts_as_published_ones_and_as_uncertain() -> None:
+    found = plans(placement="together")["together"]
+    assert found.step_s.high / found.step_s.mid >= float(np.exp(LOOP_SPREAD))
+    assert found.step_s.low / found.step_s.mid <= float(np.exp(-LOOP_SPREAD))
+    asked = RlRequest(**(ASKED | {"placement": "together"})).asked()  # type: ignore[arg-type]
+    chip = get_chip("h100")
+    engine = reinforcing._engine(asked, chip, 8)
+    alone, _ = rollout_s(asked.answers, engine.decoder, found.replicas)
+    assert found.parts["rollout"] == pytest.approx(LOOP * alone)

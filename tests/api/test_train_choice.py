@@ -324,3 +324,20 @@ def test_an_optimiser_kept_on_the_device_moves_no_activations_to_the_host() -> N
     )
     assert found.plans[0].host_bytes == 0
     assert found.plans[0].step_s.mid < 2.5
+
+
+@pytest.mark.parametrize(
+    ("trainer", "precision", "saved", "kernels"),
+    [
+        ("torchtitan", "bf16", 2.0, 0.0), ("torchtitan", "fp8", 2.0, 0.0), ("torchtitan", "mxfp8", 2.0, 1.0),
+        ("torchtitan", "nvfp4", 0.5625, 1.0), ("nemo", "mxfp8", 1.0, 0.0), ("nemo", "bf16", 2.0, 0.0),
+    ],
+)  # fmt: skip
+def test_who_narrows_operands_decides_what_is_saved_and_what_it_takes(
+    trainer: str, precision: str, saved: float, kernels: float
+) -> None:
+    """torchao saves 16 bit of products in 8, and casts blocks by kernels of their own; TransformerEngine fuses both."""
+    run = train.Training(ROW, precision=precision, trainer=trainer)
+    network = transformer(load(ROW).graph)
+    site = site_of(get_chip("b200-sxm"), network, run.ask(8192), shipped_parameters(), run.software)
+    assert (site.job.recipe.operand, site.job.recipe.quantises) == (saved, kernels)

@@ -31,6 +31,8 @@ def test_the_usual_trainer_of_a_chip(chip: str, trainer: str) -> None:
         ("NeMo AutoModel TE + DeepEP", "automodel"),
         ("Hugging Face Trainer + PEFT + DeepSpeed", "hf-trainer"), ("fms-fsdp (PyTorch FSDP)", "fms-fsdp"),
         ("MaxText / MaxDiffusion", "maxtext"), ("Megatron-DeepSpeed", "megatron-2020"),
+        # what stands in brackets is what a trainer is made of
+        ("ms-swift (HF Trainer, DeepSpeed)", "ms-swift"), ("LLMQ (CUDA C++)", "llmq"),
     ],
 )  # fmt: skip
 def test_names_as_publications_write_them(text: str, trainer: str) -> None:

@@ -271,3 +271,10 @@ def test_a_release_decides_how_experts_run() -> None:
         return answered(read_run(row | {"framework": f"Megatron-Bridge {release} NeMo Container"})).step_s.mid
 
     assert took("26.08") == took("26.06") < 0.85 * took("26.04")
+
+
+def test_a_trainer_that_is_made_of_another_is_read_by_its_own_name() -> None:
+    """Megatron-SWIFT sums gradients in fp32, which NeMo on the same chip does not; an H20 is no H200."""
+    asked = fields(GPT | {"framework": "Megatron-SWIFT (Megatron-Core)", "chip": "", "accelerator": "H20"})
+    assert (asked["trainer"], asked["chips"]) == ("megatron-swift", "h20-96gb")
+    assert fields(GPT | {"framework": "Megatron-Core", "chip": "h100-sxm5-80gb"})["trainer"] == "nemo"

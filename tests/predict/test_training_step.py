@@ -27,7 +27,7 @@ from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainS
 from chipwise.workload.build import build
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.load import load_model
-from chipwise.workload.op import gemm
+from chipwise.workload.op import gemm, pointwise
 
 LLAMA = plain(32, 4096, 32, 14336, 128256, kv_heads=8, gated=True, tied=False)
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
@@ -121,6 +121,45 @@ def test_recomputation_costs_time_and_saves_memory() -> None:
     rates = MemoryRates()
     use, less = (float(memory_use(LLAMA, s, Recipe(), rates).activations) for s in (ONE, full))
     assert less < 0.2 * use
+
+
+def test_what_is_run_again_stops_before_the_last_product_of_a_layer() -> None:
+    """No gradient reads what the down projection writes: 14,336 x 4,096 of a layer's products are not run again."""
+    full = replace(ONE, full=1.0)
+    work = work_of(LLAMA, full, Recipe(), KERNELS)
+    whole, stops = (
+        step_time(LLAMA, full, H100, Recipe(stops=flag), PERFECT, work).compute_s for flag in (0.0, 1.0)
+    )
+    down = price(gemm(4096.0, 4096.0, 14336.0), CHIP, KERNELS.numbers).total_s
+    assert float(whole - stops) == pytest.approx(8 * 32 * float(np.asarray(down)))
+    kept = step_time(LLAMA, ONE, H100, Recipe(stops=1.0), PERFECT, work_of(LLAMA, ONE, Recipe(), KERNELS))
+    assert float(kept.total_s) == pytest.approx(seconds(ONE, r=PERFECT))
+
+
+def test_kernels_that_only_narrow_operands_take_time() -> None:
+    """Every input, weight and gradient of a layer's products is read in 16 bit and written in 8 along both sides."""
+    narrow = replace(KERNELS, narrow="mxfp8")
+    fused, apart = (work_of(LLAMA, ONE, Recipe(quantises=flag), narrow) for flag in (0.0, 1.0))
+    assert float(apart.forward_s) == float(fused.forward_s)
+    inputs = 4096.0 * (3 * 4096 + 14336)
+    weights = 4096.0 * (6144 + 4096 + 3 * 14336)
+    one = price(pointwise((inputs + weights) * 3.0, 1.0), CHIP, KERNELS.numbers).total_s
+    assert float(apart.narrow_in_s) == pytest.approx(float(np.asarray(one)), rel=0.02)
+    took = [step_time(LLAMA, ONE, H100, Recipe(), PERFECT, work) for work in (fused, apart)]
+    more = 8 * 32 * (apart.narrow_in_s + apart.narrow_back_s - fused.narrow_in_s - fused.narrow_back_s)
+    assert float(took[1].passes_s - took[0].passes_s) == pytest.approx(float(np.asarray(more)))
+    assert float(work_of(LLAMA, ONE, Recipe(quantises=1.0), KERNELS).narrow_in_s) == 0.0
+
+
+def test_gradients_summed_in_fp32_take_a_third_more_of_the_wire() -> None:
+    s = TrainSpread(dp=64.0, micro_batch=1.0, global_batch=64.0, seq=512.0, zero=3.0, shard=64.0)
+    work = work_of(LLAMA, s, Recipe(), KERNELS)
+    slow = replace(H100, nic_bytes_per_s=1e9)
+    half, wide = (
+        float(step_time(LLAMA, s, slow, Recipe(summed=b), replace(PERFECT, fsdp_overlap=1.0), work).dp_s)
+        for b in (2.0, 4.0)
+    )
+    assert wide / half == pytest.approx(8.0 / 6.0, rel=0.01)
 
 
 def test_adapters_skip_the_gradients_of_weights() -> None:

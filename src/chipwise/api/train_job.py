@@ -18,7 +18,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.system import systems_for, with_own_links
 from chipwise.catalog.system_spec import System
-from chipwise.catalog.trainer import LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
+from chipwise.catalog.trainer import GRADIENTS, LOSSES, MemoryPolicy, Trainer, get_trainer, usual_trainer
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
@@ -267,11 +267,15 @@ def site_of(
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         hooked=float(software.hooked),
+        stops=float(software.stops),
+        # one scale for a whole tensor lets compilers fuse the cast with what makes the operand
+        quantises=float(software.quantises and get_format(ask.precision).block_cols > 1),
+        summed=GRADIENTS[software.summed],
         frozen_bytes=packed if ask.method == "qlora" else 1.0 if dtype in ("8", "4") else 2.0,
         adapter_passes=software.adapter_passes,
         dropped=software.dropped,
         dora=float(ask.adapters.dora),
-        operand=1.0 if dtype in ("8", "4") else operand,
+        operand=_saved_operand(software, dtype, ask.precision),
         **_kept(policy, half),
     )
     kernels = _kernels(chip, software, ask.precision, half, numbers)
@@ -310,6 +314,19 @@ def site_of(
     )
     precision = half if dtype == "16" else ask.precision
     return Site(job, chip, system, software, precision, labels, named, not trainer, given.memory)
+
+
+def _saved_operand(trainer: Trainer, dtype: str, precision: str) -> float:
+    """Bytes per entry that a product saves for its backward pass: narrow ones a byte (TransformerEngine keeps fp4 along
+    both sides); torchao saves what it narrowed in 8 bit as it came, in 16 bit, and narrows it again, of fp4 the narrow.
+
+    Source: github pytorch/ao, float8_linear.py and mx_formats/mx_linear.py: ctx.save_for_backward(input_hp, weight_hp).
+    """
+    if dtype not in ("8", "4"):
+        return PRECISIONS[precision][1]
+    if not trainer.quantises:
+        return 1.0
+    return 2.0 if dtype == "8" else get_format(precision).mean_bits / 8.0
 
 
 def _kept(policy: MemoryPolicy, half: str) -> dict[str, float]:

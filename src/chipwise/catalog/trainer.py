@@ -141,7 +141,10 @@ class Trainer(Software):
     | overlaps | collectives of tensor parallelism can hide behind products |
     | sequence | norms are cut by tensor parallelism too |
     | regather | FSDP gathers weights again for every micro-batch |
-    | graphs, flat, broadcast, hooked | as in `predict.training.values.Recipe` |
+    | summed | type in which FSDP sums gradients between ranks: bf16, fp32 |
+    | quantises | torchao's products in 8 and 4 bit: operands are narrowed by kernels of their own, and saved in 16 bit
+    where they are multiplied in 8 |
+    | graphs, flat, broadcast, hooked, stops | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -189,6 +192,9 @@ class Trainer(Software):
     flat: bool = False
     broadcast: bool = False
     hooked: bool = False
+    stops: bool = False
+    quantises: bool = False
+    summed: Literal["bf16", "fp32"] = "bf16"
     counts: Counting = "model"
     compile_s: float = 0.0
     devices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -286,10 +292,15 @@ def get_trainer(name: str) -> Trainer:
 
 
 def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
-    """The trainer whose longest word a name contains, among those that run on the chip; None: nobody is called so."""
+    """The trainer whose longest word a name contains, among those that run on the chip, before what stands in brackets
+    is read (what a trainer is made of); None: nobody is called so."""
     lowered = text.lower()
     able = [t for t in all_software(Trainer).values() if chip is None or t.on(chip)]
-    words = [(word, t) for t in able for word in t.called if word in lowered]
+    said = [
+        [(word, t) for t in able for word in t.called if word in part]
+        for part in (lowered.split("(")[0], lowered)
+    ]
+    words = said[0] or said[1]
     # of two that are called the same, the one that is made for the chip
     return (
         max(words, key=lambda w: (len(w[0]), bool(w[1].runs_on) == (chip is not None)))[1] if words else None

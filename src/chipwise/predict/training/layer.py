@@ -71,7 +71,9 @@ def layer_time(
 ) -> LayerTime:
     """(2)-(9): forward and backward of the mean layer.
 
-    Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights).
+    Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights). A layer
+    that is run again is so up to the last tensor that its backward pass reads, the inputs of its last product, where
+    software stops there: PyTorch's checkpoints that are not reentrant ("early stop"), and compilers.
     """
     tp = s.tp
     forward = work.forward_s / r.linear + r.expert_loss * work.routed_s
@@ -80,7 +82,8 @@ def layer_time(
     core, core_back = work.core_s / r.core, work.core_back_s / r.core
     passes = r.passes * work.pass_s
     cheap = passes * cheap_bytes(t, s, recipe) / saved_bytes(t, s, recipe)
-    again = s.full * (forward + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
+    once = forward - recipe.stops * work.last_s / r.linear + work.narrow_in_s
+    again = s.full * (once + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
     host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
@@ -94,7 +97,10 @@ def layer_time(
     found = LayerTime(
         products_s=products,
         core_s=core + core_back,
-        passes_s=(1.0 + back) * passes + _unpacked(t, s, c, recipe, r),
+        passes_s=(1.0 + back) * passes
+        + _unpacked(t, s, c, recipe, r)
+        + work.narrow_in_s
+        + work.narrow_back_s,
         recompute_s=again,
         tp_s=_tensor(t, s, c, recipe, r),
         experts_s=_dispatch(t, s, c, recipe, r),

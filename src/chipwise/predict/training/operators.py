@@ -81,6 +81,8 @@ class TrainWork:
     | core_s, core_back_s | attention core |
     | pass_s | one pass of element-wise kernels |
     | head_s, loss_s | the head's three products; one pass over logits and what they are made from |
+    | last_s | the last product of a dense layer, forward |
+    | narrow_in_s, narrow_back_s | kernels that write operands in the narrow type: inputs and weights; gradients |
     """
 
     forward_s: Real
@@ -93,6 +95,9 @@ class TrainWork:
     pass_s: Real
     head_s: Real
     loss_s: Real
+    last_s: Real = 0.0
+    narrow_in_s: Real = 0.0
+    narrow_back_s: Real = 0.0
 
 
 def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> TrainWork:
@@ -101,8 +106,11 @@ def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> 
     x, h, tp = s.tokens / k.parts, t.hidden, s.tp
     back = 0.0 if float(np.max(np.asarray(s.adapter))) else 1.0
     shapes: list[tuple[Real, Real, Real]] = [(1.0, t.mixer_in / tp, h), (1.0, h, t.mixer_out / tp)]
+    last: Real = 0.0
     if float(t.dense_share) and float(t.ffn):
-        shapes += [(t.dense_share, t.gates * t.ffn / tp, h), (t.dense_share, h, t.ffn / tp)]
+        down = (t.dense_share, h, t.ffn / tp)
+        shapes += [(t.dense_share, t.gates * t.ffn / tp, h), down]
+        last = _products(x, [down], k.narrow, k)[0]
     if float(t.moe_share) and float(t.shared_ffn):
         shapes += [(t.moe_share, t.expert_gates * t.shared_ffn / tp, h), (t.moe_share, h, t.shared_ffn / tp)]
     forward, input_, weight = _products(x, shapes, k.narrow, k)
@@ -111,7 +119,40 @@ def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> 
     head = sum(_products(x, [(1.0, t.vocab / tp, h)], k.wide, k))
     passed = pass_s(touched_bytes(t, s, recipe), k) + (BLOCK_KERNELS - 1.0) * pass_s(0.0, k)
     loss = pass_s((8.0 * t.vocab / tp + 6.0 * h) * s.tokens, k)
-    return TrainWork(forward, input_, back * weight, routed, routed_back, core, core_back, passed, head, loss)
+    narrow = (
+        _narrowed(s.tokens, shapes, recipe, k)
+        if FORMATS[k.narrow].bits < FORMATS[k.wide].bits
+        else (0.0, 0.0)
+    )
+    return TrainWork(
+        forward,
+        input_,
+        back * weight,
+        routed,
+        routed_back,
+        core,
+        core_back,
+        passed,
+        head,
+        loss,
+        last,
+        *narrow,
+    )
+
+
+def _narrowed(
+    x: Real, shapes: Sequence[tuple[Real, Real, Real]], recipe: Recipe, k: TrainKernels
+) -> tuple[Real, Real]:
+    """Seconds in which operands of products are written in the narrow type by kernels of their own, none where they
+    are fused into others: inputs and weights forward, gradients of outputs backward. Each is read in 16 bit and
+    written, once along the rows and once along the columns, as the two products that take it need its scales.
+
+    Source: github pytorch/ao, torchao/prototype/mx_formats and torchao/float8 (casts along dim0 and dim1).
+    """
+    each = 2.0 * (2.0 + FORMATS[k.narrow].bits / 8.0) * recipe.quantises
+    inputs = sum(share * (x * depth + columns * depth) for share, columns, depth in shapes)
+    gradients = sum(share * x * columns for share, columns, _ in shapes)
+    return pass_s(each * inputs, k), pass_s(each * gradients, k)
 
 
 def pass_s(moved_bytes: Real, k: TrainKernels) -> Real:

@@ -15,6 +15,19 @@ FORWARD = 1.0 / 3.0
 """share of a training step: its forward pass alone. Exact: the backward pass has two products for each of the forward
 pass."""
 
+UPDATES = 4
+"""count: steps of the optimiser on the answers of a step. Source: recipes of NVIDIA-NeMo/RL (train_global_batch_size
+512 of 2,048 answers) and volcengine/verl (ppo_mini_batch_size 256 of 1,024 prompts)."""
+
+LOOP = 2.04
+"""ratio: of a step of a loop over its sampling, scoring and training priced alone, as benchmarks run them. Source:
+median of ten published loops of NVIDIA-NeMo/RL (docs/about/performance-summary.md, v0.4 and v0.6: 8B to 671B on 16 to
+128 H100 and GB200); told from the other nine, a loop is off by a factor of 1.09 in the median. What it is made of
+(engines that return log-probabilities and keep 60 % of the memory, packing, preparation of batches) is published for
+none of them."""
+LOOP_SPREAD = 0.3
+"""logarithm: half of the 80 % interval of that ratio. Source: 8 of the same ten loops lie within it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:

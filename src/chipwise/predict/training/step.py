@@ -166,9 +166,10 @@ def _gradients(
 ) -> Real:
     """(13) Exposed seconds of gradients and, where weights are cut, of weights.
 
-    Wire bytes per rank: copies and ZeRO-1 4 P (n - 1) / n; ZeRO-2 2 P per micro-batch and 2 P; FSDP 6 P per
-    micro-batch, once where software keeps what it gathered, as a stage does until its last micro-batch. Groups that
-    hold copies of one another (HSDP, slices) add 4 P / z between them.
+    Wire bytes per rank: copies and ZeRO-1 4 P (n - 1) / n; ZeRO-2 2 P per micro-batch and 2 P; FSDP 4 P and the
+    gradients in the type that they are summed in, 2 or 4 P, per micro-batch, once where software keeps what it
+    gathered, as a stage does until its last micro-batch. Groups that hold copies of one another (HSDP, slices) add
+    4 P / z between them.
     FSDP overlaps as <T_comp, T_dp>_q - T_comp, the others hide a share.
     """
     n = s.dp * s.cp
@@ -186,7 +187,7 @@ def _gradients(
     weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)
     # gradients summed where they stay, or cut, with weights gathered twice
     cut = np.where(np.asarray(s.zero) == 2, 2.0 * m + 2.0, 4.0)
-    moved = np.where(fsdp, 6.0 * times, cut) * dense + weights * times
+    moved = np.where(fsdp, (4.0 + recipe.summed) * times, cut) * dense + weights * times
     group = np.where(fsdp, z, n)
     tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, BUCKETS)
     inner = _summed(c, moved, group, stride, r, tensors)

@@ -221,6 +221,9 @@ class Recipe:
     | broadcast | 1: ZeRO-1 sends weights rank by rank |
     | flat | 1: gradients go round all ranks in one ring, each over its own NIC |
     | hooked | 1: experts are modules of their own, whose matrices FSDP gathers one by one from hooks |
+    | stops | 1: what is run again stops before a layer's last product, which nothing of the backward pass reads |
+    | quantises | 1: kernels of their own write operands in the narrow type, along both sides |
+    | summed | bytes of a gradient on the wire while FSDP sums it |
     | optimiser | 1: the step holds the optimiser; 0: forward and backward only |
     | frozen_bytes | bytes per frozen parameter under adapters |
     | dora | 1: adapters rescale every weight by its norm (DoRA): one more pass over the weights |
@@ -251,6 +254,9 @@ class Recipe:
     broadcast: Real = 0.0
     flat: Real = 0.0
     hooked: Real = 0.0
+    stops: Real = 0.0
+    quantises: Real = 0.0
+    summed: Real = 2.0
     optimiser: Real = 1.0
     frozen_bytes: Real = 2.0
     adapter_passes: Real = 0.0
