@@ -34,6 +34,7 @@ from chipwise.report.records import (
 from chipwise.search.evaluate import Bounds
 from chipwise.search.prefer import Contenders, cheapest, order, pareto, tied
 from chipwise.search.space import Deployment
+from chipwise.workload.gguf import narrow
 from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.precision import Precision
@@ -462,7 +463,8 @@ def _usd_per_million(
 def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
     """What plans are compared by (`search.prefer`): what the user pays. One local user waits for a whole answer;
     serving a given rate costs dollars per hour; else dollars per output token, prompts included; where nothing is paid,
-    chips that carry the rate, or tokens per second. Plans without a price come after the others, by their chips.
+    chips that carry the rate, or tokens per second. Plans without a price come after the others, by their chips; of one
+    user those of fewer than 4 bits a weight after the others that are fast enough, and then those that are not.
     """
     local = workload.task == "local"
     paid = not local and any(p.price for p in plans)
@@ -470,7 +472,9 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
     # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
     cost = [float(p.chips if g is None else f"{g.mid:.8g}") for p, g in zip(plans, goals, strict=True)]
     times = [] if workload.task == "batch" else [[p.ttft_s.mid for p in plans], [p.pace.mid for p in plans]]
+    group = [float(g is None) for g in goals]
     if local:
+        group = [float(narrow(p.precision)) if fully_ready(p, workload) else 2.0 for p in plans]
         usd = list(map(PlanRecord.usd, plans))
         times, size = [*times, usd], [usd, [float(p.chips) for p in plans]]
     else:
@@ -481,8 +485,14 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
         chance=[p.chance for p in plans],
         doubts=[doubts(p) for p in plans],
         size=size,
-        group=[float(g is None) for g in goals],
+        group=group,
     )
+
+
+def fully_ready(p: PlanRecord, w: Workload) -> bool:
+    """Whether a plan keeps what was asked, for one user at the pace that he wants."""
+    paced = w.task != "local" or p.tpot_s is None or p.tpot_s.mid <= 1.0 / w.pace_per_s
+    return paced and p.keeps_targets(w.confidence)
 
 
 def _size(p: PlanRecord) -> tuple[float, ...]:

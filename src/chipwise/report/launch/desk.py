@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chipwise.catalog.machine import Candidate
+from chipwise.catalog.machine import Candidate, engine_line
 from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
@@ -20,22 +20,30 @@ def desk_commands(
     runtimes: Collection[str],
     *,
     processor: bool = False,
+    all_chips: int = 1,
 ) -> dict[str, str]:
     """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
-    run on the chip, `processor`: it is no card."""
+    run on the chip, `processor`: it is no card. There are `all_chips` of them."""
     found: dict[str, str] = {}
+    line = None if record.converted else engine_line(record.runtime)
+    if line is not None:
+        tp, pp = record.layout.tp, record.layout.pp
+        return {line[0]: line[1].format(model=c.model, tp=tp, pp=pp, context=context)}
     # a checkpoint of few bits has one file
-    only = record.precision not in GGUF
+    only = record.precision not in (*GGUF, "bf16")
     tag = record.precision.upper()
     if c.gguf:
         file = c.gguf if only else f"{c.gguf}:{tag}"
-        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor)}"
+        placed = _placed(record, processor)
+        if len(record.parts) < 2 and 1 <= record.chips < all_chips and record.replica_hosts == 1:
+            placed += f" -ts {','.join('1' * record.chips)}"  # nothing on the others
+        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{placed}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and record.precision in DEFAULTS:
         found["Ollama"] = f"ollama run {c.ollama}"
     elif c.gguf:
         found["Ollama"] = f"ollama run hf.co/{c.gguf}" + ("" if only else f":{tag}")
-    if c.mlx and "mlx" in runtimes:
+    if c.mlx and "mlx" in runtimes and record.precision != "bf16":
         found["MLX"] = f"mlx_lm.server --model {c.mlx}" + ("" if only else f"-{_bits(record.precision)}bit")
     return found
 
