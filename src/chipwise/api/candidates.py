@@ -211,11 +211,7 @@ class Space:
                 chips = [c for c in chips if not made._enough(c.id)] if local or not made.found else []
             if not chips:
                 break  # what is enough stays so
-            if market.limits.first_alone and one.stored and made._faster_than(one):
-                continue
-            if market.limits.first_alone and not any(made._room(c) >= one.weight_bytes for c in chips):
-                made.formats.append(one)
-                made.rejected[Reason.MEMORY] += 1
+            if market.limits.first_alone and made._hopeless(one, chips):
                 continue
             made._add(one, replace(market, chips=chips))
         for chip in {p.chip for _, p in made.found}:
@@ -226,6 +222,16 @@ class Space:
     def workload(self) -> Workload:
         """What is asked of the model."""
         return self.formats[0].context.workload
+
+    def _hopeless(self, one: CandidateFormat, chips: Sequence[Chip]) -> bool:
+        """Whether a format has no plan that could come first: it has no room, or is read too slowly."""
+        if one.stored and self._faster_than(one):
+            return True
+        if any(self._room(c) >= one.weight_bytes for c in chips):
+            return False
+        self.formats.append(one)
+        self.rejected[Reason.MEMORY] += 1
+        return True
 
     def _room(self, chip: Chip) -> float:
         """Bytes of all chips of a kind together."""

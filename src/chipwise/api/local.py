@@ -310,18 +310,17 @@ class _OnMachine:
         """The model as its checkpoint has it."""
         return load_generating(self.candidate.model)
 
+    @property
+    def _host(self) -> str:
+        """The name of the processor whose memory may be used, "" where there is none."""
+        return "" if self.machine.host is None else self.machine.host.chip.id
+
     def _record(self, context: int, plan: PlanRecord) -> LocalRecord:
         precision = plan.precision if plan.converted else self.terms.precision
         graph = load_generating(self.candidate.model, precision, self.terms.kv).graph
         accounts = [part.memory for part in plan.parts] or [plan.memory]
-        used = [_used(account, context) for account in accounts]
         room = min((a.cache_tokens for a in accounts if a.cache_tokens is not None), default=context)
         longest = self.stored.graph.model.max_context or LONGEST
-        on_host = (
-            self.machine.host is not None
-            and plan.parts[-1:]
-            and plan.parts[-1].chip == self.machine.host.chip.id
-        )
         card = self.machine.cards[0][0]
         assert plan.tokens_per_s_per_user is not None
         return LocalRecord(
@@ -340,9 +339,9 @@ class _OnMachine:
             largest_context=int(min(longest, max(room, context))) // 1024 * 1024 or context,
             tokens_per_s=plan.tokens_per_s_per_user,
             ttft_s=plan.ttft_s,
-            memory_bytes=used[0],
+            memory_bytes=_used(accounts[0], context),
             capacity_bytes=accounts[0].capacity_bytes,
-            host_bytes=used[-1] * plan.parts[-1].count if on_host else 0.0,
+            host_bytes=sum(_used(p.memory, context) * p.count for p in plan.parts if p.chip == self._host),
             download_bytes=graph.weight_bytes() + sum(e.modules * e.weight_bytes for e in graph.extras),
             placement=_where(self.machine, plan),
             runtime=plan.runtime,

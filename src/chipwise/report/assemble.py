@@ -472,9 +472,7 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
     # to eight digits: beyond those a load that was searched for is not known, and would rank by chance
     cost = [float(p.chips if g is None else f"{g.mid:.8g}") for p, g in zip(plans, goals, strict=True)]
     times = [] if workload.task == "batch" else [[p.ttft_s.mid for p in plans], [p.pace.mid for p in plans]]
-    group = [float(g is None) for g in goals]
     if local:
-        group = [float(narrow(p.precision)) if fully_ready(p, workload) else 2.0 for p in plans]
         usd = list(map(PlanRecord.usd, plans))
         times, size = [*times, usd], [usd, [float(p.chips) for p in plans]]
     else:
@@ -485,8 +483,16 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
         chance=[p.chance for p in plans],
         doubts=[doubts(p) for p in plans],
         size=size,
-        group=group,
+        group=_groups(plans, goals, workload),
     )
+
+
+def _groups(plans: Sequence[PlanRecord], goals: Sequence[Figure | None], w: Workload) -> list[float]:
+    """The group of each plan: known cost before none; of one user what is fast enough, the same in fewer than 4 bits a
+    weight, and what is too slow."""
+    if w.task != "local":
+        return [float(g is None) for g in goals]
+    return [float(narrow(p.precision)) if fully_ready(p, w) else 2.0 for p in plans]
 
 
 def fully_ready(p: PlanRecord, w: Workload) -> bool:
