@@ -20,21 +20,28 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Rent
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
-from chipwise.parallel.layout import Reason
-from chipwise.report.assemble import contenders
+from chipwise.errors import InfeasibleError
+from chipwise.parallel.layout import Layout, Reason
+from chipwise.parallel.shard import shard
+from chipwise.report.assemble import contenders, fully_ready
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
 from chipwise.search.prefer import Contenders, first
 from chipwise.search.space import Limits
-from chipwise.units import Array
+from chipwise.units import Array, format_bytes
+from chipwise.workload.axes import Sizes
+from chipwise.workload.formats import GGML_BITS
+from chipwise.workload.gguf import GGUF, narrow
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import format_name
+from chipwise.workload.step import decode
 from chipwise.workload.workload import Task, Workload
 
 LADDER = ("q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
 """Formats of files that are tried at a desk, the widest first."""
+TOO_LARGE = "tensor too large"
 FEW_BITS = 6.0
 """Of a weight on average: a checkpoint of fewer is run as it is stored."""
 
@@ -60,6 +67,16 @@ class CandidateFormat:
     but: frozenset[str] = frozenset()
     only: frozenset[str] = frozenset()
 
+    def reads(self, runtime: str) -> bool:
+        """Whether a runtime takes these files."""
+        return runtime not in self.but and (not self.only or runtime in self.only)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Of the model, without the table of tokens, which may lie elsewhere."""
+        found = self.context.found.graph.weight_bytes_by_class()
+        return sum(size for cls, size in found.items() if cls != "embedding")
+
     @property
     def name(self) -> str:
         """The format of its weights."""
@@ -71,9 +88,41 @@ def wide(graph: Graph) -> bool:
     return 8.0 * graph.weight_bytes() / graph.params() >= FEW_BITS
 
 
-def formats(model: str, context: Context, terms: Terms, chips: Sequence[Chip]) -> Iterator[CandidateFormat]:
-    """The model as it is stored, and in the formats of the task that plans are compared in; each also as runtimes of
-    these chips keep it in files of their own. At a desk those of the ladder stand before wide weights as stored."""
+def least_bytes(graph: Graph, name: str) -> float:
+    """Bytes that the weights of a model take at least in a format of the ladder: at the bits of most matrices."""
+    return graph.params() * GGML_BITS[GGUF[name]] / 8.0
+
+
+def formats(
+    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float = np.inf
+) -> Iterator[CandidateFormat]:
+    """The model as it is stored, and in the formats of the task that plans are compared in, at a desk those that may
+    fit `room` bytes; each also as runtimes of these chips keep it in files of their own. At a desk those of the ladder
+    stand before wide weights as stored. Raises `InfeasibleError` where the environment takes the tensors of none."""
+    found = largest = None
+    for found in _formats(model, context, terms, chips, room):
+        largest = _above(found.context.found.graph, terms.environment.largest_tensor_bytes)
+        if not largest:
+            yield found
+    if found is not None and largest:
+        what = f"a tensor of {format_bytes(largest)} is above "
+        what += format_bytes(terms.environment.largest_tensor_bytes or 0.0)
+        raise InfeasibleError(what, terms.environment.name, reasons={TOO_LARGE: 1})
+
+
+def _above(graph: Graph, most: float | None) -> float:
+    """Bytes of the largest tensor where it is above the `most` that is taken, which no placement mends; else 0."""
+    if most is None:
+        return 0.0
+    blocks = (graph.embed, graph.head, *(block for _, block in graph.runs))
+    sizes = (float(t.local_bytes(Sizes(block.axes))) for block in blocks for t in block.tensors)
+    largest = max(sizes, default=0.0)
+    return largest if largest > most else 0.0
+
+
+def _formats(
+    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float
+) -> Iterator[CandidateFormat]:
     task, graph = context.workload.task, context.found.graph
     runtimes = [] if terms.runtime else list({r.id: r for c in chips for r in runtimes_for(c)}.values())
     compared: Sequence[tuple[str, bool]] = ()
@@ -82,6 +131,8 @@ def formats(model: str, context: Context, terms: Terms, chips: Sequence[Chip]) -
     last = len(compared) + 1 if compared and task == "local" else 0
     yield from _kept(model, CandidateFormat(context, place=last), terms, runtimes)
     for place, (name, at_last) in enumerate(compared):
+        if task == "local" and least_bytes(graph, name) > room:
+            continue
         narrow = replace(load_generating(model, name, terms.kv), notes=context.found.notes)
         other = CandidateFormat(replace(context, found=narrow), at_last, stored=False, place=place)
         yield from _kept(model, other, terms, runtimes)
@@ -127,9 +178,7 @@ class Market:
             if local
             else 1.0,  # in a machine that joins as many as were said, as `fit` has it
         )
-        offered = tuple(
-            d for d in offered if d.runtime.id not in one.but and d.runtime.id in (one.only or {d.runtime.id})
-        )
+        offered = tuple(d for d in offered if one.reads(d.runtime.id))
         able, unable = context.tactics.on(offered, context.found.graph)
         prices = {d.chip.id: context.basis(d.chip.id) for d in able}
         never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
@@ -160,8 +209,11 @@ class Space:
             if one.at_last:
                 local = one.context.workload.task == "local"
                 chips = [c for c in chips if not made._enough(c.id)] if local or not made.found else []
-            if chips:
-                made._add(one, replace(market, chips=chips))
+            if not chips:
+                break  # what is enough stays so
+            if market.limits.first_alone and made._hopeless(one, chips):
+                continue
+            made._add(one, replace(market, chips=chips))
         for chip in {p.chip for _, p in made.found}:
             made.refusals.pop(chip, None)
         return made
@@ -170,6 +222,42 @@ class Space:
     def workload(self) -> Workload:
         """What is asked of the model."""
         return self.formats[0].context.workload
+
+    def _hopeless(self, one: CandidateFormat, chips: Sequence[Chip]) -> bool:
+        """Whether a format has no plan that could come first: it has no room, or is read too slowly."""
+        if one.stored and self._faster_than(one):
+            return True
+        if any(self._room(c) >= one.weight_bytes for c in chips):
+            return False
+        self.formats.append(one)
+        self.rejected[Reason.MEMORY] += 1
+        return True
+
+    def _room(self, chip: Chip) -> float:
+        """Bytes of all chips of a kind together."""
+        memory = chip.memory.usable_bytes or chip.memory.label_bytes or np.inf
+        return memory * self.market.limits.chips(chip.id)
+
+    def _faster_than(self, one: CandidateFormat) -> bool:
+        """Whether one user has a plan already that is faster than the weights of a format are read, on all chips of a
+        kind together, by more than better evidence may cost."""
+        if not self.found:
+            return False
+        w, limits = self.workload, self.market.limits
+        ready = [
+            p.ttft_s.mid + (w.output_tokens - 1.0) * p.pace.mid for _, p in self.found if fully_ready(p, w)
+        ]
+        step = decode(1.0, w.prompt_tokens)
+        read = sum(
+            n * float(np.max(op.weight_bytes)) for n, op in shard(one.context.found.graph, Layout()).ops(step)
+        )
+        most = max((c.memory.bytes_per_s or np.inf) * limits.chips(c.id) for c in self.market.chips)
+        least = (w.output_tokens - 1.0) * read / most
+        return any(least > s * (1.0 + preferences().evidence) for s in ready)
+
+    def ready(self) -> bool:
+        """Whether one user has a plan of at least 4 bits a weight that keeps what was asked."""
+        return any(fully_ready(p, self.workload) and not narrow(p.precision) for _, p in self.found)
 
     def context(self, precision: str) -> Context:
         """The model in a format that was tried, by the name of the format."""
@@ -186,7 +274,7 @@ class Space:
             self.refusals[chip] = self.refusals[chip].closer(refusal) if chip in self.refusals else refusal
         choices: list[Choice] = []
         for mine in result.choices.values():
-            every = bool(market.limits.have) or self.market.limits.by != "chip"
+            every = market.limits.every or self.market.limits.by != "chip"
             choices += mine if every else shortlist(mine, self.workload.confidence)
             self.choices += [(one, choice) for choice in mine]
         for context in self._paid(one.context):
@@ -251,12 +339,6 @@ class Space:
             return (p.chip, p.layout.label, p.precision) if self.market.limits.have else (p.chip,)
         named = {"runtime": p.runtime, "format": p.precision, "provider": p.price.provider if p.price else ""}
         return (named[self.market.limits.by],)
-
-
-def fully_ready(p: PlanRecord, w: Workload) -> bool:
-    """Whether a plan keeps what was asked, for one user at a pace to read."""
-    paced = w.task != "local" or p.tpot_s is None or p.tpot_s.mid <= 1.0 / preferences().desk_tokens_per_s
-    return paced and p.keeps_targets(w.confidence)
 
 
 def _noted(one: CandidateFormat, p: PlanRecord) -> PlanRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,14 +29,21 @@ from chipwise.workload.step import decode, prefill
 from chipwise.workload.workload import Workload
 
 
-def assembled(context: Context, machine: Machine, terms: Terms, wanted: Offloaded | None = None) -> Assembly:
-    """The model of a context on a machine, under the runtime of the terms or the first that can share it so.
+def assembled(
+    context: Context,
+    machine: Machine,
+    terms: Terms,
+    wanted: Offloaded | None = None,
+    reads: Callable[[str], bool] = bool,
+) -> Assembly:
+    """The model of a context on a machine, under the runtime of the terms or the first that can share it so and `reads`
+    its files.
 
     Raises `InfeasibleError` where none can or it does not fit, `UsageError` for a placement that cannot be.
     """
     graph = context.found.graph
     why = ""
-    for runtime in _sharing(terms.runtime):
+    for runtime in (r for r in _sharing(terms.runtime) if reads(r.id)):
         cards, host, no = _deployed(graph, machine, runtime, terms)
         if no:
             why = why or no
@@ -65,17 +72,17 @@ def machine_estimate(model: str, workload: Workload, given: Given, terms: Terms)
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *machine_words(machine, assembly), *terms.said),
+        assumptions=(*context.assumptions([record]), *machine_words(machine, record), *terms.said),
         owned=True,
     )
 
 
-def machine_words(machine: Machine, assembly: Assembly) -> tuple[str, ...]:
+def machine_words(machine: Machine, plan: PlanRecord) -> tuple[str, ...]:
     """What an answer about a machine rests on beside the figures of its parts."""
-    several = len(assembly.parts) > 1 or assembly.cards[0].count > 1
+    several = len(plan.parts) > 1 or plan.layout.pp > 1
     said = ["parts of the machine work on a token one after the other"] if several else []
-    if assembly.host is not None:
-        how = assembly.offload
+    how, host = get_runtime(plan.runtime).offload, machine.host
+    if how is not None and host is not None and any(p.chip == host.chip.id for p in plan.parts):
         if how.streams_from:
             said.append(
                 f"prompts: from {how.streams_from} tokens of a pass on the card fetches the host's weights over its "
@@ -83,8 +90,8 @@ def machine_words(machine: Machine, assembly: Assembly) -> tuple[str, ...]:
             )
         else:
             said.append("the processor works on its part of prompts too")
-        if machine.host is not None and machine.host.assumed:
-            said.append(f"the processor is taken to be {machine.host.chip.id}; name yours: {machine.name}")
+        if host.assumed:
+            said.append(f"the processor is taken to be {host.chip.id}; name yours: {machine.name}")
     return tuple(said)
 
 

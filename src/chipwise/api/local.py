@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from chipwise.api.candidates import LADDER, wide
-from chipwise.api.context import Context
-from chipwise.api.desk import assembled, machine_record, machine_words, token_s
+from chipwise.api.candidates import LADDER, least_bytes, wide
+from chipwise.api.desk import machine_words
 from chipwise.api.infeasible import down, either
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
+from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
@@ -23,26 +23,23 @@ from chipwise.catalog.machine import DESKS, Candidate, Machine, candidates, pars
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import runtimes_for
-from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
-from chipwise.catalog.software import all_software
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
+from chipwise.parallel.layout import Reason
+from chipwise.report.assemble import fully_ready
 from chipwise.report.desk import LocalRecord, LocalReport
 from chipwise.report.launch.desk import desk_commands
 from chipwise.report.plans import PlanRecord
-from chipwise.report.records import RefusalRecord
-from chipwise.search.assembly import Assembly
+from chipwise.report.records import MemoryRecord, RefusalRecord
 from chipwise.search.prefer import Contenders
 from chipwise.search.prefer import order as in_order
 from chipwise.units import format_bytes, format_number
-from chipwise.workload.axes import Sizes
-from chipwise.workload.formats import FORMATS, GGML_BITS
-from chipwise.workload.gguf import GGUF
-from chipwise.workload.workload import Workload
+from chipwise.workload.gguf import narrow
+from chipwise.workload.workload import PACE, Workload
 
-NARROW = frozenset(("q3_k_m", "q2_k"))
-"""Fewer than 4 bits a weight: tried last."""
+LONGEST = 10_000_000
+"""Tokens that a model reads of which nothing is said."""
 CONTEXT, LEAST_CONTEXT = 8192, 4096
 PROMPT, OUTPUT = 1000.0, 200.0
 COUNTS = (1, 2, 4)  # cards of a kind that are bought together
@@ -64,7 +61,7 @@ class Wish:
     where no more fits), a use ("": any), which `models` (none: those of the catalogue that people run), and how many
     at `most`."""
 
-    min_tps: float = 10.0
+    min_tps: float = PACE
     context: int | None = None
     use: str = ""
     models: tuple[str, ...] = ()
@@ -114,81 +111,58 @@ class Wish:
         return (self.context,) if self.context else (CONTEXT, LEAST_CONTEXT)
 
 
-SLOWEST = 0.1
-"""Tokens per second, below which nobody waits for an answer."""
-SLOWER = 1.02
-"""Times the pace that runs, to which it is looked for."""
 SHORTEST = 1024
 """Tokens of the shortest context that is offered."""
 
 
-def _ways_out(machine: Machine, wish: Wish, terms: Terms) -> list[str]:
-    """With what something runs on a machine on which nothing runs as it was wished: a slower pace or a shorter context,
-    found by asking."""
-
-    def first(**changes: object) -> LocalRecord | None:
-        asked = replace(wish, **changes)  # type: ignore[arg-type]
-        for candidate in asked.candidates():
-            for narrow in (False, True):
-                found = _Walk(candidate, machine, asked, terms, narrow).found()
-                if not isinstance(found, RefusalRecord):
-                    return found[0]
-        return None
-
-    ways = []
-    if wish.min_tps > SLOWEST and first(min_tps=SLOWEST):
-        low, high = SLOWEST, wish.min_tps
-        while high > SLOWER * low:
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if first(min_tps=middle) else (low, middle)
-        ways.append(f"--min-tps {down(low)}")
+def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[RefusalRecord]) -> list[str]:
+    """With what something runs on a machine on which nothing runs as it was wished: the pace of the fastest that was
+    `refused`, or a shorter context, found by asking."""
+    paces = [1.0 / r.reachable["tpot_s"] for r in refused if "tpot_s" in r.reachable]
+    if paces:
+        return [f"--min-tps {down(max(paces))}"]
     context = min(wish.contexts) // 2
-    while context >= SHORTEST and not ways:
-        if first(context=context):
-            ways.append(f"--context {context}")
+    while context >= SHORTEST:
+        asked = replace(wish, context=context)
+        found = (_OnMachine(c, machine, asked, terms).found() for c in asked.candidates())
+        if not all(isinstance(one, RefusalRecord) for one in found):
+            return [f"--context {context}"]
         context //= 2
-    return ways
+    return []
 
 
 def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
     """The models that a machine runs as fast as is wished, each in the widest format that does; those of the highest
     published score first.
 
-    For each model formats and contexts are walked: on the cards in at least 4 bits, then with a part on the host, then
-    in fewer bits. Raises `InfeasibleError` where nothing does, with the fastest there is.
+    Each has the first plan that `plan --task local` has on these parts, those of fewer than 4 bits a weight come last.
+    Raises `InfeasibleError` where nothing does, with the fastest there is.
     """
     terms = terms or Terms()
     for card, _ in machine.cards:
         terms.environment.check(card)
     records: list[LocalRecord] = []
-    refused: dict[str, RefusalRecord] = {}
+    of_few_bits: list[LocalRecord] = []
+    refused: list[RefusalRecord] = []
     notes: dict[str, None] = {}
-    wanted, rest = wish.candidates(), 0
-    for narrow in (False, True):
-        again: list[Candidate] = []
-        for i, candidate in enumerate(wanted):
-            if len(records) == wish.most:
-                rest = len(wanted) - i
-                break
-            found = _Walk(candidate, machine, wish, terms, narrow).found()
-            if isinstance(found, RefusalRecord):
-                again.append(candidate)
-                before = refused.get(candidate.model, found)
-                refused[candidate.model] = found if found.reason == before.reason else before
-                continue
-            record, words = found
-            records.append(record)
-            refused.pop(candidate.model, None)
-            notes |= dict.fromkeys(words)
-        wanted = again
-    notes |= dict.fromkeys([f"{rest} more of them were not tried: --most"] if rest else [])
+    wanted = wish.candidates()
+    for candidate in wanted:
+        if len(records) == wish.most:
+            break
+        found = _OnMachine(candidate, machine, wish, terms).found()
+        if isinstance(found, RefusalRecord):
+            refused.append(found)
+            continue
+        record, words = found
+        (records if record.wide else of_few_bits).append(record)
+        notes |= dict.fromkeys(words)
+    records = [*records, *of_few_bits][: wish.most]
+    rest = len(wanted) - len(refused) - len(records)
+    notes |= dict.fromkeys([f"{rest} more of them are not listed: --most"] if rest else [])
     if not records:
         # the last has the lowest score: what is in its way is in the way of all
-        last = next(reversed(refused.values()), None)
-        ways = _ways_out(machine, wish, terms)
-        least = "no model has this use" if last is None else f"{last.chip}: {last.detail}"
-        if ways and last is not None and last.reason == "SLOW":
-            least = f"{last.chip} is slower"  # what it was refused by is a bound
+        ways = _ways_out(machine, wish, terms, refused)
+        least = f"{refused[-1].chip}: {refused[-1].detail}" if refused else "no model has this use"
         raise InfeasibleError(
             f"{machine.name} runs none of {len(refused)} models so",
             f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
@@ -201,7 +175,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         max_usd=None,
         use=wish.use,
         models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
-        refused=tuple(refused.values()),
+        refused=tuple(refused),
         assumptions=(
             *_ordered(wish),
             *_words(machine),
@@ -225,7 +199,7 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool
         if any(terms.environment.lacks(card) for card, _ in machine.cards):
             continue
         for place, candidate in enumerate(wanted):
-            record = _Walk(candidate, machine, wish, terms).found()
+            record = _OnMachine(candidate, machine, wish, terms).found()
             if isinstance(record, RefusalRecord):
                 continue
             bought = replace(record[0], item=item, usd=price.usd, covers=price.covers)
@@ -272,183 +246,125 @@ def _bought(found: Sequence[tuple[int, LocalRecord]], *, sparing: bool) -> list[
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """One model on one machine: contexts, formats and placements in the order in which they are preferred. `narrow`:
-    in formats of fewer than 4 bits, else in those of more."""
+class _OnMachine:
+    """One model on one machine: the first plan of its parts at the contexts that are wished."""
 
     candidate: Candidate
     machine: Machine
     wish: Wish
     terms: Terms
-    narrow: bool = False
 
     def found(self) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
-        """The first that is fast enough, with notes, or why none is."""
-        if min(self.wish.contexts) > self.longest:
-            return RefusalRecord(self.candidate.model, "CONTEXT", f"reads at most {self.longest:,} tokens")
-        best, why = 0.0, None
-        for name, context, machine in self._ways():
-            try:
-                self._held(name)
-                tokens = self._most_tokens(name, machine)
-                if tokens < self.wish.min_tps:
-                    best = max(best, tokens)
-                    continue
-                assembly, asked = self._placed(name, context, machine)
-                tokens = 1.0 / token_s(asked, assembly)
-                if tokens < 0.95 * self.wish.min_tps:
-                    best = max(best, tokens)
-                    continue
-                record = machine_record(asked, machine, assembly)
-            except InfeasibleError as error:
-                why = error
+        """The first plan that is fast enough, with notes: at the longest context, but at a shorter one before fewer
+        than 4 bits. Or why there is none."""
+        graph = self.stored.graph
+        longest = graph.model.max_context or LONGEST
+        if min(self.wish.contexts) > longest:
+            return self._refused("CONTEXT", f"reads at most {longest:,} tokens")
+        asked = load_generating(self.candidate.model, self.terms.precision, self.terms.kv).graph
+        laddered = self.terms.precision is None and wide(graph)
+        least = least_bytes(graph, LADDER[-1]) if laddered else asked.weight_bytes()
+        if least > self.machine.memory_bytes:
+            return self._refused("MEMORY", f"takes {format_bytes(least)} and more")
+        plans: list[tuple[int, PlanRecord]] = []
+        whys = []
+        for context in (n for n in self.wish.contexts if n <= longest):
+            plan = self._planned(context)
+            if isinstance(plan, RefusalRecord):
+                whys.append(plan)
                 continue
-            per_user = record.tokens_per_s_per_user
-            assert per_user is not None
-            if per_user.mid >= self.wish.min_tps:
-                return self._record(name, context, machine, assembly, record), machine_words(
-                    machine, assembly
-                )
-            best = max(best, per_user.mid)
-        if best:
-            return RefusalRecord(self.candidate.model, "SLOW", f"at most {format_number(best, 2)} tokens/s")
-        if why is not None and not why.reasons:
-            return RefusalRecord(self.candidate.model, "NO_RUNTIME", why.hint)
-        if why is not None and "tensor too large" in why.reasons:
-            return RefusalRecord(self.candidate.model, "TENSOR", str(why).partition(" (")[0])
-        needed = self.params * self._bits(self._formats()[-1]) / 8.0
-        return RefusalRecord(self.candidate.model, "MEMORY", f"takes {format_bytes(needed)} and more")
+            plans.append((context, plan))
+            if not narrow(plan.precision):
+                break
+        if not plans:
+            return whys[-1]
+        context, plan = min(plans, key=lambda one: narrow(one[1].precision))
+        return self._record(context, plan), machine_words(self.machine, plan)
 
-    def _ways(self) -> Iterator[tuple[str | None, int, Machine]]:
-        """Formats, contexts and parts of the machine that could hold them."""
-        cards = replace(self.machine, host=None)
-        formats = self._formats()
-        some = [f for f in formats if (f in NARROW) is self.narrow]
-        for machine in (cards,) if self.machine.host is None else (cards, self.machine):
-            for context in (n for n in self.wish.contexts if n <= self.longest):
-                for name in some:
-                    if self.params * self._bits(name) / 8.0 <= _capacity(machine):
-                        yield name, context, machine
+    def _refused(self, reason: str, detail: str, **reachable: float) -> RefusalRecord:
+        return RefusalRecord(self.candidate.model, reason, detail, reachable)
 
-    def _formats(self) -> Sequence[str | None]:
-        if self.terms.precision is not None:
-            return (self.terms.precision,)
-        # what is stored in few bits already is run as it is
-        return LADDER if wide(self.stored.graph) else (None,)
+    def _planned(self, context: int) -> PlanRecord | RefusalRecord:
+        """The first plan of a prompt in a context that could be full, where it is fast enough."""
+        short = min(PROMPT, context - OUTPUT)
+        asked = Workload("local", short, OUTPUT, pace_per_s=self.wish.min_tps, room_tokens=context)
+        try:
+            first, space = desk_plan(self.candidate.model, asked, self.terms, self.machine)
+        except InfeasibleError as error:
+            return self._refused("TENSOR", str(error).partition(" (")[0])
+        if first is not None and fully_ready(first, asked):
+            return first
+        together = space.refusals.get(self.machine.name)
+        if first is not None or (together and np.isfinite(together.reach.tpot_s)):
+            seconds = first.pace.mid if first else together.reach.tpot_s if together else np.inf
+            return self._refused(
+                "SLOW", f"at most {format_number(1.0 / seconds, 2)} tokens/s", tpot_s=seconds
+            )
+        if space.rejected[Reason.MEMORY]:
+            least = min(one.context.found.graph.weight_bytes() for one in space.formats)
+            return self._refused("MEMORY", f"takes {format_bytes(least)} and more")
+        return self._refused("NO_RUNTIME", next((r.detail for r in space.never), "no software runs it there"))
 
     @cached_property
     def stored(self) -> Loaded:
         """The model as its checkpoint has it."""
         return load_generating(self.candidate.model)
 
-    @cached_property
-    def params(self) -> int:
-        """Its parameters."""
-        return self.stored.graph.params()
-
     @property
-    def longest(self) -> int:
-        """The longest context that it reads; ten million tokens where nothing is said."""
-        return self.stored.graph.model.max_context or 10_000_000
+    def _host(self) -> str:
+        """The name of the processor whose memory may be used, "" where there is none."""
+        return "" if self.machine.host is None else self.machine.host.chip.id
 
-    def _bits(self, name: str | None) -> float:
-        """Bits of a weight, at least: those of most matrices of a format."""
-        if name is None:
-            return 8.0 * self.stored.graph.weight_bytes() / self.params
-        return GGML_BITS[GGUF[name]] if name in GGUF else FORMATS[name].bits if name in FORMATS else 0.0
-
-    def _held(self, name: str | None) -> None:
-        """Raises `InfeasibleError` where a tensor is larger than the environment allows, which no placement mends."""
-        most = self.terms.environment.largest_tensor_bytes
-        if most is None:
-            return
-        graph = load_generating(self.candidate.model, name, self.terms.kv).graph
-        sizes = [
-            float(tensor.local_bytes(Sizes(block.axes)))
-            for block in (graph.embed, graph.head, *(block for _, block in graph.runs))
-            for tensor in block.tensors
-        ]
-        if max(sizes, default=0.0) > most:
-            what = f"a tensor of {format_bytes(max(sizes))} is above {format_bytes(most)}"
-            raise InfeasibleError(
-                what, f"{self.terms.environment.name}: {what}", reasons={"tensor too large": 1}
-            )
-
-    def _most_tokens(self, name: str | None, machine: Machine) -> float:
-        """Tokens per second that no part could beat: active weights at the bandwidth of the fastest."""
-        read = self.stored.graph.active_params() * self._bits(name) / 8.0
-        fastest = max(self.terms.shared(c).memory.bytes_per_s or 0.0 for c, _ in machine.cards)
-        return fastest / max(read, 1.0)
-
-    def _placed(self, name: str | None, context: int, machine: Machine) -> tuple[Assembly, Context]:
-        """Where it lies, and what one asks of it: a prompt in a context that could be full."""
-        held = Workload(task="local", prompt_tokens=context - OUTPUT, output_tokens=OUTPUT)
-        terms = replace(self.terms, precision=name, runtime=self.terms.runtime or _engine())
-        asked = terms.context(self.candidate.model, held, owned=True)
-        assembly = assembled(asked, machine, terms)
-        short = replace(held, prompt_tokens=min(PROMPT, context - OUTPUT))
-        return assembly, replace(asked, workload=short)
-
-    def _record(
-        self, name: str | None, context: int, machine: Machine, assembly: Assembly, record: PlanRecord
-    ) -> LocalRecord:
-        graph = load_generating(self.candidate.model, name, self.terms.kv).graph
-        accounts = [part.account(float(context)) for part in assembly.parts]
-        used = [
-            sum(float(np.max(np.asarray(i.bytes))) for i in a.items if i.kind != "system")
-            + float(np.max(np.asarray(a.sequence_bytes)))
-            for a in accounts
-        ]
-        room = min(
-            float(np.min(np.asarray(a.cache_bytes))) / max(float(np.max(np.asarray(a.sequence_bytes))), 1.0)
-            for a in accounts
-        )
-        per_user = record.tokens_per_s_per_user
-        assert per_user is not None
-        host = used[-1] * assembly.parts[-1].count if assembly.host is not None else 0.0
+    def _record(self, context: int, plan: PlanRecord) -> LocalRecord:
+        precision = plan.precision if plan.converted else self.terms.precision
+        graph = load_generating(self.candidate.model, precision, self.terms.kv).graph
+        accounts = [part.memory for part in plan.parts] or [plan.memory]
+        room = min((a.cache_tokens for a in accounts if a.cache_tokens is not None), default=context)
+        longest = self.stored.graph.model.max_context or LONGEST
+        card = self.machine.cards[0][0]
+        assert plan.tokens_per_s_per_user is not None
         return LocalRecord(
-            chip=record.chip,
-            chips=record.chips,
-            bound=record.bound,
-            shares=record.shares,
-            energy=record.energy,
+            chip=plan.chip,
+            chips=plan.chips,
+            bound=plan.bound,
+            shares=plan.shares,
+            energy=plan.energy,
             model=self.candidate.model,
-            params=self.params,
+            params=self.stored.graph.params(),
             active_params=self.stored.graph.active_params(),
-            precision=record.precision,
-            wide=name not in NARROW,
-            kv=record.kv,
+            precision=plan.precision,
+            wide=not narrow(plan.precision),
+            kv=plan.kv,
             context=context,
-            largest_context=int(min(self.longest, context * max(room, 1.0))) // 1024 * 1024 or context,
-            tokens_per_s=per_user,
-            ttft_s=record.ttft_s,
-            memory_bytes=used[0],
-            capacity_bytes=float(np.max(np.asarray(accounts[0].capacity_bytes))),
-            host_bytes=host,
+            largest_context=int(min(longest, max(room, context))) // 1024 * 1024 or context,
+            tokens_per_s=plan.tokens_per_s_per_user,
+            ttft_s=plan.ttft_s,
+            memory_bytes=_used(accounts[0], context),
+            capacity_bytes=accounts[0].capacity_bytes,
+            host_bytes=sum(_used(p.memory, context) * p.count for p in plan.parts if p.chip == self._host),
             download_bytes=graph.weight_bytes() + sum(e.modules * e.weight_bytes for e in graph.extras),
-            placement=_where(machine, record),
-            runtime=record.runtime,
+            placement=_where(self.machine, plan),
+            runtime=plan.runtime,
             score=self.candidate.scores.get(self.wish.benchmark),
             quality=self.wish.quality(self.candidate),
             commands=desk_commands(
                 self.candidate,
-                record,
+                plan,
                 context,
-                [r.id for r in runtimes_for(machine.cards[0][0])],
-                processor=machine.cards[0][0].kind == "cpu",
+                [r.id for r in runtimes_for(card)],
+                processor=card.kind == "cpu",
+                all_chips=sum(n for _, n in self.machine.cards),
             ),
-            machine=machine.name,
-            basis=per_user.basis,
-            parts=record.parts,
+            machine=self.machine.name,
+            basis=plan.tokens_per_s_per_user.basis,
+            parts=plan.parts,
         )
 
 
-def _engine() -> str:
-    """The engine that figures are of: the first made for files of desks that shares a model with the host."""
-    able = (
-        r for r in all_software(Runtime).values() if "gguf" in r.made_for and r.offload and r.offload.alone
-    )
-    return next(able).id
+def _used(account: MemoryRecord, context: int) -> float:
+    """Bytes of a device in use with the cache of a context, the system's own left out."""
+    cache = account.cache_bytes * context / account.cache_tokens if account.cache_tokens else 0.0
+    return sum(size for kind, size in account.items.items() if kind != "system") + cache
 
 
 def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
@@ -467,15 +383,13 @@ def _size(c: Candidate) -> float:
     return math.sqrt(float(graph.params()) * float(graph.active_params()))
 
 
-def _capacity(machine: Machine) -> float:
-    parts = [*machine.cards, *([(machine.host.chip, machine.host.sockets)] if machine.host else [])]
-    return sum((c.memory.usable_bytes or c.memory.label_bytes or 0.0) * n for c, n in parts)
-
-
-def _where(machine: Machine, record: PlanRecord) -> str:
-    if len(record.parts) == 1:
-        return "all on the cards" if machine.cards[0][1] > 1 else "all on it"
-    return "; ".join(f"{p.chip}: {p.holds}" for p in record.parts)
+def _where(machine: Machine, plan: PlanRecord) -> str:
+    cards = sum(n for _, n in machine.cards)
+    if len(plan.parts) > 1:
+        return "; ".join(f"{p.chip}: {p.holds}" for p in plan.parts)
+    if plan.chips < cards:
+        return f"on {plan.chips} of the {cards} cards"
+    return "all on the cards" if cards > 1 else "all on it"
 
 
 def _words(machine: Machine) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -13,9 +13,9 @@ from math import ceil
 import numpy as np
 
 from chipwise.api.alternatives import apis, levers
-from chipwise.api.candidates import CandidateFormat, Market, Space, formats, fully_ready
+from chipwise.api.candidates import CandidateFormat, Market, Space, formats
 from chipwise.api.context import Context
-from chipwise.api.desk import assembled, machine_record
+from chipwise.api.desk import assembled, machine_record, token_s
 from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
 from chipwise.api.nearest import beside_published
@@ -29,7 +29,13 @@ from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.fleet import Day, over_day
-from chipwise.report.assemble import cheapest_plan, model_record, rank_plans, workload_record
+from chipwise.report.assemble import (
+    cheapest_plan,
+    fully_ready,
+    model_record,
+    rank_plans,
+    workload_record,
+)
 from chipwise.report.energy import Powered
 from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord, PlanReport
 from chipwise.report.records import RefusalRecord
@@ -130,6 +136,21 @@ def ranked(
     return Ranked(report, partial(asked.beside, space, first, described.name, timed=bool(timed)))
 
 
+SLOWER = 1.05
+"""ratio: how far the passes of the parts of a machine alone may be above the pace that is wanted. Chosen: what a whole
+prediction adds to them only makes it slower; moves how many placements are predicted in full."""
+
+
+def desk_plan(
+    model: str, workload: Workload, terms: Terms, machine: Machine
+) -> tuple[PlanRecord | None, Space]:
+    """The plan that comes first on the parts of a machine, None where there is none, and what the search has found.
+    Raises `InfeasibleError` where no format can be had there; `UsageError` and `UnknownNameError` for bad input."""
+    asked = _PlansAsked.at_desk(model, workload, terms, machine)
+    space, plans = asked.searched()
+    return next(iter(rank_plans(plans, asked.workload)), None), space
+
+
 @dataclass(frozen=True)
 class _PlansAsked:
     """A question about plans, read: what is searched where, and the machine whose parts one user has together."""
@@ -138,7 +159,6 @@ class _PlansAsked:
     terms: Terms
     context: Context
     market: Market
-    formats: list[CandidateFormat]
     machine: Machine | None
 
     @classmethod
@@ -146,7 +166,8 @@ class _PlansAsked:
         cls, model: str, workload: Workload, terms: Terms, chips: Sequence[str], limits: Limits
     ) -> _PlansAsked:
         """Raises `UsageError`, `UnknownNameError`; `InfeasibleError` where the watts feed no chip."""
-        have, runtime = limits.have, None if terms.runtime == BEST else terms.runtime
+        have = limits.have
+        terms = replace(terms, runtime=None if terms.runtime == BEST else terms.runtime)
         context = terms.context(model, workload, owned=bool(have))
         workload = context.workload
         machine = _machine(limits, workload, terms)
@@ -154,8 +175,17 @@ class _PlansAsked:
         if not (have or chips) and workload.task != "local":
             limits = replace(limits, few=few_of(wanted, context.basis))
         limits = fed(limits, wanted, context.numbers)
-        tried = [*formats(model, context, replace(terms, runtime=runtime), wanted)]
-        return cls(model, terms, context, Market(wanted, runtime, terms.policy, limits), tried, machine)
+        return cls(model, terms, context, Market(wanted, terms.runtime, terms.policy, limits), machine)
+
+    @classmethod
+    def at_desk(cls, model: str, workload: Workload, terms: Terms, machine: Machine) -> _PlansAsked:
+        """The same of the parts of one machine. Raises `UsageError`, `UnknownNameError`."""
+        context = terms.context(model, workload, owned=True)
+        host = machine.host
+        parts = [*machine.cards, *([(host.chip, host.sockets)] if host and not host.assumed else [])]
+        limits = replace(limits_for("local"), have={c.id: n for c, n in parts}, first_alone=True)
+        wanted = [terms.card(c) for c, _ in parts]
+        return cls(model, terms, context, Market(wanted, None, terms.policy, limits), machine)
 
     @property
     def workload(self) -> Workload:
@@ -164,11 +194,16 @@ class _PlansAsked:
 
     def searched(self) -> tuple[Space, list[PlanRecord]]:
         """What the search has found, and the best plans of it; the parts of a machine together are one of them."""
-        space = Space.over(self.market, self.formats)
+        room = np.inf if self.machine is None else self.machine.memory_bytes
+        tried = formats(self.model, self.context, self.terms, self.market.chips, room)
+        first = self.market.limits.first_alone
+        space = Space.over(self.market, _widest_first(tried) if first else tried)
         plans = space.plans()
-        if self.machine is None:
+        if self.machine is None or self.machine.alone:
             return space, plans
-        together = _jointly(self.model, self.terms, self.machine, space)
+        if first and len(self.machine.cards) == 1 and space.ready():
+            return space, plans  # what lies on the host is read more slowly
+        together = _jointly(self, self.machine, space)
         if isinstance(together, PlanRecord):
             together = _used(together, self.machine)
             key = together.chip, together.runtime, together.precision
@@ -278,27 +313,30 @@ def _replicated(
 
 
 def _machine(limits: Limits, workload: Workload, terms: Terms) -> Machine | None:
-    """The machine of a local user who has parts of several kinds, or memory beside cards; None for one kind of chip."""
+    """The machine of a local user, None for chips that are to be had."""
     if workload.task != "local" or not limits.have:
         return None
     text = "+".join(f"{n}x{chip}" for chip, n in limits.have.items())
-    found = parse_machine(text, limits.host_memory, terms.part)
-    return None if found.alone else found
+    return parse_machine(text, limits.host_memory, terms.part)
 
 
-def _jointly(
-    model: str, terms: Terms, machine: Machine, space: Space
-) -> PlanRecord | Refusal | RefusalRecord:
+def _jointly(asked: _PlansAsked, machine: Machine, space: Space) -> PlanRecord | Refusal | RefusalRecord:
     """The plan on all parts of a machine at once, in the first format that fits and keeps the targets at a pace to
     read, which is added to those that were tried; else what is in reach where one fits, or why none does."""
-    terms = replace(terms, runtime=None if terms.runtime == BEST else terms.runtime)
-    workload, stored = space.workload, space.formats[0].context
-    tried = sorted(formats(model, stored, terms, [c for c, _ in machine.cards]), key=lambda one: one.place)
+    workload, terms, cards = asked.workload, asked.terms, [c for c, _ in machine.cards]
+    tried = formats(asked.model, asked.context, terms, cards, machine.memory_bytes)
     why, reach = "", NOWHERE
-    for one in tried:
+    for one in _widest_first(tried):
         context = one.context
         try:
-            record = machine_record(context, machine, assembled(context, machine, terms))
+            there = assembled(context, machine, terms, reads=one.reads)
+            if (
+                asked.market.limits.first_alone
+                and (slow := token_s(context, there)) > SLOWER / workload.pace_per_s
+            ):
+                reach = reach.better(Reach(np.inf, slow, np.inf, 0.0))
+                continue
+            record = machine_record(context, machine, there)
         except (InfeasibleError, UsageError) as error:
             why = why or error.what
             continue
@@ -316,6 +354,20 @@ def _jointly(
     if reach is not NOWHERE:
         return Refusal(machine.name, Reason.SLO, reach)
     return RefusalRecord(machine.name, Reason.MEMORY.name, why)
+
+
+def _widest_first(tried: Iterable[CandidateFormat]) -> Iterator[CandidateFormat]:
+    """Formats from the widest that files have; wide weights as stored, which are read more slowly, behind it."""
+    stored = []
+    for one in tried:
+        if one.stored and one.place:
+            stored.append(one)
+            continue
+        if one.at_last:
+            yield from stored
+            stored = []
+        yield one
+    yield from stored
 
 
 def _used(plan: PlanRecord, machine: Machine) -> PlanRecord:

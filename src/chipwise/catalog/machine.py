@@ -65,6 +65,14 @@ class Machine:
         return "+".join(parts)
 
     @property
+    def memory_bytes(self) -> float:
+        """Of all parts together."""
+        host = [] if self.host is None else [(self.host.chip, self.host.sockets)]
+        return sum(
+            (c.memory.usable_bytes or c.memory.label_bytes or 0.0) * n for c, n in [*self.cards, *host]
+        )
+
+    @property
     def alone(self) -> bool:
         """Whether it is one kind of chip with a memory of its own."""
         return len(self.cards) == 1 and self.host is None
@@ -317,6 +325,12 @@ def candidates() -> tuple[Candidate, ...]:
         )
         for name, row in _desk()["model"].items()
     )
+
+
+def engine_line(runtime: str) -> tuple[str, str] | None:
+    """The name of the server of software that reads checkpoints, and what starts it; None where that is not known."""
+    found = _desk()["engine"].get(runtime)
+    return None if found is None else (found[0], found[1])
 
 
 def quantized_words() -> str:

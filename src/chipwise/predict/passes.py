@@ -85,7 +85,7 @@ class Requests:
         new, long_new = lengths.prompt_tokens, long
         if prefix is not None:
             new, long_new = prefix.new_tokens(new), prefix.new_tokens(long)
-        held = lengths.held(policies.kv_reserved_share)
+        held = max(lengths.held(policies.kv_reserved_share), workload.room_tokens)
         own = held if prefix is None else prefix.own_tokens(held, lengths.prompt_tokens)
         return cls(
             lengths.prompt_tokens,

@@ -34,6 +34,7 @@ from chipwise.report.records import (
 from chipwise.search.evaluate import Bounds
 from chipwise.search.prefer import Contenders, cheapest, order, pareto, tied
 from chipwise.search.space import Deployment
+from chipwise.workload.gguf import narrow
 from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.precision import Precision
@@ -462,7 +463,8 @@ def _usd_per_million(
 def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
     """What plans are compared by (`search.prefer`): what the user pays. One local user waits for a whole answer;
     serving a given rate costs dollars per hour; else dollars per output token, prompts included; where nothing is paid,
-    chips that carry the rate, or tokens per second. Plans without a price come after the others, by their chips.
+    chips that carry the rate, or tokens per second. Plans without a price come after the others, by their chips; of one
+    user those of fewer than 4 bits a weight after the others that are fast enough, and then those that are not.
     """
     local = workload.task == "local"
     paid = not local and any(p.price for p in plans)
@@ -481,8 +483,22 @@ def contenders(plans: Sequence[PlanRecord], workload: Workload) -> Contenders:
         chance=[p.chance for p in plans],
         doubts=[doubts(p) for p in plans],
         size=size,
-        group=[float(g is None) for g in goals],
+        group=_groups(plans, goals, workload),
     )
+
+
+def _groups(plans: Sequence[PlanRecord], goals: Sequence[Figure | None], w: Workload) -> list[float]:
+    """The group of each plan: known cost before none; of one user what is fast enough, the same in fewer than 4 bits a
+    weight, and what is too slow."""
+    if w.task != "local":
+        return [float(g is None) for g in goals]
+    return [float(narrow(p.precision)) if fully_ready(p, w) else 2.0 for p in plans]
+
+
+def fully_ready(p: PlanRecord, w: Workload) -> bool:
+    """Whether a plan keeps what was asked, for one user at the pace that he wants."""
+    paced = w.task != "local" or p.tpot_s is None or p.tpot_s.mid <= 1.0 / w.pace_per_s
+    return paced and p.keeps_targets(w.confidence)
 
 
 def _size(p: PlanRecord) -> tuple[float, ...]:

@@ -109,7 +109,7 @@ def choose(
             reach = reach_of(e, workload, of_it, sustained)
             refusals.append(Refusal(deployment.chip.id, _closest(reason[of_it]), reach))
             continue
-        for best in _shortlist(columns.take(mine), mine, workload.confidence, every=bool(limits.have)):
+        for best in _shortlist(columns.take(mine), mine, workload.confidence, every=limits.every):
             at = best, int(point[best])
             choices.append(
                 Choice(

@@ -35,7 +35,7 @@ class Limits:
     with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
     `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks and
     those that are rarely for rent, no more than `FEW` are taken, of those in `at_most` so many each. Plans are
-    listed `by` what each is the best of."""
+    listed `by` what each is the best of, unless only the first is asked for (`first_alone`)."""
 
     max_devices: int = 64
     max_chips: int | None = None
@@ -48,6 +48,12 @@ class Limits:
     host_memory: float | None = None
     at_most: Mapping[str, int] = field(default_factory=dict)
     by: By = "chip"
+    first_alone: bool = False
+
+    @property
+    def every(self) -> bool:
+        """Whether plans of all layouts are listed: of chips that one has."""
+        return bool(self.have) and not self.first_alone
 
     def chips(self, chip: str) -> float:
         """The most chips of a kind that a plan may take in all."""

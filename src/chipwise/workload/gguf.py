@@ -88,24 +88,22 @@ def gguf(name: str, model: Model) -> Precision:
     bits: dict[TensorClass, float] = {}
     elements: dict[TensorClass, float] = {}
     depth = 0
+    kept = "mxfp4" in (name.removesuffix("_moe"), model.precision.weight("expert").name)
     for repeat, block in graph.runs:
         sizes = Sizes(block.axes)
+        tensors = [
+            (t.cls, t.name.removeprefix("shared_"), float(t.params(sizes)), sizes.whole(t.cols))
+            for t in block.tensors
+            if t.cls not in KEPT_WIDE
+        ]
         for layer in range(depth, depth + repeat):
-            for tensor in block.tensors:
-                if tensor.cls in KEPT_WIDE:
-                    continue
-                role = tensor.name.removeprefix("shared_")
+            for cls, role, size, cols in tensors:
                 if role in ("q", "k", "v") and model.architecture in FUSED:
                     role = "qkv"
                 stored = _format(name, role, layer, count, shared, experts)
-                if tensor.cls == "expert" and "mxfp4" in (
-                    name.removesuffix("_moe"),
-                    model.precision.weight("expert").name,
-                ):
-                    stored = "mxfp4"
-                size = float(tensor.params(sizes))
-                bits[tensor.cls] = bits.get(tensor.cls, 0.0) + size * _bits(stored, sizes.whole(tensor.cols))
-                elements[tensor.cls] = elements.get(tensor.cls, 0.0) + size
+                stored = "mxfp4" if cls == "expert" and kept else stored
+                bits[cls] = bits.get(cls, 0.0) + size * _bits(stored, cols)
+                elements[cls] = elements.get(cls, 0.0) + size
         depth += repeat
     weights = {cls: mixed(name, bits[cls] / elements[cls]) for cls in bits}
     head, table = _tables(name)
@@ -115,6 +113,11 @@ def gguf(name: str, model: Model) -> Precision:
     wide = model.precision.base if model.precision.base.bits == 16 else FORMATS["fp16"]
     plain = dict.fromkeys(weights, wide)
     return Precision(name, wide, weights, plain)
+
+
+def narrow(name: str) -> bool:
+    """Whether most weights of a mix have fewer than 4 bits."""
+    return name in GGUF and GGML_BITS[GGUF[name]] < 4.0
 
 
 def _sharing(a: SelfAttention) -> int:

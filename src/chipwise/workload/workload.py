@@ -17,6 +17,8 @@ CONFIDENCE = preferences().confidence
 """With which targets are to hold where nothing else is asked."""
 UTILISATION = preferences().utilisation
 """Of the load at which a fleet misses its targets or is full: what it is given where nothing else is asked."""
+PACE = preferences().desk_tokens_per_s
+"""Tokens per second that a lone user wants where nothing else is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,9 @@ class Workload:
     answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the
     probability `confidence`, at no more than `utilisation` of the load that they could carry. `lengths` are
     distributions with those means (None: all requests alike), `prefix` what a prefix cache answers (None: nothing),
-    `pictures` what comes with every request beside its text, `log` the requests that lengths and load are those of.
+    `pictures` what comes with every request beside its text, `log` the requests that lengths and load are those of. A
+    lone user wants `pace_per_s` tokens per second, and room for a conversation of `room_tokens`, of which the request
+    is a part (0: for the request alone).
 
     Raises `UsageError` for lengths or targets that cannot be.
     """
@@ -74,6 +78,8 @@ class Workload:
     pictures: tuple[Picture, ...] = ()
     job: Job | None = None
     log: Arrivals | None = field(default=None, compare=False)
+    pace_per_s: float = PACE
+    room_tokens: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):
@@ -139,5 +145,5 @@ class Workload:
 
     @property
     def context(self) -> float:
-        """Tokens of a finished request of mean lengths."""
-        return self.prompt_tokens + self.output_tokens
+        """Tokens of a finished request of mean lengths, or of the conversation that room is kept for."""
+        return max(self.prompt_tokens + self.output_tokens, self.room_tokens)

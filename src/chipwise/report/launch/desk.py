@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chipwise.catalog.machine import Candidate
+from chipwise.catalog.machine import Candidate, engine_line
 from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
@@ -20,27 +20,39 @@ def desk_commands(
     runtimes: Collection[str],
     *,
     processor: bool = False,
+    all_chips: int = 1,
 ) -> dict[str, str]:
     """The command lines that start a model as a plan has it, by engine; none for one without known files. `runtimes`
-    run on the chip, `processor`: it is no card."""
+    run on the chip, `processor`: it is no card. There are `all_chips` of them."""
     found: dict[str, str] = {}
+    if own := _stored(c, record, context):
+        return own
     # a checkpoint of few bits has one file
-    only = record.precision not in GGUF
+    only = record.precision not in (*GGUF, "bf16")
     tag = record.precision.upper()
     if c.gguf:
         file = c.gguf if only else f"{c.gguf}:{tag}"
-        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor)}"
+        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor, all_chips)}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and record.precision in DEFAULTS:
         found["Ollama"] = f"ollama run {c.ollama}"
     elif c.gguf:
         found["Ollama"] = f"ollama run hf.co/{c.gguf}" + ("" if only else f":{tag}")
-    if c.mlx and "mlx" in runtimes:
+    if c.mlx and "mlx" in runtimes and record.precision != "bf16":
         found["MLX"] = f"mlx_lm.server --model {c.mlx}" + ("" if only else f"-{_bits(record.precision)}bit")
     return found
 
 
-def _placed(record: PlanRecord, processor: bool) -> str:
+def _stored(c: Candidate, record: PlanRecord, context: int) -> dict[str, str]:
+    """What starts software that reads the checkpoint itself; none where that is not planned."""
+    line = None if record.converted else engine_line(record.runtime)
+    if line is None:
+        return {}
+    tp, pp = record.layout.tp, record.layout.pp
+    return {line[0]: line[1].format(model=c.model, tp=tp, pp=pp, context=context)}
+
+
+def _placed(record: PlanRecord, processor: bool, all_chips: int) -> str:
     """What llama-server is told of where parts lie and of the cache."""
     p = record.placed
     layers = 0 if processor else 99 if p is None or not p.host_layers else sum(p.cards)
@@ -49,6 +61,8 @@ def _placed(record: PlanRecord, processor: bool) -> str:
         options += f" --n-cpu-moe {p.host_experts}" if p.host_experts > p.host_layers else ""
         options += f" -ts {','.join(map(str, p.cards))}" if sum(n > 0 for n in p.cards) > 1 else ""
         options += " --no-op-offload" if p.prompts_on_host else ""
+    elif record.chips < all_chips and record.replica_hosts == 1:
+        options += f" -ts {','.join('1' * record.chips)}"  # nothing on the others
     if record.replica_hosts > 1:
         # each of the others runs rpc-server
         options += " --rpc " + ",".join(f"HOST{i}:50052" for i in range(2, record.replica_hosts + 1))
