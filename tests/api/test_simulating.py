@@ -149,8 +149,8 @@ def test_what_is_asked_wrongly(asked: dict[str, Any], field: str, words: str) ->
 
 
 def test_what_cannot_be_simulated_says_what_can() -> None:
-    with pytest.raises(UsageError, match="generates no tokens"):
-        cw.simulate("resnet50", chip="h100", requests=5)
+    with pytest.raises(UsageError, match="says nothing about"):
+        cw.simulate(MODEL, chip="h100", requests=5, frames=3)
     with pytest.raises(InfeasibleError, match="short"):
         cw.simulate("meta-llama/Llama-3.1-70B", chip="h100", requests=5)
     with pytest.raises(UsageError, match="needs a chip"):

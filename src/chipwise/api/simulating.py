@@ -25,11 +25,14 @@ from chipwise.report.simulated import (
     rows_of,
 )
 from chipwise.search.memory import account_of
-from chipwise.units import Array, format_number
-from chipwise.workload.arrivals import Arrivals
-from chipwise.workload.workload import Workload
+from chipwise.units import Array
+from chipwise.workload.arrivals import Arrivals, rate_words
+from chipwise.workload.lengths import Lengths
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+WHOLE = "whole answer"
+"""The target of the time from arrival to end."""
+ENDS = "low and high: the same requests at the ends of the interval of"
 BATCHES = 10
 """Stretches of a run that its mean is told from, one after the other: they depend on each other less than requests."""
 AHEAD = 0.1
@@ -48,21 +51,17 @@ class SimulatedTraffic:
 
     @classmethod
     def random(
-        cls, workload: Workload, count: int, rate_per_s: float, *, burstiness: float = 1.0, seed: int = 0
+        cls, lengths: Lengths, count: int, rate_per_s: float, *, burstiness: float = 1.0, seed: int = 0
     ) -> SimulatedTraffic:
         """`count` requests at a rate, with others before and after them."""
         more = ceil(AHEAD * count)
-        drawn = Arrivals.drawn(
-            workload.served, count + 2 * more, rate_per_s, burstiness=burstiness, seed=seed
-        )
+        drawn = Arrivals.drawn(lengths, count + 2 * more, rate_per_s, burstiness=burstiness, seed=seed)
         kind = (
             "Poisson"
             if burstiness == 1.0
             else f"gaps gamma-distributed, coefficient of variation {burstiness:g}"
         )
-        words = (
-            f"{format_number(rate_per_s)}/s, {kind}; {more:,} more before and after, which are not counted"
-        )
+        words = f"{rate_words(rate_per_s)}, {kind}; {more:,} more before and after, which are not counted"
         return cls(drawn, words, counted=slice(more, more + count))
 
 
@@ -165,7 +164,7 @@ def simulate(
         longest = float(np.min(runs.mid.prompt + runs.mid.output))
         what = f"{one.name}: not one request fits its cache, the shortest has {longest:,.0f} tokens"
         raise InfeasibleError(what, "more chips or shorter lengths; chipwise fit shows what would help")
-    record = _record(runs, targets or {})
+    record = record_of(runs, targets or {})
     context = one.context
     words = _words(one, traffic, runs, route)
     return SimulationReport(
@@ -210,18 +209,17 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
         words.append(
             "prefixes stay in the cache that running requests leave, the least recently used go first"
         )
-    words.append(
-        "low and high: the same requests at the ends of the interval of step times, and chance of the sample"
-    )
+    words.append(f"{ENDS} step times, and chance of the sample")
     return (*words, *traffic.arrivals.said)
 
 
-def _record(runs: RepeatedRuns, targets: Mapping[str, float]) -> SimulationRecord:
+def record_of(runs: RepeatedRuns, targets: Mapping[str, float], *, tokens: bool = True) -> SimulationRecord:
+    """What became of requests, of which each has a sample where there are no `tokens`."""
     mid = runs.mid
     tpot = None if not len(mid.tpot_s) else _spread([o.tpot_s for o in runs.all])
-    last = float(mid.arrived[-1])
+    last = float(np.max(mid.arrived))
     ended = float(np.nanmax(mid.last))
-    tokens = [float(o.output[o.served].sum()) / o.duration_s for o in runs.all]
+    rates = [float(o.output[o.served].sum()) / o.duration_s for o in runs.all]
     within = []
     for name, limit in targets.items():
         times = [{"TTFT": o.ttft_s, "TPOT": o.tpot_s}.get(name, o.e2e_s) for o in runs.all]
@@ -236,12 +234,13 @@ def _record(runs: RepeatedRuns, targets: Mapping[str, float]) -> SimulationRecor
         mid.hit_rate,
         mid.preempted,
         float(mid.served.sum()) / mid.duration_s,
-        _figure(tokens[1], tokens, 0.0),
+        _figure(rates[1], rates, 0.0) if tokens else None,
         mid.busy,
-        _spread([o.ttft_s for o in runs.all]),
+        _spread([o.ttft_s for o in runs.all]) if tokens else None,
         tpot,
         _spread([o.e2e_s for o in runs.all]),
         tuple(within),
+        None if tokens else _spread([o.wait_s for o in runs.all]),
     )
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.predict.events.cache import ENDLESS
-from chipwise.predict.events.rank import Ledger, Rank, Rules
-from chipwise.predict.steptable import StepTable
+from chipwise.predict.events.rank import Ledger, Prices, Rank, Rules
 from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals
 
@@ -58,15 +57,18 @@ def by_prefix() -> Route:
 
 
 ROUTES: dict[str, Callable[[], Route]] = {"turn": in_turn, "least": least_loaded, "prefix": by_prefix}
+QUEUE = "queue"
+"""Instead of a route: all wait in one queue, from which each rank takes when it is free. For work whose passes are
+never alike, as no rank sees that another request came."""
 
 
 @dataclass(frozen=True)
 class Fleet:
     """What serves: `engines` that each have a clock, with `ranks` that go in step (a pass takes as long as the slowest
-    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`."""
+    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`, or `QUEUE`."""
 
     rules: Rules
-    table: StepTable
+    table: Prices
     engines: int = 1
     ranks: int = 1
     route: str = "turn"
@@ -113,6 +115,11 @@ class Outcome:
     def served(self) -> NDArray[np.bool_]:
         """Which requests were served."""
         return np.isfinite(self.last)
+
+    @property
+    def wait_s(self) -> Array:
+        """Seconds until the first pass of those that were served begins."""
+        return (self.began - self.arrived)[self.served]
 
     @property
     def ttft_s(self) -> Array:
@@ -188,6 +195,11 @@ class _Clock:
         return done
 
 
+def _first_free(clocks: Sequence[_Clock]) -> Route:
+    """The first rank that has nothing to do; where all have, any, as all take from one queue."""
+    return lambda ranks, request: next((i for i, clock in enumerate(clocks) if clock.end == inf), 0)
+
+
 def _together(ranks: Sequence[Rank]) -> int:
     """Passes that ranks do in step before anything changes, which one of them is the slowest included."""
     passes = min(rank.passes for rank in ranks)
@@ -225,7 +237,10 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
     ranks = [rank for clock in clocks for rank in clock.ranks]
     of = [clock for clock in clocks for _ in clock.ranks]
     at = {id(clock): i for i, clock in enumerate(clocks)}
-    route = ROUTES[fleet.route]()
+    if fleet.route == QUEUE:
+        for rank in ranks:
+            rank.queue = ranks[0].queue
+    route = _first_free(of) if fleet.route == QUEUE else ROUTES[fleet.route]()
     times = [0.0] * count if requests.time_s is None else requests.time_s.tolist()
     arrived = list(times) if clients is None else [nan] * count
     waiting = deque(range(count)) if clients is None else deque(range(min(clients, count)))

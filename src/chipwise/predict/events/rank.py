@@ -11,9 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import nan
+from typing import Protocol
 
 from chipwise.predict.events.cache import ENDLESS, Blocks
-from chipwise.predict.steptable import StepTable
+from chipwise.predict.steptable import Line
+
+
+class Prices(Protocol):
+    """Seconds of passes: `predict.steptable.StepTable`, or `JobTimes` of work without tokens."""
+
+    def line(self, batch: float, context: float) -> Line:
+        """A decode pass of `batch` sequences that hold `context` tokens each."""
+
+    def prompts(self, batch: float, tokens: float, pairs: float) -> float:
+        """What `tokens` of prompts with so many pairs add to a pass of `batch` sequences."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +81,7 @@ class Rank:
         "partial", "passes", "phases", "queue", "reading", "rules", "slope_s", "step_s", "table", "todo",
     )  # fmt: skip
 
-    def __init__(self, rules: Rules, table: StepTable, ledger: Ledger) -> None:
+    def __init__(self, rules: Rules, table: Prices, ledger: Ledger) -> None:
         self.rules, self.table, self.ledger = rules, table, ledger
         unit = max(-(-ledger.piece_tokens // rules.block_tokens), 1)
         self.blocks = Blocks(rules.blocks, unit)
