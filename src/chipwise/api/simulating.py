@@ -114,8 +114,21 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
         alone=policies.prefill == "alone",
         static=policies.batch == "static",
         known=prefix.cached_share if prefix else 0.0,
+        moved_s=_moved_s(one, float(np.max(np.asarray(account.sequence_bytes))) / held),
     )
     return Fleet(rules, passes.mid, one.replicas * stages, ranks, route)
+
+
+def _moved_s(one: AskedLoad, token_bytes: float) -> float | None:
+    """Seconds in which a device moves what it keeps of a token to its host, or back; None where it does not. Raises
+    `UsageError` where nothing is known of the way there."""
+    if one.deployment.policies.preemption != "swap":
+        return None
+    host = one.deployment.chip.host
+    if host is None or not host.bytes_per_s:
+        what = f"{one.deployment.chip.id}: no link to the memory of a host is known"
+        raise UsageError(what, "--policy preemption=recompute", field="policy")
+    return token_bytes / host.bytes_per_s
 
 
 def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") -> RepeatedRuns:
@@ -200,6 +213,10 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
         words.append(
             f"{workers} worker{'s' * (workers > 1)} for prompts ({layout_.words()}), which do not wait for room where "
             "their requests go; the first token is seen when its cache has been sent"
+        )
+    if policies.preemption == "swap":
+        words.append(
+            "the cache of preempted requests is moved to the host and back, where room is not counted"
         )
     if engines > 1:
         words.append(f"requests go {how[route]}")

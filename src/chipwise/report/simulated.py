@@ -117,7 +117,7 @@ class SimulationReport(Answer):
                 f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended"
             )
         foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
-        foot += [f"{s.preemptions:,} requests were preempted and computed anew"] if s.preemptions else []
+        foot += [f"{s.preemptions:,} requests were preempted"] if s.preemptions else []
         return (Table.of(self.times, TIMES, tuple(head), (*foot, *self.assumptions)),)
 
 
