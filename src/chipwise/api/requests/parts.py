@@ -472,9 +472,7 @@ class SampleOptions(Asked):
 
     def media(self, model: str) -> bool:
         """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
-        from chipwise.tracing.sources import is_pipeline
-
-        found = is_pipeline(model)
+        found = tokenless(model)
         alike = {"batch"} if type(self).batch is not None else set()
         alike |= {"offload"} if isinstance(self, PlaceOptions) else set()
         of_samples = {f.name for f in fields(SampleOptions)} - alike | {"samples"}
@@ -493,6 +491,13 @@ class SampleOptions(Asked):
             return OF_TOKENS.get(name, of_tokens)
         hint, field = OF_SAMPLES.get(name, ("", ""))
         return hint if hint and (not field or hasattr(self, field)) else "leave it out"
+
+
+def tokenless(model: str) -> bool:
+    """Whether a text names a model that generates no tokens, or files which are one."""
+    from chipwise.tracing.sources import is_pipeline
+
+    return is_pipeline(model)
 
 
 TOKENS = (

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.estimating import asked
 from chipwise.api.requests.field import CONFIG, ask, count_of, duration, option_of
-from chipwise.api.requests.parts import LengthOptions, PlaceOptions, SampleOptions, Serving, SoftwareOptions
+from chipwise.api.requests.parts import (
+    LengthOptions,
+    PlaceOptions,
+    SampleOptions,
+    Serving,
+    SoftwareOptions,
+    tokenless,
+)
 from chipwise.api.requests.planning import MODEL
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
@@ -18,15 +25,6 @@ from chipwise.workload.workload import Workload
 if TYPE_CHECKING:
     from chipwise.api.simulating import SimulatedTraffic
     from chipwise.api.stepping import PassTimes
-
-
-def _generates(model: str, why: str) -> None:
-    """Raises `UsageError` for a model that generates no tokens."""
-    from chipwise.tracing.sources import is_pipeline
-
-    if is_pipeline(model):
-        hint = "chipwise estimate predicts its time, for example chipwise estimate resnet50 --chip h100"
-        raise UsageError(f"{model} generates no tokens: {why}", hint, field="model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +41,10 @@ class StepRequest(Serving, PlaceOptions):
             if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                 what = f"{option_of(name)} changes no pass"
                 raise UsageError(what, "a pass is one of one rank of one replica: leave it out", field=name)
-        _generates(self.model, "no pass of it is priced by tokens")
+        if tokenless(self.model):
+            hint = "chipwise estimate predicts its time, for example chipwise estimate resnet50 --chip h100"
+            what = f"{self.model} generates no tokens: no pass of it is priced by tokens"
+            raise UsageError(what, hint, field="model")
         return pass_times(asked(self.model, Workload(output_tokens=1.0), self.given(), self.terms()))
 
 
@@ -83,7 +84,10 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions):
             hint = "for example --chip h100, or the file of a saved plan"
             raise UsageError("simulate needs a chip", hint, field="chip")
         network = self.media(self.model)
-        self._check(network=network)
+        self._check()
+        if self.route == ("prefix" if network else "queue"):
+            what = "has no prefixes" if network else "keeps a queue at each replica, where its cache is"
+            raise UsageError(f"--route {self.route}: {self.model} {what}", "least or turn", field="route")
         if network:
             return self._network()
         workload, given = self.workload("serve"), self.given()
@@ -143,7 +147,7 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions):
             drawn, drawn.line if drawn.time_s is not None else f"{drawn.line}; all at once"
         )
 
-    def _check(self, *, network: bool) -> None:
+    def _check(self) -> None:
         """Raises `UsageError` for what changes nothing, cannot be, or leaves open what comes."""
         count_of(self.requests, "--requests", "requests", 10_000_000)
         if self.burstiness is not None and not 0.0 <= self.burstiness <= 100.0:
@@ -152,9 +156,6 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions):
             )
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is out of range", "0 or more", field="seed")
-        if self.route == ("prefix" if network else "queue"):
-            what = "has no prefixes" if network else "keeps a queue at each replica, where its cache is"
-            raise UsageError(f"--route {self.route}: {self.model} {what}", "least or turn", field="route")
         drawn = self.log is None
         at_once = "arrivals come as they are: --requests 1000 is a benchmark that sends all at once"
         for name, useless, hint in (
