@@ -35,7 +35,7 @@ def least_loaded() -> Route:
     """The one with the fewest requests in flight, of several the first."""
 
     def route(ranks: Sequence[Rank], request: int) -> int:
-        loads = [rank.in_flight for rank in ranks]
+        loads = [len(rank.queue) + len(rank.order) for rank in ranks]
         return loads.index(min(loads))
 
     return route
@@ -158,7 +158,7 @@ class _Clock:
         self.ranks = ranks
         self.start, self.end, self.busy_s = 0.0, inf, 0.0
         self.passes = 0
-        self.working: list[Rank] = []
+        self.working: Sequence[Rank] = ()
 
     def push(self, rank: Rank, request: int, now: float) -> None:
         """A request for one of the ranks."""
@@ -182,13 +182,17 @@ class _Clock:
             self.busy_s += self.end - self.start
             for rank in self.working:
                 done += rank.commit(self.start, self.passes, self.end)
-        self.working = working = [rank for rank in self.ranks if rank.propose()]
         self.start = self.end
+        if len(self.ranks) == 1:
+            self.working = working = self.ranks if self.ranks[0].propose() else ()
+        else:
+            self.working = working = [rank for rank in self.ranks if rank.propose()]
         if not working:
             self.end = inf
         elif len(working) == 1:
-            self.passes = working[0].passes
-            self.end = self.start + working[0].seconds(self.passes)
+            only = working[0]
+            self.passes = passes = only.passes
+            self.end += passes * (only.step_s + only.slope_s * (passes - 1) / 2.0)
         else:
             self.passes = _together(working)
             self.end = self.start + self._seconds(self.passes)

@@ -155,11 +155,11 @@ class Rank:
         rules = self.rules
         self.doing.clear()
         self.passes, self.slope_s, self.cut = 1, 0.0, False
-        decodes = self.batch > 0
         tokens, pairs = 0, 0.0
-        if rules.alone or rules.whole or not decodes:
-            tokens, pairs = self._admitted(0)
-        elif not self._grown():
+        waits = bool(self.queue) or self.partial >= 0
+        if rules.alone or rules.whole or not self.batch:
+            tokens, pairs = self._admitted(0) if waits else (0, 0.0)
+        elif not self._grown() and waits:
             tokens, pairs = self._admitted(self.phases[-self.count % rules.block_tokens])
         if tokens:
             if rules.alone:
@@ -370,8 +370,6 @@ class Rank:
         allow it, of which those that decode take `growing` blocks more in this pass."""
         rules, ledger, queue = self.rules, self.ledger, self.queue
         partial = self.partial
-        if not queue and partial < 0:
-            return 0, 0.0
         if self.closed:
             return 0, 0.0
         budget = rules.budget if rules.alone else rules.budget - self.batch
