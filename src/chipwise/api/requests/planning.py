@@ -264,7 +264,7 @@ class PlanRequest(PlanOptions):
         log = log if asked.rate_per_s is None else log.at_rate(asked.rate_per_s)
         if log.rate_per_s is None:
             what = f"{self.log}: all requests come at once, which is no rate to plan for"
-            raise UsageError(what, "--task batch --samples 1k is so many samples", field="log")
+            raise UsageError(what, "--task batch --samples 1k plans for a number of samples", field="log")
         return log, replace(asked, rate_per_s=log.rate_per_s)
 
     def generating(self) -> Sampling:
