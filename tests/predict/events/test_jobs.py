@@ -71,6 +71,10 @@ def test_no_copy_is_idle_while_one_waits() -> None:
     at = np.searchsorted(ends, found.began[waited] - 1e-9)
     assert waited.sum() > 300
     assert ends[at] == pytest.approx(found.began[waited], abs=1e-9)
+    # all copies are at work when it comes
+    now = found.arrived[waited]
+    at_work = np.searchsorted(found.began, now, "right") - np.searchsorted(ends, now, "right")
+    assert (at_work == 3).all()
     # in the order of their arrival
     assert (np.diff(found.began) >= 0.0).all()
 
