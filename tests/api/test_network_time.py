@@ -200,3 +200,11 @@ def test_loads_exclude_each_other(bursts: str) -> None:
     for more in ({"day": "1,2"}, {"have": "8xh100"}, {"task": "batch"}):
         with pytest.raises(UsageError):
             cw.plan(**VIDEO, log=bursts, **more)
+
+
+def test_a_saved_estimate_is_simulated(run: Run, tmp_path: Path) -> None:
+    kept = tmp_path / "estimate.json"
+    assert run("estimate", "resnet50", "--chip", "2xh100", "--rate", "50/s", "--save", str(kept)).code == 0
+    told = json.loads(run("simulate", str(kept), "--format", "json").out)
+    assert told["deployment"].startswith("2x h100")
+    assert told["arrivals"].startswith("50/s, Poisson")

@@ -99,7 +99,8 @@ class SimulateRequest(DeployedSimulation):
 
     def _plan(self, saved: Saved) -> Mapping[str, Any]:
         """The plan of a saved answer that is asked about. Raises `UsageError` where it holds no such one."""
-        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if _deployed(p)}
+        listed = [p for p in saved.report.get("plans") or () if _deployed(p)]
+        plans = {p.get("rank") or i: p for i, p in enumerate(listed, 1)}
         if not plans:
             what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
             hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
