@@ -148,9 +148,27 @@ def test_what_is_asked_wrongly(asked: dict[str, Any], field: str, words: str) ->
     assert words in f"{caught.value} {caught.value.hint}"
 
 
+def test_what_makes_room_is_recomputed_or_moved_to_the_host() -> None:
+    asked = {"chip": "l4", "in_": 500, "out": 1500, "requests": 120}
+    again, moved = (
+        cw.simulate(MODEL, **asked, policy=f"preemption={how},max_sequences=64")
+        for how in ("recompute", "swap")
+    )
+    assert again.simulation.preemptions > 10
+    assert moved.simulation.preemptions > 10
+    assert moved.simulation.duration_s != again.simulation.duration_s
+    assert "moved to the host and back" in str(moved)
+    assert "moved to the host and back" not in str(again)
+    assert "requests were preempted" in str(again)
+    with pytest.raises(UsageError, match="changes nothing here"):
+        cw.simulate(MODEL, chip="h100", runtime="trtllm", requests=5, policy="preemption=swap")
+    with pytest.raises(UsageError, match="no link to the memory of a host"):
+        cw.simulate(MODEL, chip="m4-max", requests=5, policy="preemption=swap")
+
+
 def test_what_cannot_be_simulated_says_what_can() -> None:
-    with pytest.raises(UsageError, match="generates no tokens"):
-        cw.simulate("resnet50", chip="h100", requests=5)
+    with pytest.raises(UsageError, match="says nothing about"):
+        cw.simulate(MODEL, chip="h100", requests=5, frames=3)
     with pytest.raises(InfeasibleError, match="short"):
         cw.simulate("meta-llama/Llama-3.1-70B", chip="h100", requests=5)
     with pytest.raises(UsageError, match="needs a chip"):

@@ -1,5 +1,5 @@
-"""`plan`, `estimate`, `explain` and `fit` of models that generate no tokens: generators of images and video, encoders
-of text, images and sound, recommenders, traced modules. This page is the architecture in order:
+"""`plan`, `estimate`, `explain`, `fit` and `simulate` of models that generate no tokens: generators of images and
+video, encoders of text, images and sound, recommenders, traced modules. This page is the architecture in order:
 
 question -> pipeline -> chips with their runtime -> work on devices -> plans -> choice -> report
 """
@@ -12,24 +12,30 @@ from itertools import repeat
 
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
+from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import Question, refusal_of, together
 from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
-from chipwise.api.media_record import Replicas, plan_of
+from chipwise.api.media_record import Replicas, Speed, plan_of
+from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
 from chipwise.api.media_ways import OFFLOADS, held, priced, runs
-from chipwise.api.media_work import Place
+from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.planning import fed
+from chipwise.api.simulating import ENDS, WHOLE, SimulatedTraffic, record_of
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.predict.events.engine import QUEUE
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
+from chipwise.report.simulated import SimulationReport, rows_of
 from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW_WORDS, Limits
+from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.pipeline import Pipeline
 
 PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
@@ -66,18 +72,18 @@ def estimate(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaRepor
     """One chip, or a group of them that shares the work, and its request; so many chips of servers (`8xh100`,
     `p5.48xlarge`) are filled with replicas, else there are as many as carry the rate asked. Raises `InfeasibleError`
     where the memory lacks, or those chips do not carry the rate."""
-    return _estimated(own_model(model), chip, terms, asked)[0]
+    return deployed(own_model(model), chip, terms, asked)[0]
 
 
 def explain(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaExplainReport:
     """The same, and what would change it: software, format, batch, sharing, steps, each asked otherwise alone."""
     opened = own_model(model)
-    report, place = _estimated(opened, chip, terms, asked)
+    report, place = deployed(opened, chip, terms, asked)
     return MediaExplainReport.of(report, changes(opened, place, terms, asked, report.plans[0]))
 
 
-def _estimated(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tuple[MediaReport, Place]:
-    """The answer of `estimate`, and the chip with its runtime."""
+def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tuple[MediaReport, Place]:
+    """The answer of `estimate` with its errors, and the chip with its runtime."""
     numbers = terms.parameters or shipped_parameters()
     several = counted(chip)
     place = Place.of(
@@ -141,7 +147,14 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     return report_of(pipeline, plans, refused, terms)
 
 
-def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits) -> MediaReport:
+def plan(
+    model: str,
+    terms: Terms,
+    asked: Sampling,
+    chips: Sequence[str],
+    limits: Limits,
+    log: Arrivals | None = None,
+) -> MediaReport:
     """The best plan of each chip (`limits.by`: of each software, format or provider) that keeps the targets and
     `limits`, in the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in the
     middle, the likeliest first. Of chips that nobody named no more than a few of cards made for desks, as for language
@@ -150,7 +163,8 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     Tries all software that runs the network, batches by doubling, devices that share a request or tables, and keeping
     parts on the host. Of many users a plan is given no more than `utilisation` of what it carries. Without a rate it is
     one replica, ranked by dollars per sample; chips that one has (`limits.have`) are then all used, and the most
-    samples come first; one user is answered soonest. Without a price, chips stand for dollars.
+    samples come first; one user is answered soonest. Without a price, chips stand for dollars. The first plans are
+    simulated over a `log`, whose rate is asked.
     Raises `InfeasibleError` where nothing keeps the targets even in the middle, or the limits.
     """
     numbers, by = terms.parameters or shipped_parameters(), limits.by
@@ -165,6 +179,9 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     if isinstance(opened, Files):
         made(opened, terms, asked)  # what is wrong with a file is wrong on every chip
     choice, refused = question.choice(wanted)
+    timed: tuple[str, ...] = ()
+    if log is not None and choice.ways:
+        choice, timed = over_log(choice, opened, log, by)
     shown = choice.tried[-1].pipeline if choice.tried else made(opened, terms, asked)
     plans = choice.plans(by) or short_plans(choice)
     if not plans:
@@ -173,6 +190,8 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
     report = wanted_of(asked, report_of(shown, plans, refused, terms), owned=bool(limits.have))
     if plans[0].verdict == "no":
         return report
+    if log is not None:
+        report = replace(report, plans=unseen(report.plans, log))
     ways, cheap = choice.best_by(by), choice.cheapest
     side_by_side = owned and len(ways) > 1 and by == "chip" and asked.task != "local"
     report = replace(
@@ -183,7 +202,7 @@ def plan(model: str, terms: Terms, asked: Sampling, chips: Sequence[str], limits
         extra=choice.dearer(ways[0], cheap),
         together=together(ways, asked) if side_by_side else None,
     )
-    said = [FEW_WORDS] if limits.few else []
+    said = [*timed, *([FEW_WORDS] if limits.few else [])]
     if plans[0].chips > PLAUSIBLE and not limits.have:
         what = f"{plans[0].chips:,} chips of a kind are more than the {PLAUSIBLE:,} of the largest clusters"
         said.append(f"{what}: a size, and nothing that can be rented")
@@ -200,6 +219,44 @@ def wanted_of(asked: Sampling, report: MediaReport, *, owned: bool = False) -> M
         job=asked.job,
         confidence=asked.confidence,
         owned=owned,
+    )
+
+
+def simulate(
+    model: str,
+    chip: str,
+    terms: Terms,
+    asked: Sampling,
+    traffic: SimulatedTraffic,
+    *,
+    route: str = QUEUE,
+    within_s: float | None = None,
+) -> SimulationReport:
+    """What becomes of requests for one sample each on a deployment; the share within a target is told. Raises the
+    errors of `estimate`."""
+    opened = own_model(model)
+    found, place = deployed(opened, chip, terms, asked)
+    plan_, work = found.plans[0], Work.of(place.pipeline(opened, terms, asked), place, terms, asked)
+    speed, count = Speed.of(work, place.numbers), plan_.replicas * work.copies
+    times = job_times(opened, place, terms, work, speed)
+    runs_ = job_runs(times, speed, count, traffic, route)
+    targets = {} if within_s is None else {WHOLE: within_s}
+    record = record_of(runs_, targets, tokens=False)
+    return SimulationReport(
+        network_record(work.pipeline),
+        None,
+        f"{plan_.machines} ({place.runtime.id})",
+        traffic.words,
+        record,
+        rows_of(record),
+        (
+            *words_of(place, work, count, route),
+            *overload_words(traffic, speed.full.mid / (count * work.pipeline.samples)),
+            f"{ENDS} times, and chance of the sample",
+            *([plan_.note] if plan_.note else []),
+            *traffic.arrivals.said,
+            *found.assumptions,
+        ),
     )
 
 

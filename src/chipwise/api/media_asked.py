@@ -157,17 +157,25 @@ def networks(search: str | None = None) -> tuple[str, ...]:
 def network(name: str) -> NetworkRecord:
     """A built-in network in figures, at its own sizes. Raises `UnknownNameError`."""
 
-    entry, found = media.entry(name), media.pipeline(name)
+    entry = media.entry(name)
+    found = record_of(media.pipeline(name))
+    return replace(
+        found, name=entry.name, names=entry.names, family=FAMILIES[entry.task], origin=entry.source
+    )
+
+
+def record_of(pipeline: Pipeline) -> NetworkRecord:
+    """Any network in figures, at the sizes that were asked."""
     return NetworkRecord(
-        name=entry.name,
-        names=entry.names,
-        family=FAMILIES[entry.task],
-        unit=found.unit,
-        params=found.parameters,
-        parts={stage.name: stage.parameters for stage in found.stages},
-        flops=found.flops,
-        settings=dict(found.settings),
-        origin=entry.source,
+        name=pipeline.name,
+        names=(),
+        family="",
+        unit=pipeline.unit,
+        params=pipeline.parameters,
+        parts={stage.name: stage.parameters for stage in pipeline.stages},
+        flops=pipeline.flops,
+        settings=dict(pipeline.settings),
+        origin="",
     )
 
 

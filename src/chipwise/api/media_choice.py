@@ -167,6 +167,18 @@ class NetworkChoice:
         ordered = [int(i) for i in listed[prefer.order(every.take(listed), confidence)]]
         return [self.ways[i] for i in (leader, *(i for i in ordered if i != leader))]
 
+    def settled(self, old: Way, new: Way, by: By) -> NetworkChoice:
+        """The same with one way in place of another, and of all that would be listed with it on that chip."""
+        mine = self._label(self._place(old), by)
+
+        def ways(one: Tried) -> tuple[Way, ...]:
+            if one.chip.id != old.doing.work.chip.id:
+                return one.ways
+            others = (way for way in one.ways if self._label(self._place(way), by) != mine)
+            return (*others, new)
+
+        return replace(self, tried=[replace(one, ways=ways(one)) for one in self.tried])
+
     @property
     def cheapest(self) -> Way:
         """The cheapest of those that the first was chosen from."""

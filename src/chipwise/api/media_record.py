@@ -3,22 +3,26 @@ carry what was asked, how long requests wait for them, what they hold, cost and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipwise.api.media_asked import DEFAULT, Sampling
 from chipwise.api.media_judged import held as held_in
 from chipwise.api.media_judged import tier, timed
 from chipwise.api.media_work import Work
+from chipwise.api.simulating import RepeatedRuns
 from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.media_runtime import media_runtime_for
 from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
-from chipwise.evidence.judge import Estimate, Nearness
+from chipwise.evidence.judge import Estimate, Nearness, chance
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
@@ -27,7 +31,7 @@ from chipwise.report.assemble import figure, job_record, price_record
 from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
-from chipwise.units import duration_above, duration_words
+from chipwise.units import Array, duration_above, duration_words, format_seconds
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
@@ -81,7 +85,8 @@ class Speed:
 @dataclass(frozen=True)
 class Doing:
     """Work on so many replicas: what they deliver, how long requests wait for them, how surely targets hold. It is as
-    light as a choice among many needs; `plan` makes the record of it."""
+    light as a choice among many needs; `plan` makes the record of it. `seen`: what happened to the requests of a log,
+    where these were simulated, and `said` what formulas had made of it."""
 
     work: Work
     numbers: Parameters
@@ -89,6 +94,8 @@ class Doing:
     replicas: Replicas
     delivered: Estimate
     queue: Queue | None
+    seen: RepeatedRuns | None = None
+    said: Doing | None = None
 
     @classmethod
     def of(cls, work: Work, numbers: Parameters, speed: Speed, replicas: Replicas) -> Doing:
@@ -143,8 +150,17 @@ class Doing:
         """Seconds of a request with its wait: of the mean one, or where a share is asked about of 99 of 100."""
         if self.queue is None:
             return self.speed.latency.mid
-        waits = _waits(self.queue)
-        return self.queue.latency_s + waits["mean" if self.asked.percentile is None else "late"]
+        return self.queue.latency_s + self.waits["mean" if self.asked.percentile is None else "late"]
+
+    @cached_property
+    def waits(self) -> Mapping[str, float]:
+        """Seconds that requests wait, in the `mean` and of 99 of 100 at most (`late`): by a simulation, else by
+        formulas."""
+        if self.seen is None:
+            return _waits(self.queue)
+        waited = self.seen.mid.wait_s
+        mean = float(waited.mean())
+        return {"mean": mean, "late": max(float(np.quantile(waited, LATE)), mean)}
 
     @cached_property
     def chance(self) -> float | None:
@@ -157,6 +173,9 @@ class Doing:
         limit = asked.latency_s
         if limit is None:
             return None
+        if self.seen is not None:
+            low, mid, high = (bounded_s(found.e2e_s, asked.percentile) for found in self.seen.all)
+            return chance(limit, mid, min(low, mid), max(high, mid))
         slower = limit / latency.mid if self.queue is None else self.queue.slowest(limit, asked.percentile)
         return latency.kept(slower * latency.mid)
 
@@ -166,7 +185,7 @@ class Doing:
         asked, latency, total_s = self.asked, speed.latency, speed.latency.mid
         step = _step(work, speed)
         price = price_record(terms.basis(work.chip.id), self.chips, self.group)
-        waits = _waits(self.queue)
+        waits = self.waits
         words = float(work.pipeline.settings.get("tokens", 0.0))
         held, capacity = work.held(numbers), work.capacity_bytes
         taken = held_in(work, tier(work.chip, work.runtime, numbers), held.total)
@@ -216,7 +235,24 @@ class Doing:
             hosts=self.hosts,
             spare=replicas.spare,
             day=_day(work, speed, replicas, price),
+            note=self._note(),
         )
+
+    def _note(self) -> str:
+        """What a simulation says of waits, and what formulas had said."""
+        if self.seen is None or self.said is None:
+            return ""
+        late, had, count = self.waits["late"], self.said.waits.get("late"), self.said.replicas.all
+        words = f"simulated: p99 wait {format_seconds(late)}"
+        if had is None:
+            return words
+        before = f"{format_seconds(had)} with {count} replica{'s' * (count > 1)}"
+        return f"{words}, where formulas for random arrivals say {before}"
+
+
+def bounded_s(times: Array, percentile: float | None) -> float:
+    """Of times what a target bounds: their mean, or a percentile."""
+    return float(times.mean() if percentile is None else np.quantile(times, percentile))
 
 
 def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = Replicas()) -> MediaPlan:

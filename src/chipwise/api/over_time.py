@@ -24,7 +24,7 @@ from chipwise.report.assemble import ReplicaSet, rank_plans
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure, TailRecord
 from chipwise.units import Array, format_number, format_seconds
-from chipwise.workload.arrivals import WINDOWS, Arrivals
+from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.workload import Workload
 
 FIRST = 3
@@ -67,10 +67,10 @@ def over_time(
         f"{len(simulated)} plans simulated over the log: their percentiles and chances are the simulation's"
     ]
     if not log.random:
-        index = log.dispersion(WINDOWS[0])
-        how = (
-            "" if index is None else f" (index of dispersion {format_number(index, 2)} over 1 s, 1 at random)"
-        )
+        window = log.windows[0]
+        index = log.dispersion(window)
+        said = f"{format_number(index or 0.0, 2)} over {window:g} s"
+        how = "" if index is None else f" (index of dispersion {said}, 1 at random)"
         words.append(f"arrivals are not random{how}: formulas do not hold for them")
         ranked = [
             p if p in simulated else replace(p, chance=None, note=_also(p.note, UNSEEN)) for p in ranked
@@ -120,12 +120,12 @@ def _also(note: str, words: str) -> str:
 
 def busiest(log: Arrivals, count: int) -> Arrivals:
     """So many requests one after the other, of which the busiest minute is in the middle."""
-    counts = log.counts(WINDOWS[-1])
+    counts = log.counts(log.windows[-1])
     if len(log) <= count or log.time_s is None:
         return log
     middle = len(log) // 2
     if len(counts):
-        start = log.time_s[0] + WINDOWS[-1] * float(np.argmax(counts))
+        start = log.time_s[0] + log.windows[-1] * float(np.argmax(counts))
         middle = int(np.searchsorted(log.time_s, start))
     first = int(np.clip(middle - count // 3, 0, len(log) - count))
     last = first + count

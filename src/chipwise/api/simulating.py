@@ -25,11 +25,14 @@ from chipwise.report.simulated import (
     rows_of,
 )
 from chipwise.search.memory import account_of
-from chipwise.units import Array, format_number
-from chipwise.workload.arrivals import Arrivals
-from chipwise.workload.workload import Workload
+from chipwise.units import Array
+from chipwise.workload.arrivals import Arrivals, rate_words
+from chipwise.workload.lengths import Lengths
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+WHOLE = "whole answer"
+"""The target of the time from arrival to end."""
+ENDS = "low and high: the same requests at the ends of the interval of"
 BATCHES = 10
 """Stretches of a run that its mean is told from, one after the other: they depend on each other less than requests."""
 AHEAD = 0.1
@@ -48,21 +51,17 @@ class SimulatedTraffic:
 
     @classmethod
     def random(
-        cls, workload: Workload, count: int, rate_per_s: float, *, burstiness: float = 1.0, seed: int = 0
+        cls, lengths: Lengths, count: int, rate_per_s: float, *, burstiness: float = 1.0, seed: int = 0
     ) -> SimulatedTraffic:
         """`count` requests at a rate, with others before and after them."""
         more = ceil(AHEAD * count)
-        drawn = Arrivals.drawn(
-            workload.served, count + 2 * more, rate_per_s, burstiness=burstiness, seed=seed
-        )
+        drawn = Arrivals.drawn(lengths, count + 2 * more, rate_per_s, burstiness=burstiness, seed=seed)
         kind = (
             "Poisson"
             if burstiness == 1.0
             else f"gaps gamma-distributed, coefficient of variation {burstiness:g}"
         )
-        words = (
-            f"{format_number(rate_per_s)}/s, {kind}; {more:,} more before and after, which are not counted"
-        )
+        words = f"{rate_words(rate_per_s)}, {kind}; {more:,} more before and after, which are not counted"
         return cls(drawn, words, counted=slice(more, more + count))
 
 
@@ -115,8 +114,21 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
         alone=policies.prefill == "alone",
         static=policies.batch == "static",
         known=prefix.cached_share if prefix else 0.0,
+        moved_s=_moved_s(one, float(np.max(np.asarray(account.sequence_bytes))) / held),
     )
     return Fleet(rules, passes.mid, one.replicas * stages, ranks, route)
+
+
+def _moved_s(one: AskedLoad, token_bytes: float) -> float | None:
+    """Seconds in which a device moves what it keeps of a token to its host, or back; None where it does not. Raises
+    `UsageError` where nothing is known of the way there."""
+    if one.deployment.policies.preemption != "swap":
+        return None
+    host = one.deployment.chip.host
+    if host is None or not host.bytes_per_s:
+        what = f"{one.deployment.chip.id}: no link to the memory of a host is known"
+        raise UsageError(what, "--policy preemption=recompute", field="policy")
+    return token_bytes / host.bytes_per_s
 
 
 def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") -> RepeatedRuns:
@@ -165,7 +177,7 @@ def simulate(
         longest = float(np.min(runs.mid.prompt + runs.mid.output))
         what = f"{one.name}: not one request fits its cache, the shortest has {longest:,.0f} tokens"
         raise InfeasibleError(what, "more chips or shorter lengths; chipwise fit shows what would help")
-    record = _record(runs, targets or {})
+    record = record_of(runs, targets or {})
     context = one.context
     words = _words(one, traffic, runs, route)
     return SimulationReport(
@@ -202,6 +214,10 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
             f"{workers} worker{'s' * (workers > 1)} for prompts ({layout_.words()}), which do not wait for room where "
             "their requests go; the first token is seen when its cache has been sent"
         )
+    if policies.preemption == "swap":
+        words.append(
+            "the cache of preempted requests is moved to the host and back, where room is not counted"
+        )
     if engines > 1:
         words.append(f"requests go {how[route]}")
     if float(layout.pp) > 1:
@@ -210,18 +226,17 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
         words.append(
             "prefixes stay in the cache that running requests leave, the least recently used go first"
         )
-    words.append(
-        "low and high: the same requests at the ends of the interval of step times, and chance of the sample"
-    )
+    words.append(f"{ENDS} step times, and chance of the sample")
     return (*words, *traffic.arrivals.said)
 
 
-def _record(runs: RepeatedRuns, targets: Mapping[str, float]) -> SimulationRecord:
+def record_of(runs: RepeatedRuns, targets: Mapping[str, float], *, tokens: bool = True) -> SimulationRecord:
+    """What became of requests, of which each has a sample where there are no `tokens`."""
     mid = runs.mid
     tpot = None if not len(mid.tpot_s) else _spread([o.tpot_s for o in runs.all])
-    last = float(mid.arrived[-1])
+    last = float(np.max(mid.arrived))
     ended = float(np.nanmax(mid.last))
-    tokens = [float(o.output[o.served].sum()) / o.duration_s for o in runs.all]
+    rates = [float(o.output[o.served].sum()) / o.duration_s for o in runs.all]
     within = []
     for name, limit in targets.items():
         times = [{"TTFT": o.ttft_s, "TPOT": o.tpot_s}.get(name, o.e2e_s) for o in runs.all]
@@ -236,12 +251,13 @@ def _record(runs: RepeatedRuns, targets: Mapping[str, float]) -> SimulationRecor
         mid.hit_rate,
         mid.preempted,
         float(mid.served.sum()) / mid.duration_s,
-        _figure(tokens[1], tokens, 0.0),
+        _figure(rates[1], rates, 0.0) if tokens else None,
         mid.busy,
-        _spread([o.ttft_s for o in runs.all]),
+        _spread([o.ttft_s for o in runs.all]) if tokens else None,
         tpot,
         _spread([o.e2e_s for o in runs.all]),
         tuple(within),
+        None if tokens else _spread([o.wait_s for o in runs.all]),
     )
 
 

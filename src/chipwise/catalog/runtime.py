@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, get_args, get_type_hints
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.rounds import month_of
@@ -21,7 +21,7 @@ from chipwise.catalog.runtime_spec import (
     Policies,
     Runtime,
 )
-from chipwise.catalog.schema import read_texts, record
+from chipwise.catalog.schema import read_text, read_texts, record
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.software import Software, all_software, shipped
 from chipwise.errors import UnknownNameError, UsageError
@@ -163,6 +163,14 @@ def samplers_for(chip: Chip, named: str | None = None) -> tuple[Sampler, ...]:
     return here
 
 
+def _room_made(policies: Policies, text: str) -> str:
+    """What becomes of a sequence that has to make room. Raises `UsageError` where none ever has to."""
+    if policies.kv_reservation == "full":
+        hint = "room for its whole output is kept for every request"
+        raise UsageError("policy preemption changes nothing here", hint)
+    return read_text("policy preemption", text, get_args(get_type_hints(Policies)["preemption"]))
+
+
 def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[str] = ()) -> Policies:
     """Policies with figures replaced by the user's text: `{"memory_share": "0.95", "context_bytes": "1 GiB"}`;
     `backends` are those that the runtime has for the chip.
@@ -182,6 +190,9 @@ def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[
                     "backend", text, backends, f"on this chip one of {', '.join(backends)}"
                 )
             values[name] = text
+            continue
+        if name == "preemption":
+            values[name] = _room_made(policies, text)
             continue
         if name in LOCAL and not old:
             raise UsageError(

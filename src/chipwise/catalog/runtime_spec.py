@@ -91,6 +91,9 @@ class Policies:
     """`static`: requests of a batch start together, and the next batch when all have ended."""
     micro_batch_tokens: int = 0
     """Tokens of an iteration that go through the model at a time, where a local runtime cuts it; 0: it does not."""
+    preemption: Literal["recompute", "swap"] = "recompute"
+    """What becomes of the cache of a sequence that has to make room: it is computed anew, or moved to the host and
+    back."""
     token_table: Literal["device", "host"] = "device"
     """Where the embedding lies: on cards with memory of their own a local runtime keeps it with the host."""
     backend: str = ""

@@ -31,6 +31,7 @@ from chipwise.report.plan import (
     founded,
     gain,
     legend,
+    notes,
     taken,
 )
 from chipwise.report.records import (
@@ -691,6 +692,7 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
     said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
     if not report.owned:
         said.append(_ranked_by(report))
+    said += notes((p.rank, p.note) for p in plans)
     batches = sorted({p.batch for p in plans})
     if len(batches) > 1 and not any(p.parts for p in plans):
         said.append(

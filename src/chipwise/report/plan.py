@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -117,6 +117,17 @@ def taken(p: Plan, how: str, *, owned: bool, instead: str = "") -> tuple[str, st
     instead = f" in place of {instead}" if instead not in ("", p.runtime) else ""
     cost = "" if owned else f": {cost_words(p.price, p.chips)}"
     return "Use " if mine else "Rent ", f"{p.machines}{where} with {p.runtime}{instead} ({how}){cost}."
+
+
+def notes(plans: Iterable[tuple[int, str]]) -> list[str]:
+    """What is to be known of some plans, by rank, with the ranks that it is said of."""
+    ranked = list(plans)
+    found: dict[str, list[str]] = {}
+    for rank, note in ranked:
+        if note:
+            found.setdefault(note, []).append(f"#{rank}")
+    every = len(ranked) if len(ranked) > 1 else 0
+    return [f"{'all' if len(ranks) == every else ', '.join(ranks)}: {note}" for note, ranks in found.items()]
 
 
 def founded(p: Plan, basis: str, chips: Sequence[str] = ()) -> str:

@@ -35,6 +35,7 @@ from chipwise.report.plan import (
     front_words,
     gain,
     legend,
+    notes,
     taken,
 )
 from chipwise.report.records import (
@@ -591,7 +592,7 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
         more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
         said.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
     said += _refusals(report.refused) if everything else _refused(report.refused)
-    return [*said, *_notes(plans)]
+    return [*said, *notes((p.rank, p.note) for p in plans)]
 
 
 def _unpriced(report: PlanReport) -> list[str]:
@@ -602,16 +603,6 @@ def _unpriced(report: PlanReport) -> list[str]:
     named = ", ".join(f"{p.machines} ({p.spread})" for p in without[:NAMED])
     more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
     return [f"not compared, no price known: {named}{more} (give one: --price-of {without[0].chip}=USD)"]
-
-
-def _notes(plans: Sequence[PlanRecord]) -> list[str]:
-    """What is to be known of some plans, with their ranks."""
-    notes: dict[str, list[str]] = {}
-    for plan in plans:
-        if plan.note:
-            notes.setdefault(plan.note, []).append(f"#{plan.rank}")
-    every = len(plans) if len(plans) > 1 else 0
-    return [f"{'all' if len(ranks) == every else ', '.join(ranks)}: {note}" for note, ranks in notes.items()]
 
 
 def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:

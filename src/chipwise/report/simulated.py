@@ -7,9 +7,17 @@ from typing import ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, Figure, ModelRecord, Quantified, WorkloadRecord
+from chipwise.report.records import (
+    SCHEMA_VERSION,
+    Figure,
+    ModelRecord,
+    NetworkRecord,
+    Quantified,
+    WorkloadRecord,
+)
 from chipwise.report.table import Column, Table
 from chipwise.units import duration_words, format_number, format_seconds
+from chipwise.workload.arrivals import rate_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,8 @@ class WithinRecord:
 class SimulationRecord(Quantified):
     """What became of requests. `lost` could never be served, as no rank holds them. `duration_s` from the first arrival
     to the last token; `drained_s` of it after the last arrival, at which `in_flight` requests were there. `hit_rate` is
-    the share of prompt tokens found in the prefix cache. `tpot_s` is None where no request has two tokens."""
+    the share of prompt tokens found in the prefix cache. `tpot_s` is None where no request has two tokens. Of a network
+    without tokens `wait_s` passes until a request is taken up, of others it is None."""
 
     requests: int
     lost: int
@@ -48,12 +57,13 @@ class SimulationRecord(Quantified):
     hit_rate: float
     preemptions: int
     requests_per_s: float
-    tokens_per_s: Figure
+    tokens_per_s: Figure | None
     busy: float
-    ttft_s: SpreadRecord
+    ttft_s: SpreadRecord | None
     tpot_s: SpreadRecord | None
     e2e_s: SpreadRecord
     within: tuple[WithinRecord, ...]
+    wait_s: SpreadRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +79,13 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimulationReport(Answer):
-    """The answer to `simulate`: one deployment, the requests that came, and what became of them. `times` are the three
-    times of `simulation` as rows."""
+    """The answer to `simulate`: one deployment, the requests that came, and what became of them. `times` are those of
+    `simulation` as rows. A model without tokens has no `workload`."""
 
     rows: ClassVar[str] = "times"
 
-    model: ModelRecord
-    workload: WorkloadRecord
+    model: ModelRecord | NetworkRecord
+    workload: WorkloadRecord | None
     deployment: str
     arrivals: str
     simulation: SimulationRecord
@@ -96,7 +106,8 @@ class SimulationReport(Answer):
             + (f" [{w.low:.1%}-{w.high:.1%}]" if w.low != w.high else "")
             for w in s.within
         ]
-        rate = f"{format_number(s.requests_per_s)} requests/s, {format_number(s.tokens_per_s.mid)} output tokens/s"
+        rate = f"{rate_words(s.requests_per_s, 'requests')}"
+        rate += f", {format_number(s.tokens_per_s.mid)} output tokens/s" if s.tokens_per_s else ""
         foot.append(
             f"all served in {duration_words(s.duration_s)}: {rate}, engines busy {s.busy:.0%} of the time"
         )
@@ -106,7 +117,7 @@ class SimulationReport(Answer):
                 f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended"
             )
         foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
-        foot += [f"{s.preemptions:,} requests were preempted and computed anew"] if s.preemptions else []
+        foot += [f"{s.preemptions:,} requests were preempted"] if s.preemptions else []
         return (Table.of(self.times, TIMES, tuple(head), (*foot, *self.assumptions)),)
 
 
@@ -118,7 +129,7 @@ TIMES = (
     Column("p99", "p99", figures.seconds, right=True),
 )
 """What is said of a time of requests."""
-NAMES = {"ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "whole answer"}
+NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "whole answer"}
 
 
 def rows_of(simulation: SimulationRecord) -> tuple[TimeRow, ...]:
@@ -129,8 +140,9 @@ def rows_of(simulation: SimulationRecord) -> tuple[TimeRow, ...]:
 
 def _slowest(report: SimulationReport) -> str:
     s = report.simulation
-    first = f"{s.requests:,} requests on {report.deployment}: p99 TTFT {figures.seconds(s.ttft_s.p99)}"
-    if s.tpot_s is not None:
-        first += f", p99 TPOT {figures.seconds(s.tpot_s.p99)}"
+    shown = {"p99 wait": s.wait_s, "p99 TTFT": s.ttft_s, "p99 TPOT": s.tpot_s}
+    shown |= {"p99 of the whole answer": s.e2e_s} if s.wait_s is not None else {}
+    times = ", ".join(f"{name} {figures.seconds(t.p99)}" for name, t in shown.items() if t is not None)
+    first = f"{s.requests:,} requests on {report.deployment}: {times}"
     lost = f"; {s.lost:,} could not be served" if s.lost else ""
     return f"{first}{lost}."

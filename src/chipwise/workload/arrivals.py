@@ -26,7 +26,7 @@ from chipwise.units import Array, duration_words, format_number
 from chipwise.workload.lengths import LONGEST, Lengths
 
 WINDOWS = (1.0, 10.0, 60.0)
-"""Seconds over which arrivals are counted, to say how much they scatter."""
+"""Seconds over which arrivals are counted, to say how much they scatter; minutes where fewer than one a minute come."""
 POISSON = 1.5
 """Index of dispersion over one second up to which arrivals count as random: Poisson has 1, and a log of some thousand
 requests shows up to 1.1 by chance. Azure's conversations have 1.4, and formulas hold for them."""
@@ -40,13 +40,20 @@ _COARSE_S = 0.999  # times in steps of at least that, several requests at each, 
 _UNEVEN = 0.02  # of a step, and of all steps: still even
 _GAP = 0.1  # of the whole log: a pause as long as that is said
 _MOST_BYTES = 2_000_000_000  # of a log, unpacked
+_MINUTE_S = 60.0  # below one request a minute rates are told by the hour
+
+
+def rate_words(rate_per_s: float, what: str = "") -> str:
+    """`20/s`, or `20 requests/s`; of fewer than one a minute by the hour."""
+    by, unit = (3600.0, "h") if rate_per_s < 1.0 / _MINUTE_S else (1.0, "s")
+    return f"{format_number(rate_per_s * by)}{' ' * bool(what)}{what}/{unit}"
 
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
     """Requests in order of time: when each arrives (`time_s`, from the first one; None: not known), its prompt and
     output in tokens, and where known the ids of its prompt's blocks of `block_tokens`: equal ids are equal beginnings.
-    `said` is what was assumed. All arrays have the same length."""
+    `said` is what was assumed; not `sized`: of work without tokens, a sample each. All arrays have the same length."""
 
     prompt: Array
     output: Array
@@ -55,6 +62,7 @@ class Arrivals:
     block_tokens: int = 0
     said: tuple[str, ...] = ()
     named: str = ""
+    sized: bool = True
 
     def __len__(self) -> int:
         return len(self.prompt)
@@ -80,7 +88,7 @@ class Arrivals:
             raise UsageError(
                 f"{self.named or 'the log'} holds no times to scale", "leave --rate out", field="rate"
             )
-        words = f"time scaled by {format_number(self.rate_per_s / rate_per_s)}: {format_number(rate_per_s)}/s"
+        words = f"time scaled by {format_number(self.rate_per_s / rate_per_s)}: {rate_words(rate_per_s)}"
         return replace(self, time_s=self.time_s * (self.rate_per_s / rate_per_s), said=(*self.said, words))
 
     def first(self, count: int) -> Arrivals:
@@ -99,6 +107,12 @@ class Arrivals:
         whole = int(self.span_s / window_s)  # the last one is not full
         return np.bincount(place, minlength=whole)[:whole].astype(float)
 
+    @property
+    def windows(self) -> tuple[float, ...]:
+        """`WINDOWS` in seconds."""
+        slow = (self.rate_per_s or 1.0) < 1.0 / _MINUTE_S
+        return tuple(_MINUTE_S * w for w in WINDOWS) if slow else WINDOWS
+
     def dispersion(self, window_s: float) -> float | None:
         """Index of dispersion: variance over mean of counts, 1 of arrivals at random; None for too short a log."""
         counts = self.counts(window_s)
@@ -111,8 +125,8 @@ class Arrivals:
 
     @property
     def random(self) -> bool:
-        """Whether arrivals scatter over a second no more than at random, as formulas take them to."""
-        index = self.dispersion(WINDOWS[0])
+        """Whether arrivals scatter over the shortest window no more than at random, as formulas take them to."""
+        index = self.dispersion(self.windows[0])
         return index is not None and index < POISSON
 
     @cached_property
@@ -137,8 +151,8 @@ class Arrivals:
         """All of it in one line: arrivals, how they scatter, lengths, what prompts share."""
         parts = [f"{len(self):,} requests"]
         if self.rate_per_s is not None:
-            parts[0] += f" in {duration_words(self.span_s)}, {format_number(self.rate_per_s)}/s"
-            found = [(w, d) for w in WINDOWS if (d := self.dispersion(w)) is not None]
+            parts[0] += f" in {duration_words(self.span_s)}, {rate_words(self.rate_per_s)}"
+            found = [(w, d) for w in self.windows if (d := self.dispersion(w)) is not None]
             if found:
                 windows, values = (
                     " / ".join(format_number(x, 2) for x in column) for column in zip(*found, strict=True)
@@ -148,9 +162,9 @@ class Arrivals:
                 parts.append(f"busiest {w:g} s {format_number(self.busiest(w) or 0.0, 2)} x the mean")
         elif self.time_s is None:
             parts.append("no times")
-        parts.append(
-            f"prompts of {self.prompt.mean():,.0f} and outputs of {self.output.mean():,.0f} tokens in the mean"
-        )
+        if self.sized:
+            means = f"{self.prompt.mean():,.0f} and outputs of {self.output.mean():,.0f}"
+            parts.append(f"prompts of {means} tokens in the mean")
         if self.reused is not None:
             parts.append(f"{self.reused:.1%} of prompt tokens were seen before")
         return ", ".join(parts)
@@ -208,6 +222,22 @@ class _Columns:
     tool: Mapping[str, Any]
 
 
+def read_times(path: str) -> Arrivals:
+    """The arrivals of a log of requests without tokens, a sample each: its column of time alone is read. Raises the
+    errors of `read_log`, and `UsageError` where nothing says when requests came."""
+    rows = list(_rows(path, _text(path)))
+    if not rows:
+        raise UsageError(f"{path}: the log holds no requests", "a line for each, with a timestamp")
+    columns = _columns(path, rows[0][1], _TIME)
+    times = _times(path, rows, columns)
+    if times is None:
+        raise UsageError(f"{path}: {columns.time} is empty in every line", "when each request came")
+    said: list[str] = []
+    kept, times = _in_order(np.arange(len(rows)), times, said)
+    ones = np.ones(len(kept))
+    return Arrivals(ones, ones, times, said=tuple(said), named=Path(path).name, sized=False)
+
+
 def read_log(path: str) -> Arrivals:
     """The requests of a log: CSV with a head, or JSON, an object a line or one for all, `.gz` or not; columns in any
     order, under the names that public traces and benchmark clients use (`workload/data/logs.toml`).
@@ -220,7 +250,7 @@ def read_log(path: str) -> Arrivals:
         raise UsageError(
             f"{path}: the log holds no requests", "a line for each, with prompt_tokens and output_tokens"
         )
-    columns = _columns(path, rows[0][1])
+    columns = _columns(path, rows[0][1], _LENGTHS)
     said: list[str] = []
     prompt, output = (
         np.array([_length(path, line, row.get(name), name) for line, row in rows])
@@ -378,8 +408,13 @@ def _known() -> Mapping[str, Any]:
     return parse(shipped_text("workload/data/logs.toml"))
 
 
-def _columns(path: str, row: Mapping[str, Any]) -> _Columns:
-    """The columns of a log. Raises `UsageError` where lengths are missing."""
+_LENGTHS = {"prompt": "prompt_tokens", "output": "output_tokens"}
+_TIME = {"time": "timestamp"}
+
+
+def _columns(path: str, row: Mapping[str, Any], needed: Mapping[str, str]) -> _Columns:
+    """The columns of a log. Raises `UsageError` where one that is `needed` is missing, by what it says, each with the
+    name that is asked for."""
     table = _known()
     plain = {_plain(name): name for name in row if isinstance(name, str)}
     found = dict.fromkeys(table["columns"], "")
@@ -387,12 +422,11 @@ def _columns(path: str, row: Mapping[str, Any]) -> _Columns:
         found[role] = next((plain[n] for n in names if n in plain), "")
     times = {_unit(_plain(n))[0].removesuffix("s"): n for n in plain.values() if _role(n) == "time"}
     found["time"] = next((times[n] for n in table["columns"]["time"] if n in times), found["time"])
-    missing = [
-        name for name, side in (("prompt_tokens", "prompt"), ("output_tokens", "output")) if not found[side]
-    ]
+    missing = [name for role, name in needed.items() if not found[role]]
     if missing:
         has = shorten(", ".join(map(str, row)), 80)
-        hint = "columns prompt_tokens and output_tokens, and timestamp where arrivals are known"
+        hint = f"columns {' and '.join(needed.values())}"
+        hint += "" if "time" in needed else ", and timestamp where arrivals are known"
         raise UsageError(f"{path}: no column of {' and '.join(missing)} among {has}", hint)
     tool: Mapping[str, Any] = next((t for t in table["tool"] if all(n in plain for n in t["columns"])), {})
     unit = _unit(_plain(found["time"]))[1] or _UNITS.get(tool.get("unit", ""), 0.0)

@@ -19,6 +19,7 @@ class _Sequence:
     coming: int  # tokens of output
     computed: int = 0
     held: int = 0
+    away: int = 0  # tokens that wait on the host
 
     @property
     def decodes(self) -> bool:
@@ -50,18 +51,27 @@ def naive(requests: Arrivals, rules: Rules, table: StepTable) -> dict[str, Array
             continue
         cut = False
 
+        moved = 0
+
         def make_room(now_running: list[_Sequence]) -> bool:
-            nonlocal preempted
+            nonlocal preempted, moved
             found = False
             while not rules.whole:
                 need = sum(-(-(s.held + 1) // size) if s.decodes else blocks(s) for s in now_running)
                 if need <= total:
                     break
                 victim = now_running.pop()
-                tokens = victim.held + 1 if victim.decodes else victim.prompt
-                waiting.insert(0, _Sequence(victim.number, tokens, victim.coming))
                 preempted += 1
                 found = True
+                if rules.moved_s is not None:
+                    victim.away = victim.held if victim.decodes else victim.computed
+                    if victim.decodes:
+                        victim.prompt = victim.computed = victim.held
+                    moved += victim.away
+                    waiting.insert(0, victim)
+                    continue
+                tokens = victim.held + 1 if victim.decodes else victim.prompt
+                waiting.insert(0, _Sequence(victim.number, tokens, victim.coming))
             return found
 
         if not rules.alone:
@@ -69,7 +79,7 @@ def naive(requests: Arrivals, rules: Rules, table: StepTable) -> dict[str, Array
         decoding = [s for s in running if s.decodes]
         budget = rules.budget - (0 if rules.alone else len(decoding))
         chunks: list[tuple[_Sequence, int]] = []
-        tokens, pairs = 0, 0.0
+        tokens, pairs, back = 0, 0.0, 0
         if not cut and not (rules.static and started and decoding):
             for s in running:
                 if not s.decodes and tokens < budget:
@@ -83,19 +93,28 @@ def naive(requests: Arrivals, rules: Rules, table: StepTable) -> dict[str, Array
                         -(-(r.held + grown) // size) if r.decodes and not rules.whole else blocks(r)
                         for r in running
                     )
-                    + blocks(s)
+                    + (-(-(s.held + 1) // size) if s.decodes and not rules.whole else blocks(s))
+                    + back
                     > total
                 ):
                     break
                 running.append(waiting.pop(0))
-                chunks.append((s, min(s.prompt, budget - tokens)))
+                moved, s.away = moved + s.away, 0
+                if s.decodes:
+                    if rules.alone:
+                        back += -(-(s.held + 1) // size) - blocks(s)  # room for its next token is kept
+                    else:
+                        decoding.append(s)
+                        budget -= 1
+                    continue
+                chunks.append((s, min(s.prompt - s.computed, budget - tokens)))
                 tokens += chunks[-1][1]
         if rules.alone and chunks:
             decoding = []
         if rules.alone and not chunks:
             make_room(running)
             decoding = [s for s in running if s.decodes]
-        seconds = 0.0
+        seconds = moved * (rules.moved_s or 0.0)
         for s, chunk in chunks:
             pairs += chunk * (s.computed + chunk / 2.0)
             if np.isnan(began[s.number]):

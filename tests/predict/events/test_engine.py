@@ -24,6 +24,8 @@ POLICIES = {
     "whole": Rules(1024, 48, 900, 32, whole=True),
     "alone": Rules(1024, 64, 60_000, 1, alone=True),
     "alone small": Rules(512, 64, 9000, 1, alone=True),
+    "swap": Rules(1024, 64, 520, 16, moved_s=2e-6),
+    "swap alone": Rules(512, 64, 9000, 1, alone=True, moved_s=1e-5),
     "static": Rules(2048, 8, ENDLESS, 1, whole=True, alone=True, static=True),
 }
 
@@ -82,7 +84,8 @@ def test_a_scheduler_that_looks_at_everything_agrees(
     assert jumped.passes == single.passes
     assert jumped.preempted == single.preempted
     assert np.max(np.abs(jumped.last - single.last)) < 1e-6
-    assert (policy in ("small cache", "alone small")) == (single.preempted > 0)
+    assert (policy in ("small cache", "alone small", "swap", "swap alone")) == (single.preempted > 0)
+    assert (policy in ("small cache", "alone small")) == (single.again > 0)
 
 
 def _kept(stream: Arrivals, found: Outcome) -> None:

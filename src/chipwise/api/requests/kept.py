@@ -99,7 +99,8 @@ class SimulateRequest(DeployedSimulation):
 
     def _plan(self, saved: Saved) -> Mapping[str, Any]:
         """The plan of a saved answer that is asked about. Raises `UsageError` where it holds no such one."""
-        plans = {p.get("rank"): p for p in saved.report.get("plans") or () if "tpot_s" in p and "layout" in p}
+        listed = [p for p in saved.report.get("plans") or () if _deployed(p)]
+        plans = {p.get("rank") or i: p for i, p in enumerate(listed, 1)}
         if not plans:
             what = f"{self.model} answers {saved.verb}, which holds no plan of a deployment"
             hint = "save a plan: chipwise plan MODEL --rate 10/s --save plan.json"
@@ -127,9 +128,17 @@ class SimulateRequest(DeployedSimulation):
         own: dict[str, Any] = {name: value for name, value in said.items() if name not in ("model", "plan")}
         deployed: dict[str, Any] = {"harness": None}
         if isinstance(question, PlanRequest):
-            deployed |= question.deployed(plan)
-            deployed |= {"concurrency": None, "replicas": plan["replicas"] - plan["spare"]}
+            if "latency_s" in plan:
+                deployed |= question.deployed_network(plan)
+            else:
+                deployed |= question.deployed(plan)
+                deployed |= {"concurrency": None, "replicas": plan["replicas"] - plan["spare"]}
         driven = {"rate", "concurrency", "log", "requests"} & set(own)
         load = {"rate": None, "concurrency": None} if driven else {}
         lengths = {"cv": None} if "log" in own else {}
         return about(cast(Asked, question), SimulateRequest, **{**deployed, **load, **lengths, **own})
+
+
+def _deployed(plan: Mapping[str, Any]) -> bool:
+    """Whether a plan of a saved answer says how a model is run, and not how one is trained."""
+    return {"tpot_s", "layout"} <= plan.keys() or {"latency_s", "samples_per_s"} <= plan.keys()

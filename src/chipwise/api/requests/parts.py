@@ -466,15 +466,17 @@ class SampleOptions(Asked):
         """Fields of this question that say nothing about models without tokens, beside those of language models."""
         return ()
 
+    def common(self) -> tuple[str, ...]:
+        """Fields of language models that this question asks of models without tokens too."""
+        return ()
+
     def media(self, model: str) -> bool:
         """Whether the model generates no tokens. Raises `UsageError` for an option that says nothing about its kind."""
-        from chipwise.tracing.sources import is_pipeline
-
-        found = is_pipeline(model)
+        found = tokenless(model)
         alike = {"batch"} if type(self).batch is not None else set()
         alike |= {"offload"} if isinstance(self, PlaceOptions) else set()
         of_samples = {f.name for f in fields(SampleOptions)} - alike | {"samples"}
-        strange = {*TOKENS, *self.idle()} if found else of_samples
+        strange = {*TOKENS, *self.idle()} - {*self.common()} if found else of_samples
         for f in fields(self):
             if f.name in strange and getattr(self, f.name) != f.default:
                 kind = "generates no tokens" if found else "is a language model"
@@ -489,6 +491,13 @@ class SampleOptions(Asked):
             return OF_TOKENS.get(name, of_tokens)
         hint, field = OF_SAMPLES.get(name, ("", ""))
         return hint if hint and (not field or hasattr(self, field)) else "leave it out"
+
+
+def tokenless(model: str) -> bool:
+    """Whether a text names a model that generates no tokens, or files which are one."""
+    from chipwise.tracing.sources import is_pipeline
+
+    return is_pipeline(model)
 
 
 TOKENS = (

@@ -46,6 +46,7 @@ from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
 from chipwise.search.space import By, Limits
 from chipwise.units import parse_quantity
+from chipwise.workload.arrivals import Arrivals, read_times
 from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workload
 
@@ -154,7 +155,8 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions):
 
     def idle(self) -> tuple[str, ...]:
         """A percentile is of answer times under a load: of a rate, or of what chips that one has can carry."""
-        loaded = self.have is not None or self.rate is not None or self.day is not None
+        loads = (self.have, self.rate, self.day, self.log)
+        loaded = any(load is not None for load in loads)
         return () if loaded else ("percentile", "utilisation")
 
     def workload_of(self, task: Task) -> Workload:
@@ -239,11 +241,31 @@ class PlanRequest(PlanOptions):
         from chipwise.api import media
 
         self._check_host()
-        have, asked = self.owned(), self.generating()
+        have, asked, log = self.owned(), self.generating(), None
+        if self.log is not None:
+            log, asked = self._arriving(asked)
         terms = replace(SoftwareOptions.terms(self, numbers), pricing=None if have else self.pricing())
         chips, at_most = capped(self.values["chips"] or ())
         limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by)
-        return media.plan(self.model, terms, asked, tuple(chips), limits)
+        return media.plan(self.model, terms, asked, tuple(chips), limits, log)
+
+    def common(self) -> tuple[str, ...]:
+        """A log of requests is one of any kind."""
+        return ("log",)
+
+    def _arriving(self, asked: Sampling) -> tuple[Arrivals, Sampling]:
+        """The arrivals of a log, and the question at their rate. Raises `UsageError` where they are no load."""
+        for name in ("day", "have", "samples"):
+            if getattr(self, name) is not None:
+                raise UsageError(f"--log and {option_of(name)} are two loads", "keep one", field=name)
+        if self.task != "serve":
+            raise UsageError("--log is of many users", "leave it out, or --task serve", field="task")
+        log = read_times(str(self.log))
+        log = log if asked.rate_per_s is None else log.at_rate(asked.rate_per_s)
+        if log.rate_per_s is None:
+            what = f"{self.log}: all requests come at once, which is no rate to plan for"
+            raise UsageError(what, "--task batch --samples 1k plans for a number of samples", field="log")
+        return log, replace(asked, rate_per_s=log.rate_per_s)
 
     def generating(self) -> Sampling:
         """What this asks of a model that generates no tokens, with its targets. Raises `UsageError` for what says how
@@ -327,13 +349,23 @@ class PlanRequest(PlanOptions):
     def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""
         if isinstance(plan, MediaPlan):
-            waiting = None if plan.offload == "none" else plan.offload
-            working = plan.chips // plan.replicas * (plan.replicas - plan.spare)
-            chip = f"{working}x{plan.chip}" if self.rate is not None and plan.replicas > 1 else plan.chip
-            alike = {"chip": chip, "runtime": plan.runtime, "batch": plan.batch}
-            return about(self, ExplainRequest, **alike, spread=plan.spread or None, offload=waiting)
+            said = {f.name: getattr(plan, f.name) for f in fields(plan)}
+            changed = self.deployed_network(said)
+            if self.log is not None:
+                changed |= {"log": None, "rate": f"{(plan.load or 0.0) * plan.samples_per_s.mid:.4g}/s"}
+            elif self.rate is None or plan.replicas == 1:
+                changed["chip"] = plan.chip
+            return about(self, ExplainRequest, **changed)
         said = {f.name: getattr(plan, f.name) for f in fields(plan)} | {"layout": asdict(plan.layout)}
         return about(self, ExplainRequest, **self.deployed(said))
+
+    def deployed_network(self, plan: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of a model without tokens: all chips of a plan that work, software, batch, sharing."""
+        working = plan["chips"] // plan["replicas"] * (plan["replicas"] - plan["spare"])
+        waiting = None if plan["offload"] == "none" else plan["offload"]
+        named = {name: plan[name] for name in ("runtime", "batch")}
+        chip = f"{working}x{plan['chip']}"
+        return {"chip": chip, **named, "spread": plan["spread"] or None, "offload": waiting}
 
     def deployed(self, plan: Mapping[str, Any]) -> dict[str, Any]:
         """The options that name one of the plans, a record or what was saved of it: its chip, runtime, layout, load."""

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.estimating import asked
 from chipwise.api.requests.field import CONFIG, ask, count_of, duration, option_of
-from chipwise.api.requests.parts import LengthOptions, PlaceOptions, Serving
+from chipwise.api.requests.parts import (
+    LengthOptions,
+    PlaceOptions,
+    SampleOptions,
+    Serving,
+    SoftwareOptions,
+    tokenless,
+)
 from chipwise.api.requests.planning import MODEL
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
-from chipwise.workload.arrivals import Arrivals, read_log
+from chipwise.workload.arrivals import Arrivals, read_log, read_times
+from chipwise.workload.lengths import Lengths
 from chipwise.workload.workload import Workload
 
 if TYPE_CHECKING:
     from chipwise.api.simulating import SimulatedTraffic
     from chipwise.api.stepping import PassTimes
-
-
-def _generates(model: str, why: str) -> None:
-    """Raises `UsageError` for a model that generates no tokens."""
-    from chipwise.tracing.sources import is_pipeline
-
-    if is_pipeline(model):
-        hint = "chipwise estimate predicts its time, for example chipwise estimate resnet50 --chip h100"
-        raise UsageError(f"{model} generates no tokens: {why}", hint, field="model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,10 @@ class StepRequest(Serving, PlaceOptions):
             if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                 what = f"{option_of(name)} changes no pass"
                 raise UsageError(what, "a pass is one of one rank of one replica: leave it out", field=name)
-        _generates(self.model, "no pass of it is priced by tokens")
+        if tokenless(self.model):
+            hint = "chipwise estimate predicts its time, for example chipwise estimate resnet50 --chip h100"
+            what = f"{self.model} generates no tokens: no pass of it is priced by tokens"
+            raise UsageError(what, hint, field="model")
         return pass_times(asked(self.model, Workload(output_tokens=1.0), self.given(), self.terms()))
 
 
@@ -50,7 +52,7 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is shown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
+class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions):
     """What one can ask of a deployment through time."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -66,9 +68,9 @@ class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
         "coefficient of variation of gaps between arrivals of --rate; 0 a clock; default: 1, Poisson"
     )
     seed: int = ask("of the random draws: equal seeds give equal answers", 0)
-    route: Literal["least", "turn", "prefix"] = ask(
-        "where a request goes: to the replica with the least in flight, in turn, or where its prefix is",
-        "least",
+    route: Literal["least", "turn", "prefix", "queue"] | None = ask(
+        "where a request goes: to the replica with the least in flight (default), in turn, or where its prefix is; of "
+        "models without tokens also queue: to the first that is free (their default)"
     )
     ttft: str | None = ask(f"target for the time to the first token{SHARE_TOLD}", reading=duration())
     tpot: str | None = ask(f"target for the time per output token{SHARE_TOLD}", reading=duration())
@@ -81,8 +83,13 @@ class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
         if self.chip is None:
             hint = "for example --chip h100, or the file of a saved plan"
             raise UsageError("simulate needs a chip", hint, field="chip")
+        network = self.media(self.model)
         self._check()
-        _generates(self.model, "its jobs through time are not simulated")
+        if self.route == ("prefix" if network else "queue"):
+            what = "has no prefixes" if network else "keeps a queue at each replica, where its cache is"
+            raise UsageError(f"--route {self.route}: {self.model} {what}", "least or turn", field="route")
+        if network:
+            return self._network()
         workload, given = self.workload("serve"), self.given()
         if given.parted:
             what = "a model over several parts of a machine is not simulated"
@@ -90,19 +97,46 @@ class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
         one = asked(self.model, workload, given, self.terms())
         names = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "whole answer"}
         targets = {told: self.values[name] for name, told in names.items() if self.values[name] is not None}
-        return simulate(one, self.traffic(workload), route=self.route, targets=targets)
+        traffic = self.traffic(workload.served, workload.log)
+        return simulate(one, traffic, route=self.route or "least", targets=targets)
 
-    def traffic(self, workload: Workload) -> SimulatedTraffic:
-        """The requests and how they come. Raises `UsageError` where nothing says so."""
+    def common(self) -> tuple[str, ...]:
+        """Arrivals are of requests of any kind."""
+        return "log", "concurrency"
+
+    def idle(self) -> tuple[str, ...]:
+        """A training step is no request."""
+        return ("training",)
+
+    def _network(self) -> SimulationReport:
+        """The same of a model that generates no tokens."""
+        from chipwise.api import media
+
+        log = None if self.log is None else read_times(self.log)
+        terms = SoftwareOptions.terms(self)
+        asked_ = replace(self.sampling(), software=self.software or "", level=self.level)
+        traffic = self.traffic(SAMPLE, log)
+        return media.simulate(
+            self.model,
+            str(self.chip),
+            terms,
+            asked_,
+            replace(traffic, arrivals=replace(traffic.arrivals, sized=False)),
+            route=self.route or "queue",
+            within_s=self.values["e2e"],
+        )
+
+    def traffic(self, lengths: Lengths, log: Arrivals | None) -> SimulatedTraffic:
+        """Requests of such lengths or of a log, and how they come. Raises `UsageError` where nothing says so."""
         from chipwise.api.simulating import SimulatedTraffic
 
-        count, log, rate = self.requests, workload.log, self.values["rate"]
+        count, rate = self.requests, self.values["rate"]
         clients = None if self.concurrency is None else max(round(self.concurrency), 1)
         if log is None and rate is not None:
             how = 1.0 if self.burstiness is None else self.burstiness
-            return SimulatedTraffic.random(workload, count or REQUESTS, rate, burstiness=how, seed=self.seed)
+            return SimulatedTraffic.random(lengths, count or REQUESTS, rate, burstiness=how, seed=self.seed)
         if log is None:
-            drawn = Arrivals.drawn(workload.served, count or REQUESTS, None, seed=self.seed)
+            drawn = Arrivals.drawn(lengths, count or REQUESTS, None, seed=self.seed)
             return SimulatedTraffic(drawn, "all at once" if clients is None else _clients(clients), clients)
         drawn = log if count is None else log.first(count)
         if rate is not None:
@@ -149,6 +183,8 @@ class DeployedSimulation(Serving, LengthOptions, PlaceOptions):
         return read_log(str(self.log)).blocks is not None
 
 
+SAMPLE = Lengths(1.0, 1.0)
+"""Of a request of a model without tokens: nothing of it is counted in tokens."""
 REQUESTS = 2000
 """Requests that are simulated where nothing else is asked: their p99 is the twentieth longest."""
 

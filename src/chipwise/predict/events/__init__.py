@@ -1,5 +1,5 @@
 """Requests through time: an engine of events over the seconds of passes (`predict.steptable`).
 
-`engine` runs replicas, `rank` schedules one of them, `cache` keeps its blocks, `routing` says who gets a request. None
-knows a model or a chip.
+`engine` runs replicas and says who gets a request, `rank` schedules one of them, `cache` keeps its blocks, `jobs` is
+work without tokens. None knows a model or a chip.
 """

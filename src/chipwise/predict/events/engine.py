@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.predict.events.cache import ENDLESS
-from chipwise.predict.events.rank import Ledger, Rank, Rules
-from chipwise.predict.steptable import StepTable
+from chipwise.predict.events.rank import Ledger, Prices, Rank, Rules
 from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals
 
@@ -36,7 +35,7 @@ def least_loaded() -> Route:
     """The one with the fewest requests in flight, of several the first."""
 
     def route(ranks: Sequence[Rank], request: int) -> int:
-        loads = [rank.in_flight for rank in ranks]
+        loads = [len(rank.queue) + len(rank.order) for rank in ranks]
         return loads.index(min(loads))
 
     return route
@@ -58,15 +57,18 @@ def by_prefix() -> Route:
 
 
 ROUTES: dict[str, Callable[[], Route]] = {"turn": in_turn, "least": least_loaded, "prefix": by_prefix}
+QUEUE = "queue"
+"""Instead of a route: all wait in one queue, from which each rank takes when it is free. For work whose passes are
+never alike, as no rank sees that another request came."""
 
 
 @dataclass(frozen=True)
 class Fleet:
     """What serves: `engines` that each have a clock, with `ranks` that go in step (a pass takes as long as the slowest
-    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`."""
+    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`, or `QUEUE`."""
 
     rules: Rules
-    table: StepTable
+    table: Prices
     engines: int = 1
     ranks: int = 1
     route: str = "turn"
@@ -115,6 +117,11 @@ class Outcome:
         return np.isfinite(self.last)
 
     @property
+    def wait_s(self) -> Array:
+        """Seconds until the first pass of those that were served begins."""
+        return (self.began - self.arrived)[self.served]
+
+    @property
     def ttft_s(self) -> Array:
         """Seconds to the first token of those that were served."""
         return (self.first - self.arrived)[self.served]
@@ -151,7 +158,7 @@ class _Clock:
         self.ranks = ranks
         self.start, self.end, self.busy_s = 0.0, inf, 0.0
         self.passes = 0
-        self.working: list[Rank] = []
+        self.working: Sequence[Rank] = ()
 
     def push(self, rank: Rank, request: int, now: float) -> None:
         """A request for one of the ranks."""
@@ -175,17 +182,26 @@ class _Clock:
             self.busy_s += self.end - self.start
             for rank in self.working:
                 done += rank.commit(self.start, self.passes, self.end)
-        self.working = working = [rank for rank in self.ranks if rank.propose()]
         self.start = self.end
+        if len(self.ranks) == 1:
+            self.working = working = self.ranks if self.ranks[0].propose() else ()
+        else:
+            self.working = working = [rank for rank in self.ranks if rank.propose()]
         if not working:
             self.end = inf
         elif len(working) == 1:
-            self.passes = working[0].passes
-            self.end = self.start + working[0].seconds(self.passes)
+            only = working[0]
+            self.passes = passes = only.passes
+            self.end += passes * (only.step_s + only.slope_s * (passes - 1) / 2.0)
         else:
             self.passes = _together(working)
             self.end = self.start + self._seconds(self.passes)
         return done
+
+
+def _first_free(clocks: Sequence[_Clock]) -> Route:
+    """The first rank that has nothing to do; where all have, any, as all take from one queue."""
+    return lambda ranks, request: next((i for i, clock in enumerate(clocks) if clock.end == inf), 0)
 
 
 def _together(ranks: Sequence[Rank]) -> int:
@@ -225,7 +241,10 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
     ranks = [rank for clock in clocks for rank in clock.ranks]
     of = [clock for clock in clocks for _ in clock.ranks]
     at = {id(clock): i for i, clock in enumerate(clocks)}
-    route = ROUTES[fleet.route]()
+    if fleet.route == QUEUE:
+        for rank in ranks:
+            rank.queue = ranks[0].queue
+    route = _first_free(of) if fleet.route == QUEUE else ROUTES[fleet.route]()
     times = [0.0] * count if requests.time_s is None else requests.time_s.tolist()
     arrived = list(times) if clients is None else [nan] * count
     waiting = deque(range(count)) if clients is None else deque(range(min(clients, count)))

@@ -11,9 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from math import nan
+from typing import Protocol
 
 from chipwise.predict.events.cache import ENDLESS, Blocks
-from chipwise.predict.steptable import StepTable
+from chipwise.predict.steptable import Line
+
+
+class Prices(Protocol):
+    """Seconds of passes: `predict.steptable.StepTable`, or `JobTimes` of work without tokens."""
+
+    def line(self, batch: float, context: float) -> Line:
+        """A decode pass of `batch` sequences that hold `context` tokens each."""
+
+    def prompts(self, batch: float, tokens: float, pairs: float) -> float:
+        """What `tokens` of prompts with so many pairs add to a pass of `batch` sequences."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +34,9 @@ class Rules:
     is left the last one to enter is recomputed later. `alone`: prompts have passes of their own, before decoding;
     `static`: a batch starts together, and the next when all of it has ended. `jumps`: passes that are alike are one
     event; without, each is one. `known`: share of every prompt that the cache has, where requests do not say which.
-    `ready`: requests come with their prompts, computed elsewhere, and decode at once."""
+    `ready`: requests come with their prompts, computed elsewhere, and decode at once. `moved_s`: instead of being
+    recomputed what a sequence holds is moved to the host and back, so many seconds a token each way, which its pass
+    waits for; None: it is recomputed."""
 
     budget: int
     most: int
@@ -35,6 +48,7 @@ class Rules:
     jumps: bool = True
     known: float = 0.0
     ready: bool = False
+    moved_s: float | None = None
 
 
 @dataclass
@@ -66,11 +80,12 @@ class Rank:
     """The requests of one rank. `propose` makes up the next passes, `commit` does them."""
 
     __slots__ = (
-        "batch", "blocks", "books", "closed", "count", "cut", "doing", "ends", "entered", "held", "ledger", "order",
-        "partial", "passes", "phases", "queue", "reading", "rules", "slope_s", "step_s", "table", "todo",
+        "batch", "blocks", "books", "closed", "count", "cut", "doing", "ends", "entered", "held", "ledger", "moved",
+        "order", "partial", "passes", "phases", "queue", "reading", "rules", "slope_s", "step_s", "swapped", "table",
+        "todo",
     )  # fmt: skip
 
-    def __init__(self, rules: Rules, table: StepTable, ledger: Ledger) -> None:
+    def __init__(self, rules: Rules, table: Prices, ledger: Ledger) -> None:
         self.rules, self.table, self.ledger = rules, table, ledger
         unit = max(-(-ledger.piece_tokens // rules.block_tokens), 1)
         self.blocks = Blocks(rules.blocks, unit)
@@ -99,6 +114,10 @@ class Rank:
         """Of batches that start together: whether this one decodes already."""
         self.phases = [0] * rules.block_tokens
         """How many of those that decode need a block more at a count, by its rest."""
+        self.swapped: dict[int, int] = {}
+        """Tokens of requests that wait on the host."""
+        self.moved = 0
+        """Tokens that go there or come back before the next pass."""
         self.doing: list[tuple[int, int]] = []
         """(request, prompt tokens) of the next pass."""
         self.passes, self.step_s, self.slope_s, self.cut = 0, 0.0, 0.0, False
@@ -124,14 +143,23 @@ class Rank:
 
     def propose(self) -> bool:
         """Make up the next passes; False where there is nothing to do."""
+        self.moved = 0
+        if not self._made_up():
+            return False
+        if self.moved:
+            self.passes, self.slope_s, self.cut = 1, 0.0, False
+            self.step_s += self.moved * (self.rules.moved_s or 0.0)
+        return True
+
+    def _made_up(self) -> bool:
         rules = self.rules
         self.doing.clear()
         self.passes, self.slope_s, self.cut = 1, 0.0, False
-        decodes = self.batch > 0
         tokens, pairs = 0, 0.0
-        if rules.alone or rules.whole or not decodes:
-            tokens, pairs = self._admitted(0)
-        elif not self._grown():
+        waits = bool(self.queue) or self.partial >= 0
+        if rules.alone or rules.whole or not self.batch:
+            tokens, pairs = self._admitted(0) if waits else (0, 0.0)
+        elif not self._grown() and waits:
             tokens, pairs = self._admitted(self.phases[-self.count % rules.block_tokens])
         if tokens:
             if rules.alone:
@@ -289,9 +317,13 @@ class Rank:
         while blocks.used + phases[-self.count % size] > blocks.total:
             request = next(reversed(self.order))
             state = list(self.todo[request])
+            swaps = self.rules.moved_s is not None
             if request == self.partial:
                 held, self.partial = state[0], -1
-                self.ledger.again += state[1]
+                if swaps:
+                    self.swapped[request] = state[1]
+                else:
+                    self.ledger.again += state[1]
             else:
                 began, context = self.entered.pop(request)
                 done = self.count - began
@@ -301,10 +333,14 @@ class Rank:
                 self.ends = [e for e in self.ends if e[1] != request]
                 heapify(self.ends)
                 phases[(self._own(request, context) - began) % size] -= 1
-                state[0] = held + 1
                 state[2] -= done
-                self.ledger.again += state[0]
+                if swaps:
+                    self.swapped[request] = state[0] = held
+                else:
+                    state[0] = held + 1
+                    self.ledger.again += state[0]
             self._left(request, held)
+            self.moved += self.swapped.get(request, 0)
             state[1] = 0
             self.todo[request] = state
             self.queue.appendleft(request)
@@ -334,8 +370,6 @@ class Rank:
         allow it, of which those that decode take `growing` blocks more in this pass."""
         rules, ledger, queue = self.rules, self.ledger, self.queue
         partial = self.partial
-        if not queue and partial < 0:
-            return 0, 0.0
         if self.closed:
             return 0, 0.0
         budget = rules.budget if rules.alone else rules.budget - self.batch
@@ -349,12 +383,15 @@ class Rank:
             request = queue[0]
             fresh = request not in self.todo
             state = self.todo.get(request) or [ledger.prompt[request], 0, ledger.output[request]]
-            if not self._entered(request, state, growing):
+            ready = (fresh and rules.ready) or self.swapped.get(request) == state[0]
+            more = ready and not rules.whole and state[0] % rules.block_tokens == 0
+            if not self._entered(request, state, growing + more):
                 break
             queue.popleft()
-            if fresh and rules.ready:
+            if ready:
                 state[1] = state[0]
-                growing += not rules.whole and state[0] % rules.block_tokens == 0
+                growing += more
+                budget -= not rules.alone
                 self._decodes(request, state)
                 continue
             chunk = min(state[0] - state[1], budget - tokens)
@@ -371,13 +408,16 @@ class Rank:
         rules, ledger = self.rules, self.ledger
         size = rules.block_tokens
         pieces: Sequence[int] = ()
-        if ledger.pieces is not None:
+        back = self.swapped.get(request)
+        if ledger.pieces is not None and back is None:
             ids = ledger.pieces[request]
             here = min(self.blocks.found(ids), (state[0] - 1) // ledger.piece_tokens)
             pieces = ids[:here]
         known = len(pieces) * ledger.piece_tokens
         tokens = state[0] - known
-        if rules.known:
+        if back is not None:
+            known = 0
+        elif rules.known:
             known = min(int(rules.known * ledger.prompt[request]), state[0] - 1)
         if rules.whole:
             tokens += state[2] - 1
@@ -390,7 +430,8 @@ class Rank:
         ledger.found += known
         self.blocks.take(blocks)
         self.books[request] = blocks
-        state[1] = known
+        state[1] = known if back is None else self.swapped.pop(request)
+        self.moved += back or 0
         self.todo[request] = state
         self.order[request] = None
         return True
