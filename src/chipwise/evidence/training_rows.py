@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product as product_of
 from pathlib import Path
@@ -271,18 +271,51 @@ def _variant(
     return min((_Variant(*each) for each in product_of(gates, sizes, tables)), key=miss)
 
 
-def _layout(
-    row: Row, said: Mapping[str, str], trainer: Trainer, devices: int
-) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
-    """(what is pinned, sequences of a step, what stays open) of a row, its degrees and batch."""
+@dataclass(frozen=True)
+class _Degrees:
+    """What a row says of its layout, with what follows from its batch; None where that stays open. `micro` and `batch`:
+    sequences of a micro-batch and of a step."""
 
-    def degree(name: str) -> int | None:
-        value = number(row, name) or (float(said[name]) if said.get(name) else None)
-        return None if value is None else int(value)
+    tp: int | None
+    pp: int | None
+    cp: int | None
+    dp: int | None
+    ep: int | None
+    micro: float | None
+    batch: float | None
 
-    tp, pp, cp, ep, dp = (degree(name) for name in ("tp", "pp", "cp", "ep", "dp"))
+    @property
+    def whole(self) -> bool:
+        """Whether all but copies is said."""
+        return self.tp is not None and self.pp is not None
+
+    def pins(self, devices: int) -> dict[str, int | str]:
+        """Degrees that are said."""
+        said = {name: getattr(self, name) for name in ("tp", "pp", "cp")}
+        pins: dict[str, int | str] = {name: value for name, value in said.items() if value is not None}
+        if not self.whole and self.dp and devices % (self.dp * _product(pins)) == 0:
+            pins["dp"] = self.dp
+        return pins | ({"ep": self.ep} if self.ep and self.ep > 1 else {})
+
+    def ranks(self, devices: int) -> int | None:
+        """Copies of the model, where that follows."""
+        split = _product({n: v for n, v in self.pins(devices).items() if n in ("tp", "pp", "cp")})
+        return devices // split if self.whole and devices % split == 0 else None
+
+
+def _product(degrees: Mapping[str, int | str]) -> int:
+    return math.prod(int(value) for value in degrees.values())
+
+
+def _degree(row: Row, said: Mapping[str, str], name: str) -> int | None:
+    value = number(row, name) or (float(said[name]) if said.get(name) else None)
+    return None if value is None else int(value)
+
+
+def _degrees(row: Row, said: Mapping[str, str], devices: int) -> _Degrees:
+    """The degrees of a row."""
+    tp, pp, cp, ep, dp = (_degree(row, said, name) for name in ("tp", "pp", "cp", "ep", "dp"))
     micro, batch = number(row, "micro_batch"), number(row, "global_batch")
-    passes = float(said["micro_batch"]) if "micro_batch" in said else micro  # of a pipeline
     accumulate = number(row, "grad_accum") if row.get("benchmark") else None
     if tp is None and pp is None and dp is None and micro and batch == micro * devices:
         tp = pp = 1  # every device takes one micro-batch of a step
@@ -291,17 +324,17 @@ def _layout(
         dp = int(min(batch / (accumulate * micro), devices))
         if tp and pp and cp is None and devices % (dp * tp * pp) == 0:
             cp = devices // (dp * tp * pp)
-    pins: dict[str, int | str] = {}
-    whole = tp is not None and pp is not None
-    if whole:
+    if tp is not None and pp is not None:
         cp = cp or 1
-    pins |= {name: value for name, value in (("tp", tp), ("pp", pp), ("cp", cp)) if value is not None}
-    split = math.prod(int(value) for value in pins.values())
-    if not whole and dp and devices % (dp * split) == 0:
-        pins["dp"] = dp
-    if ep and ep > 1:
-        pins["ep"] = ep
-    ranks = devices // split if whole and devices % split == 0 else None
+    return _Degrees(tp, pp, cp, dp, ep, micro, batch)
+
+
+def _layout(
+    row: Row, said: Mapping[str, str], trainer: Trainer, devices: int
+) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
+    """(what is pinned, sequences of a step, what stays open) of a row, its degrees and batch."""
+    degrees = _degrees(row, said, devices)
+    pins, ranks, batch, whole = degrees.pins(devices), degrees.ranks(devices), degrees.batch, degrees.whole
     if ranks and batch and batch % ranks:
         near = max(round(batch / ranks), 1) * ranks
         if abs(near / batch - 1.0) < ROUNDED:
@@ -309,28 +342,40 @@ def _layout(
         elif batch < ranks:  # fewer sequences than replicas: more devices share one than is said
             pins = {k: v for k, v in pins.items() if k != "cp" and number(row, k)}
             ranks, whole = None, False
-    local = int(micro) if micro else None
-    if local and batch is None and not trainer.accumulates and ranks:
-        batch = float(local * ranks)
-    if pp and pp > 1:
-        if "schedule" in said:
-            pins["schedule"] = said["schedule"]
-        elif degree("vp"):
-            pins["vp"] = degree("vp") or 1
-    if local and (trainer.accumulates or (pp or 1) > 1):
-        local = local if trainer.accumulates else int(passes or local)
-        if batch is None or ranks is None or int(batch) % (local * ranks) == 0:
-            pins["micro_batch"] = local
-    pins |= _sharding(row, trainer, pp or 1, ranks)
-    recompute = said.get("recompute") or next(
-        (name for pattern, name in RECOMPUTE if re.search(pattern, row.get("recompute", "").lower())), None
-    )
-    if recompute:
-        pins["recompute"] = recompute
-    if "sequence" in said:
-        pins["sequence"] = int(said["sequence"])
+    if batch is None and not trainer.accumulates and ranks:
+        batch = float(int(degrees.micro or 0) * ranks) or None
+    pins |= _stages(row, said, degrees)
+    pins |= _micro_batch(said, trainer, replace(degrees, batch=batch), ranks)
+    pins |= _sharding(row, trainer, degrees.pp or 1, ranks)
+    text = row.get("recompute", "").lower()
+    recompute = said.get("recompute") or next((to for at, to in RECOMPUTE if re.search(at, text)), None)
+    pins |= {"recompute": recompute} if recompute else {}
+    pins |= {"sequence": int(said["sequence"])} if "sequence" in said else {}
     open_ = () if whole or trainer.zero == (3,) else ("layout",)
     return pins | {"offload": int(said.get("offload", 0))}, None if batch is None else int(batch), open_
+
+
+def _stages(row: Row, said: Mapping[str, str], degrees: _Degrees) -> dict[str, int | str]:
+    """The schedule of a pipeline, or how many parts a stage has."""
+    if not degrees.pp or degrees.pp == 1:
+        return {}
+    if "schedule" in said:
+        return {"schedule": said["schedule"]}
+    parts = _degree(row, said, "vp")
+    return {"vp": parts} if parts else {}
+
+
+def _micro_batch(
+    said: Mapping[str, str], trainer: Trainer, degrees: _Degrees, ranks: int | None
+) -> dict[str, int | str]:
+    """Sequences of a micro-batch, where the trainer accumulates or a pipeline passes them on, and the batch is made
+    of them."""
+    if not degrees.micro or not int(degrees.micro) or not (trainer.accumulates or (degrees.pp or 1) > 1):
+        return {}
+    passed = float(said.get("micro_batch", degrees.micro))  # of a pipeline
+    local = int(degrees.micro if trainer.accumulates else passed or degrees.micro)
+    fits = degrees.batch is None or ranks is None or int(degrees.batch) % (local * ranks) == 0
+    return {"micro_batch": local} if fits else {}
 
 
 def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dict[str, int | str]:

@@ -8,7 +8,7 @@ named and the user chooses. A name whose memory no such chip has (a "4090" of 48
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -169,40 +169,56 @@ def _identify(device: PrintedDevice, host: PrintedHost) -> _Known:
     """What one device is."""
     if re.search(r"\bMIG \d", device.name):
         base = re.split(r"\s*\bMIG ", device.name)[0]
-        return replace(
-            _identify(replace(device, name=base, memory=None), host), chips=(), why="a MIG slice of a GPU"
-        )
+        whole = _identify(replace(device, name=base, memory=None), host)
+        return replace(whole, chips=(), why="a MIG slice of a GPU")
     if device.vendor == "aws":
         return _neuron(device, host)
     if device.vendor == "nvidia" and device.name == "Jetson":
         return _jetson(device)
-    found, cut = _candidates(device)
-    chips = load_chips()
-    maker = MAKER_OF.get(device.vendor, device.vendor)
-    found = tuple(c for c in found if maker in ("", chips[c].vendor) and chips[c].kind != "cpu")
-    if device.vendor == "apple":
-        found = tuple(c for c in found if chips[c].runs_as not in found)  # variants are told by their cores
-    memory = device.memory
-    if device.vendor == "apple" and not found and device.part:
-        found = tuple(_table()["pci"].get(device.part, ()))
+    found, cut = _meant(device)
     if not found:
         return _Known(why="" if device.name else "no print names it")
-    fitting = tuple(c for c in found if _fits(chips[c], memory, device))
+    chips = load_chips()
+    fitting = tuple(c for c in found if _fits(chips[c], device.memory, device))
     if not fitting:
-        if len(found) == 1:
-            size = (
-                f"{(memory or 0) / 2**30:.0f} GiB of memory, where {found[0]} has {_label(chips[found[0]])}"
-            )
-            return _Known(why=f"{shorten(device.name, 40)} with {size}")
-        return _Known(why=f"{shorten(device.name, 40)} with a memory that none of that name has")
-    if len(fitting) > 1 and device.units:
-        dies = {c: chips[c].matrix_unit.units / max(chips[c].devices_per_package, 1) for c in fitting}
-        fitting = tuple(c for c, units in dies.items() if units == device.units) or fitting
-    if len(fitting) > 1 and memory is None and _shared(chips[fitting[0]]) and host.memory:
-        fitting = tuple(c for c in fitting if 0.85 < host.memory / _sizes(chips[c])[0] < 1.03) or fitting
+        return _Known(why=_other_memory(found, device))
+    fitting = _told_apart(fitting, device, host)
     if len(fitting) == 1 and not cut:
         return _variant(chips[fitting[0]], device)
     return _Known(fitting, why="the print cuts the name short, run nvidia-smi -L" if cut else "")
+
+
+def _meant(device: PrintedDevice) -> tuple[tuple[str, ...], bool]:
+    """Chips of its vendor that a device can be by name or number, and whether the name was cut short."""
+    chips = load_chips()
+    named, cut = _candidates(device)
+    maker = MAKER_OF.get(device.vendor, device.vendor)
+    found = tuple(c for c in named if maker in ("", chips[c].vendor) and chips[c].kind != "cpu")
+    if device.vendor == "apple":
+        found = tuple(c for c in found if chips[c].runs_as not in found)  # variants are told by their cores
+        found = found or tuple(_table()["pci"].get(device.part, ()))
+    return found, cut
+
+
+def _other_memory(found: Sequence[str], device: PrintedDevice) -> str:
+    """Why no chip of a name is the device: it shows another memory."""
+    name = shorten(device.name, 40)
+    if len(found) > 1:
+        return f"{name} with a memory that none of that name has"
+    label = _label(load_chips()[found[0]])
+    return f"{name} with {(device.memory or 0) / 2**30:.0f} GiB of memory, where {found[0]} has {label}"
+
+
+def _told_apart(fitting: tuple[str, ...], device: PrintedDevice, host: PrintedHost) -> tuple[str, ...]:
+    """Of chips with one name those with the device's count of units, and those whose memory is the host's where they
+    share it."""
+    chips = load_chips()
+    if len(fitting) > 1 and device.units:
+        dies = {c: chips[c].matrix_unit.units / max(chips[c].devices_per_package, 1) for c in fitting}
+        fitting = tuple(c for c, units in dies.items() if units == device.units) or fitting
+    if len(fitting) > 1 and device.memory is None and _shared(chips[fitting[0]]) and host.memory:
+        fitting = tuple(c for c in fitting if 0.85 < host.memory / _sizes(chips[c])[0] < 1.03) or fitting
+    return fitting
 
 
 def _sizes(chip: Chip) -> list[float]:
@@ -238,21 +254,26 @@ def _fits(chip: Chip, memory: float | None, device: PrintedDevice) -> bool:
     return any(low < memory * part / size < high for size in _sizes(chip) for part in parts)
 
 
+def _by_cores(chip: Chip, device: PrintedDevice) -> tuple[Chip, list[str]]:
+    """Apple's chip with the device's count of GPU cores, and what is said where that is open."""
+    shelf = load_chips()
+    kin = [shelf[c] for c in shelf if c.startswith(f"{chip.id}-") and shelf[c].runs_as == chip.id]
+    kin = [k for k in kin if re.fullmatch(rf"{re.escape(chip.id)}-\d+c", k.id)]
+    if device.units is None and kin:
+        cores = [chip.matrix_unit.units, *(k.matrix_unit.units for k in kin)]
+        return chip, [f"{' or '.join(map(str, cores))} GPU cores, which the print does not say"]
+    if not device.units or device.units == chip.matrix_unit.units:
+        return chip, []
+    same = next((k for k in kin if k.matrix_unit.units == device.units), None)
+    known = f"planned as {same.id}" if same else "no such variant is in the catalogue"
+    told = f"{device.units} GPU cores, {chip.id} has {chip.matrix_unit.units}: {known}"
+    return same or chip, [told]
+
+
 def _variant(chip: Chip, device: PrintedDevice) -> _Known:
     """The finer entry of the catalogue: another count of GPU cores, the option with that memory."""
     shelf = load_chips()
-    chosen, notes = chip, []
-    if device.vendor == "apple":
-        kin = [shelf[c] for c in shelf if c.startswith(f"{chip.id}-") and shelf[c].runs_as == chip.id]
-        kin = [k for k in kin if re.fullmatch(rf"{re.escape(chip.id)}-\d+c", k.id)]
-        cores = [chip.matrix_unit.units, *(k.matrix_unit.units for k in kin)]
-        if device.units is None and kin:
-            notes.append(f"{' or '.join(map(str, cores))} GPU cores, which the print does not say")
-        elif device.units and device.units != chip.matrix_unit.units:
-            same = [k for k in kin if k.matrix_unit.units == device.units]
-            chosen = same[0] if same else chip
-            known = f"planned as {chosen.id}" if same else "no such variant is in the catalogue"
-            notes.append(f"{device.units} GPU cores, {chip.id} has {chip.matrix_unit.units}: {known}")
+    chosen, notes = _by_cores(chip, device) if device.vendor == "apple" else (chip, [])
     memory = device.memory
     options = shelf.entries[chosen.id].options
     if memory is None and device.working_set:
@@ -310,30 +331,7 @@ def _jetson(device: PrintedDevice) -> _Known:
 
 def _differences(chip: Chip, device: PrintedDevice) -> list[str]:
     """What this device says that the catalogue does not."""
-    said = []
-    rated = chip.tdp_w or device.rated_w
-    if device.cap_w and rated and not _shared(chip) and abs(device.cap_w / rated - 1.0) > 0.03:
-        said.append(f"power cap {device.cap_w:g} W, rated {rated:g} W")
-    usable = chip.memory.usable_bytes
-    if device.memory and usable and not _shared(chip) and not device.slices:
-        dies = device.memory * chip.devices_per_package if chip.vendor == "amd" else device.memory
-        if abs(dies / usable - 1.0) > 0.05:
-            said.append(
-                f"{device.memory / 1e9:.1f} GB of memory visible, {usable / 1e9:.1f} GB in the catalogue"
-            )
-    if device.mig:
-        cut = ", ".join(device.slices) if device.slices else "no instance exists, so no program can use it"
-        said.append(f"MIG is on: {cut}")
-    if (
-        device.partition
-        and not device.partition.startswith(("SPX", "N/A"))
-        and device.partition[:3] in PARTITIONS
-    ):
-        said.append(f"partitioned as {device.partition}")
-    if device.units and chip.vendor == "amd" and not _shared(chip):
-        whole = chip.matrix_unit.units / chip.devices_per_package
-        if device.units * 2 <= whole:
-            said.append(f"{device.units} of {whole:g} compute units: a partition")
+    said = [*_other_size(chip, device), *_cut_up(chip, device)]
     if device.ecc is False and chip.memory.kind == "hbm":
         said.append("ECC is off")
     if device.ecc and chip.memory.kind == "ddr" and chip.vendor == "nvidia":
@@ -342,8 +340,34 @@ def _differences(chip: Chip, device: PrintedDevice) -> list[str]:
         said.append(f"PCIe x{device.width[0]} of x{device.width[1]}")
     if device.dead_links:
         said.append(f"{device.dead_links} NVLinks inactive")
-    said += [note for note in device.notes if not note.startswith("a partition of")]
-    return said
+    return [*said, *(note for note in device.notes if not note.startswith("a partition of"))]
+
+
+def _other_size(chip: Chip, device: PrintedDevice) -> Iterator[str]:
+    """Power and memory that are not those of the catalogue; what shares the host's has the host's."""
+    if _shared(chip):
+        return
+    rated, usable = chip.tdp_w or device.rated_w, chip.memory.usable_bytes
+    if device.cap_w and rated and abs(device.cap_w / rated - 1.0) > 0.03:
+        yield f"power cap {device.cap_w:g} W, rated {rated:g} W"
+    if device.memory and usable and not device.slices:
+        dies = device.memory * chip.devices_per_package if chip.vendor == "amd" else device.memory
+        if abs(dies / usable - 1.0) > 0.05:
+            yield f"{device.memory / 1e9:.1f} GB of memory visible, {usable / 1e9:.1f} GB in the catalogue"
+
+
+def _cut_up(chip: Chip, device: PrintedDevice) -> Iterator[str]:
+    """That a device is one in slices, or a part of one."""
+    if device.mig:
+        cut = ", ".join(device.slices) if device.slices else "no instance exists, so no program can use it"
+        yield f"MIG is on: {cut}"
+    mode = device.partition or ""
+    if mode[:3] in PARTITIONS and not mode.startswith(("SPX", "N/A")):
+        yield f"partitioned as {mode}"
+    if device.units and chip.vendor == "amd" and not _shared(chip):
+        whole = chip.matrix_unit.units / chip.devices_per_package
+        if device.units * 2 <= whole:
+            yield f"{device.units} of {whole:g} compute units: a partition"
 
 
 def _link_differences(chip: Chip, devices: Sequence[PrintedDevice], links: Links | None) -> list[str]:
@@ -444,34 +468,17 @@ def _settled(
 
 def _machine(found: _Known, group: Sequence[PrintedDevice], reading: PrintReading) -> FoundMachine:
     """Devices that are the same thing, as one line."""
-    shelf = load_chips()
     name = next((d.name for d in group if d.name), "")
     memory = next((d.memory for d in group if d.memory), None)
     memory_gb = round(memory / 1e9, 3) if memory else None
-    count = len(group)
     if len(found.chips) != 1:
-        candidates = found.chips
-        if not candidates and not name and not found.notes:
-            candidates = _guessed(group, reading)
-        like = () if candidates else _alike(name, group[0].vendor)
-        why = found.why or ("" if candidates else "not in the catalogue" if name else "no print names it")
-        notes = tuple(dict.fromkeys(n for d in group for n in (*d.notes, *_cut_off(d, reading.links))))
-        return FoundMachine(None, count, memory_gb, notes, candidates, name, None, 0, like, why)
-    chip = shelf[found.chips[0]]
-    said: dict[str, list[int]] = {}
-    for device in group:
-        for text in _differences(chip, device):
-            said.setdefault(text, []).append(device.index)
+        return _unknown(found, group, reading, name, memory_gb)
+    chip = load_chips()[found.chips[0]]
     cards = [d for d in group if not any(n.startswith("a partition of") for n in d.notes)]
-    differs = [
-        text if len(where) == count or count == 1 else f"GPU {', '.join(map(str, where[:8]))}: {text}"
-        for text, where in said.items()
-    ]
-    whole = len([d for d in cards if not d.mig])
-    total = len(cards)
-    if len(cards) < count:
-        differs.append(f"{count} partitions are shown of {len(cards)}")
-    total, whole, packed = _packages(chip, cards, total, whole)
+    differs = _by_device(chip, group)
+    if len(cards) < len(group):
+        differs.append(f"{len(group)} partitions are shown of {len(cards)}")
+    total, whole, packed = _packages(chip, cards, len(cards), sum(not d.mig for d in cards))
     differs += [*packed, *found.notes, *_link_differences(chip, group, reading.links)]
     if reading.host.instance and chip.vendor == "aws":
         told = _table()["instances"].get(reading.host.instance)
@@ -479,6 +486,31 @@ def _machine(found: _Known, group: Sequence[PrintedDevice], reading: PrintReadin
             differs.append(f"{total} of the {told['count']} chips of {reading.host.instance} are shown")
     variant = found.variant or chip.id
     return FoundMachine(chip.id, total, memory_gb, tuple(differs), (), name or chip.name, variant, whole)
+
+
+def _unknown(
+    found: _Known, group: Sequence[PrintedDevice], reading: PrintReading, name: str, memory_gb: float | None
+) -> FoundMachine:
+    """Devices that no one chip of the catalogue is: what they can be, or are like, and why that is open."""
+    candidates = found.chips
+    if not candidates and not name and not found.notes:
+        candidates = _guessed(group, reading)
+    like = () if candidates else _alike(name, group[0].vendor)
+    why = found.why or ("" if candidates else "not in the catalogue" if name else "no print names it")
+    notes = tuple(dict.fromkeys(n for d in group for n in (*d.notes, *_cut_off(d, reading.links))))
+    return FoundMachine(None, len(group), memory_gb, notes, candidates, name, None, 0, like, why)
+
+
+def _by_device(chip: Chip, group: Sequence[PrintedDevice]) -> list[str]:
+    """What devices say that the catalogue does not, and which of them where it is not all."""
+    said: dict[str, list[int]] = {}
+    for device in group:
+        for text in _differences(chip, device):
+            said.setdefault(text, []).append(device.index)
+    return [
+        text if len(where) == len(group) else f"GPU {', '.join(map(str, where[:8]))}: {text}"
+        for text, where in said.items()
+    ]
 
 
 def _packages(

@@ -14,7 +14,7 @@ import time
 import traceback
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -37,7 +37,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from chipwise.errors import UsageError, shorten
 from chipwise.tracing.flow import Flow, OneByOne, Touch
-from chipwise.tracing.operators import Call, work_of
+from chipwise.tracing.operators import Call, TracedWork, work_of
 
 aten = torch.ops.aten
 NOTHING = frozenset(
@@ -238,37 +238,22 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if found is not NotImplemented:
                 return found
         given = self._named(func, args, kwargs)
-        tensors = [t for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)]
+        tensors = _tensors((args, kwargs))
         values = [self.value(t) for t in tensors]
-        known = self._looking and all(v is not None for v in values)
         mutated = self._mutated(func, given)
-        known = known and all(isinstance(t, FakeTensor) for t in mutated)  # the user's own stay as they are
+        # the user's own stay as they are
+        known = self._looking and all(v is not None for v in values)
+        known = known and all(isinstance(t, FakeTensor) for t in mutated)
         real = self._real(func, args, kwargs, tensors, values) if known else None
         if func in ASKS and real is not None:
             return real if not isinstance(real, torch.Tensor) else self._fresh(real)
         if func in INDEXED:
             args = self._without_masks(args)
-            given = self._named(func, args, kwargs)
         wrapped_args, wrapped_kwargs = tree_map_only(torch.Tensor, self._converted_once, (args, kwargs))
         try:
             out = RESULTS.get(_plain(func), func)(*wrapped_args, **wrapped_kwargs)
-        except (DataDependentOutputException, DynamicOutputShapeException):
-            if real is not None:
-                return tree_map_only(torch.Tensor, self._fresh, real)
-            if not self.recording and func is aten._local_scalar_dense.default and _initialising():
-                return False if tensors[0].dtype == torch.bool else 0.0
-            raise self._refusal(
-                f"{_called(func)} needs values that depend on the data",
-                "replace the branch or the indexing by torch.where or a fixed size; for experts choose one without "
-                "loops, e.g. config._experts_implementation = 'grouped_mm'",
-            ) from None
-        except RuntimeError as error:  # UnsupportedOperatorException is one
-            if not isinstance(error, UnsupportedOperatorException) and "no fake impl" not in str(error):
-                raise
-            raise self._refusal(
-                f"custom operator {_called(func)} does not say what it returns",
-                f"add torch.library.register_fake('{func.namespace}::{_plain(func)}', ...)",
-            ) from None
+        except RuntimeError as error:  # what depends on data and unsupported operators are some
+            return self._instead(func, error, real, tensors)
         for tensor in mutated:
             self._changed(tensor, known)
         if real is not None and not mutated:
@@ -278,6 +263,26 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self.recording:
             self._record(func, self._named(func, wrapped_args, wrapped_kwargs), out, mutated)
         return out
+
+    def _instead(self, func: Any, error: RuntimeError, real: Any, tensors: Sequence[torch.Tensor]) -> Any:
+        """What an operator gives that cannot run without data: its real result where that is known. Raises `UsageError`
+        where it is not, or a custom operator does not say what it returns, and `error` where it is another."""
+        if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)):
+            if real is not None:
+                return tree_map_only(torch.Tensor, self._fresh, real)
+            if not self.recording and func is aten._local_scalar_dense.default and _initialising():
+                return False if tensors[0].dtype == torch.bool else 0.0
+            raise self._refusal(
+                f"{_called(func)} needs values that depend on the data",
+                "replace the branch or the indexing by torch.where or a fixed size; for experts choose one without "
+                "loops, e.g. config._experts_implementation = 'grouped_mm'",
+            ) from None
+        if not isinstance(error, UnsupportedOperatorException) and "no fake impl" not in str(error):
+            raise error
+        raise self._refusal(
+            f"custom operator {_called(func)} does not say what it returns",
+            f"add torch.library.register_fake('{func.namespace}::{_plain(func)}', ...)",
+        ) from None
 
     def _named(self, func: Any, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         schema = func._schema.arguments
@@ -357,29 +362,39 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return (first, found, *rest)
 
     def _record(self, func: Any, given: Mapping[str, Any], out: Any, mutated: list[torch.Tensor]) -> None:
+        """One operator in the flow of the trace, as what prices it takes it."""
         name = _plain(func)
-        outputs = [t for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
+        outputs = _tensors(out)
         for tensor in outputs:
             self._buffer(tensor)
         if kernel_of(func) is None or not outputs:
             return
+        self._counted()
+        tensors = [(n, t) for n, v in given.items() for t in _tensors(v)]
+        overwritten = {id(t) for t in mutated} if name in OVERWRITTEN else set()
+        reads = [self._touch(t) for _, t in tensors if id(t) not in overwritten]
+        own = {id(t) for t in outputs}
+        writes = [self._touch(t) for t in (*outputs, *(t for t in mutated if id(t) not in own))]
+        weights = frozenset(n for n, t in tensors if self._buffer(t) in self.weights)
+        path = self._where(func) if isinstance(self.flow, Flow) else name
+        self._remembered(name, tensors, outputs)
+        work = work_of(Call(name, given, outputs, weights, self._mask()))
+        self.notes |= dict.fromkeys((*work.notes, *_unknown(func)))
+        elements = float(max((t.numel() for t in (*outputs, *(t for _, t in tensors))), default=0))
+        self._placed(work, name, path or name, elements, reads, writes)
+
+    def _counted(self) -> None:
+        """Counts an operator. Raises `UsageError` where a trace has too many."""
         self._count += 1
         if self._count > MOST_OPERATORS:
             raise UsageError(
                 f"the trace has more than {MOST_OPERATORS:,} operators", "trace one layer, or a shorter input"
             )
-        tensors = [
-            (n, t) for n, v in given.items() for t in tree_flatten(v)[0] if isinstance(t, torch.Tensor)
-        ]
-        fresh = name in OVERWRITTEN
-        ids = {id(t) for t in mutated}
-        reads = [self._touch(t) for _, t in tensors if not (fresh and id(t) in ids)]
-        writes = [
-            self._touch(t) for t in (*outputs, *(t for t in mutated if all(t is not o for o in outputs)))
-        ]
-        weights = frozenset(n for n, t in tensors if self._buffer(t) in self.weights)
-        path = self._where(func) if isinstance(self.flow, Flow) else name
-        call = Call(name, given, outputs, weights, self._mask())
+
+    def _remembered(
+        self, name: str, tensors: Sequence[tuple[str, torch.Tensor]], outputs: Sequence[torch.Tensor]
+    ) -> None:
+        """What a product copies before it multiplies, and the largest input of a loss."""
         if name in PRODUCTS:
             read = [t for n, t in tensors if n != "self" or name in ("mm", "bmm")]
             copied = sum(float(t.numel() * t.element_size()) for t in read if _copied(t))
@@ -387,31 +402,31 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.events += (_Event(self._made, copied), _Event(self._made, -copied)) if copied else ()
         if name in LOSSES:
             self.logits = max(self.logits, float(outputs[0].numel()))
-        work = work_of(call)
-        self.notes |= dict.fromkeys(work.notes)
-        if func.namespace not in ("aten", "prims"):
-            what = f"{func.namespace}::{name}"
-            self.notes[
-                f"custom operator {what}: counted by the bytes that it moves, its operations are not known"
-            ] = None
-        label = path or name
+
+    def _placed(
+        self,
+        work: TracedWork,
+        name: str,
+        label: str,
+        elements: float,
+        reads: list[Touch],
+        writes: list[Touch],
+    ) -> None:
+        """An operator's work in the flow: operators of their own, two passes over what it reads, or a part of what is
+        fused around it."""
         if work.ops:
             for n, (repeats, op) in enumerate(work.ops):
                 last = n == len(work.ops) - 1
                 said = isinstance(self.flow, OneByOne) or op.name in (name, "conv")
                 own = replace(op, name=label if said else f"{label} ({op.name})")
                 self.flow.alone(own, reads, writes if last else (), repeats=repeats)
-            return
-        elements = float(max((t.numel() for t in (*outputs, *(t for _, t in tensors))), default=0))
-        if work.way == "two passes":
+        elif work.way == "two passes":
             stage = Touch(("sums", self._count), 8.0)
             self.flow.fused(label, elements, reads, (stage,), flops=work.flops / 2, ends=True)
             self.flow.fused(label, elements, (*reads, stage), writes, flops=work.flops / 2)
-            return
-        free = work.way != "alone"
-        self.flow.fused(
-            label, elements, reads, writes, flops=work.flops, ends=work.way in ("ends", "alone"), joins=free
-        )
+        else:
+            ends, joins = work.way in ("ends", "alone"), work.way != "alone"
+            self.flow.fused(label, elements, reads, writes, flops=work.flops, ends=ends, joins=joins)
 
     def _touch(self, tensor: torch.Tensor) -> Touch:
         number, most = self.bytes_of(tensor)
@@ -577,6 +592,19 @@ def kernel_of(func: Any) -> str | None:
 
 def _plain(func: Any) -> str:
     return str(func._schema.name.partition("::")[2])
+
+
+def _unknown(func: Any) -> tuple[str, ...]:
+    """That nothing is known of a custom operator."""
+    if func.namespace in ("aten", "prims"):
+        return ()
+    what = f"{func.namespace}::{_plain(func)}"
+    return (f"custom operator {what}: counted by the bytes that it moves, its operations are not known",)
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    """All tensors in what an operator takes or gives."""
+    return [t for t in tree_flatten(values)[0] if isinstance(t, torch.Tensor)]
 
 
 def _called(func: Any) -> str:

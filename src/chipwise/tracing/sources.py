@@ -12,7 +12,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -171,14 +171,24 @@ def _found(text: str) -> TracedSource | None:
     if path is None:
         return None
     path = cached_snapshot(path) or path
-    if text.endswith(".safetensors") and own_exists(path):
-        if any(own_exists(path.with_name(n)) for n in ("config.json", ADAPTER)) or _is_decoder(path):
-            return None
-        return _still(text, lambda: _of_weights([path]))
-    if text.endswith(".gguf") and is_file(path) and not _is_decoder(path):
-        return _still(text, lambda: _of_weights(_all_parts(path)))
+    if text.endswith((".safetensors", ".gguf", ".safetensors.index.json")):
+        weights = _weights_of(text, path)
+        return _still(text, lambda: _of_weights(weights())) if weights else None
+    return _in_folder(text, path)
+
+
+def _weights_of(text: str, path: Path) -> Callable[[], Sequence[Path]] | None:
+    """The files of weights that a file of them belongs to; None of a language model's, whose reader is another."""
     if text.endswith(".safetensors.index.json"):
-        return _still(text, lambda: _of_weights(_indexed(path)))
+        return lambda: _indexed(path)
+    if text.endswith(".gguf"):
+        return (lambda: _all_parts(path)) if is_file(path) and not _is_decoder(path) else None
+    described = any(own_exists(path.with_name(n)) for n in ("config.json", ADAPTER))
+    return (lambda: [path]) if own_exists(path) and not described and not _is_decoder(path) else None
+
+
+def _in_folder(text: str, path: Path) -> TracedSource | None:
+    """A pipeline's folder, one network with its configuration, or a folder of weights alone."""
     if path.name == INDEX or is_file(path / INDEX):
         folder = path.parent if path.name == INDEX else path
         return _configured(text, lambda: _components(folder), folder.resolve().name, folder, folders=True)
@@ -189,9 +199,8 @@ def _found(text: str) -> TracedSource | None:
         if not _is_part(config):
             return None
         return _configured(text, lambda: {name: config}, name, config_file.parent)
-    if _is_folder(path) and not is_file(path / ADAPTER) and (found := _weights_in(path)):
-        return _still(text, lambda: _of_weights(found))
-    return None
+    found = _weights_in(path) if _is_folder(path) and not is_file(path / ADAPTER) else None
+    return _still(text, lambda: _of_weights(found)) if found else None
 
 
 def _still(text: str, load: Callable[[], Pipeline]) -> TracedSource:
@@ -433,7 +442,7 @@ def _is_decoder(path: Path) -> bool:
     return True
 
 
-def _of_weights(files: list[Path]) -> Pipeline:
+def _of_weights(files: Sequence[Path]) -> Pipeline:
     name = shorten(files[0].stem if len(files) == 1 else files[0].resolve().parent.name, 120)
     return _weights_only(name, {name: _all_tensors(files)})
 
