@@ -16,12 +16,18 @@ from chipwise.cost.local import LocalModel, LocalNumbers
 
 # Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
-_KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
-# assumed: SYCL's kernels leave more of Arc's matrix units idle; tiles of Apple's GPUs run on their lanes, whose rate
-# stands in for that of matrix units and is easier to reach
-_VENDORS = {"intel": math.log(0.15 / 0.25), "apple": math.log(0.6 / 0.25)}
+# Tiles of Apple's GPUs before M5 run on their lanes, whose rate stands in for that of matrix units and is easier to
+# reach (assumed); M5 has matrix units, which are reached as others'.
+_LANES, _HALF_OF_LANES = math.log(0.6 / 0.25), math.log(0.7 / 0.45)
+_WITH_UNITS = ("metal+m5", "metal+m5-max")
+_KNOWN = {
+    "hip+cdna3": math.log(0.07 / 0.25),
+    "vulkan+xe2": math.log(0.04 / 0.15),
+    **dict.fromkeys(_WITH_UNITS, -_LANES),
+}
+# assumed: SYCL's kernels leave more of Arc's matrix units idle
+_VENDORS = {"intel": math.log(0.15 / 0.25), "apple": _LANES}
 _BACKEND = EffectLevel(("backend",), 0.3)
-_DIE = EffectLevel(("backend", "generation"), 0.3)
 _GENERATION = EffectLevel(("generation",), 0.25)
 
 LOCAL = EffectGroup(
@@ -64,7 +70,17 @@ LOCAL = EffectGroup(
             1e-3,
             1.0,
         ),
-        "half": Quantity(0.45, 0.3, "share of the 16-bit peak, 16-bit weights", (_DIE,), 1e-2, 1.0),
+        "half": Quantity(
+            0.45,
+            0.3,
+            "share of the 16-bit peak, 16-bit weights",
+            (
+                EffectLevel(("vendor",), 0.2, {"apple": _HALF_OF_LANES}),
+                EffectLevel(("backend", "generation"), 0.3, dict.fromkeys(_WITH_UNITS, -_HALF_OF_LANES)),
+            ),
+            1e-2,
+            1.0,
+        ),
         "rows": Quantity(64.0, 0.7, "rows at which a product runs at half of its rate", (), 1.0, 2e3),
         "attention": Quantity(
             0.2, 0.5, "share of the 16-bit peak, attention of prompts", (_BACKEND,), 5e-3, 1.0
