@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 ok, 1 bug, 2 usage, 3 unknown name, 4 infeasible, 5 missing extra."""
     # looking through all modules and tables for garbage, again and again, takes a tenth of a command's time
     gc.set_threshold(GARBAGE)
-    from cyclopts.exceptions import CycloptsError
+    from cyclopts.exceptions import CycloptsError, UnusedCliTokensError
 
     from chipwise.cli.app import app
     from chipwise.errors import ChipwiseError
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         sys.exit(error.exit_code)
     except CycloptsError as error:
-        _complain(_misread(error, tokens))
+        _complain(_misread(error, tokens, unread=isinstance(error, UnusedCliTokensError)))
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
@@ -102,12 +102,12 @@ OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train")
 """Commands whose first value is the name of a model."""
 
 
-def _misread(error: CycloptsError, tokens: Sequence[str]) -> str:
-    """That words stand behind no option, or an option is none, and what was meant where that can be told: an unknown
-    one that is a word of another (`--spot`) is that other (`--price spot`)."""
-    unread, unknown = getattr(error, "unused_tokens", None), getattr(error, "token", None)
+def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> str:
+    """That words stand behind no option (`unread`), or an option is none, and what was meant where that can be told: an
+    unknown one that is a word of another (`--spot`) is that other (`--price spot`)."""
+    unknown = getattr(error, "token", None)
     if unread:
-        what = f"no option stands before '{' '.join(unread)[:80]}'"
+        what = f"no option stands before '{' '.join(getattr(error, 'unused_tokens', ()))[:80]}'"
         return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
     option = (unknown and unknown.keyword) or ""
     for known in getattr(error, "argument_collection", None) or ():
