@@ -16,17 +16,8 @@ from chipwise.cost.local import LocalModel, LocalNumbers
 
 # Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
-# Tiles of Apple's GPUs before M5 run on their lanes, whose rate stands in for that of matrix units and is easier to
-# reach (assumed); M5 has matrix units, which are reached as others'.
-_LANES, _HALF_OF_LANES = math.log(0.6 / 0.25), math.log(0.7 / 0.45)
-_WITH_UNITS = ("metal+m5", "metal+m5-max")
-_KNOWN = {
-    "hip+cdna3": math.log(0.07 / 0.25),
-    "vulkan+xe2": math.log(0.04 / 0.15),
-    **dict.fromkeys(_WITH_UNITS, -_LANES),
-}
-# assumed: SYCL's kernels leave more of Arc's matrix units idle
-_VENDORS = {"intel": math.log(0.15 / 0.25), "apple": _LANES}
+_KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
+_VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
 _BACKEND = EffectLevel(("backend",), 0.3)
 _GENERATION = EffectLevel(("generation",), 0.25)
 
@@ -63,6 +54,7 @@ LOCAL = EffectGroup(
             0.5,
             "share of the 8-bit peak, packed weights",
             (
+                EffectLevel(("tiles",), 0.4, {"lanes": math.log(0.6 / 0.25)}),
                 EffectLevel(("vendor",), 0.5, _VENDORS),
                 EffectLevel(("backend", "generation"), 0.4, _KNOWN),
                 EffectLevel(("chip",), 0.2),
@@ -75,8 +67,8 @@ LOCAL = EffectGroup(
             0.3,
             "share of the 16-bit peak, 16-bit weights",
             (
-                EffectLevel(("vendor",), 0.2, {"apple": _HALF_OF_LANES}),
-                EffectLevel(("backend", "generation"), 0.3, dict.fromkeys(_WITH_UNITS, -_HALF_OF_LANES)),
+                EffectLevel(("tiles",), 0.2, {"lanes": math.log(0.7 / 0.45)}),
+                EffectLevel(("backend", "generation"), 0.3),
             ),
             1e-2,
             1.0,
@@ -100,18 +92,32 @@ def local_labels(
 ) -> dict[str, NDArray[np.str_]]:
     """What fitted numbers tell chips apart by; "" as `backend` is the default of each chip, as `software`, the date of
     the runtime, the newest. `era`: "eager" where the host starts every kernel of a pass that decodes; only kernels of
-    a chip's default backend are captured."""
+    a chip's default backend are captured. `tiles`: "lanes" where `_on_lanes`, whose rate stands in for that of
+    matrix units and is easier to reach (assumed)."""
     usual = [next(iter(runtime.backends_on(c)), "") for c in chips]
     eras = [kernel_library("decode_pass", runtime.id, c.generation, software=software) for c in chips]
     found = {
         "chip": [c.software_id for c in chips],
         "vendor": [c.software_vendor for c in chips],
         "generation": [c.generation for c in chips],
+        "tiles": ["lanes" if _on_lanes(c) else "" for c in chips],
         "backend": [backend or own for own in usual],
         "runtime": [kernels_of(runtime.id)] * len(chips),
         "era": [era if backend in ("", own) else "" for era, own in zip(eras, usual, strict=True)],
     }
     return {name: np.array(values) for name, values in found.items()}
+
+
+def _on_lanes(chip: Chip) -> bool:
+    """Whether a GPU multiplies tiles on its lanes, as Apple's before M5: it has no rate in 8 bit, and in 16 bit no more
+    than two numbers in place of one of 32."""
+    lanes, tiles = chip.vector.get("fp32"), chip.peak("fp16")
+    return (
+        chip.family == "simt"
+        and chip.peak("int8") is None
+        and tiles is not None
+        and tiles <= 2.0 * (lanes or 0.0)
+    )
 
 
 def local_model(
