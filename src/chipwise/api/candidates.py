@@ -133,8 +133,8 @@ def _formats(
     for place, (name, at_last) in enumerate(compared):
         if task == "local" and least_bytes(graph, name) > room:
             continue
-        narrow = replace(load_generating(model, name, terms.kv), notes=context.found.notes)
-        other = CandidateFormat(replace(context, found=narrow), at_last, stored=False, place=place)
+        converted = replace(load_generating(model, name, terms.kv), notes=context.found.notes)
+        other = CandidateFormat(replace(context, found=converted), at_last, stored=False, place=place)
         yield from _kept(model, other, terms, runtimes)
 
 
