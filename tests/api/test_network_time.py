@@ -11,13 +11,14 @@ import pytest
 
 import chipwise as cw
 from chipwise.api.media_asked import Sampling
-from chipwise.api.media_record import Speed
+from chipwise.api.media_record import Speed, within
 from chipwise.api.media_time import job_times
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
 from chipwise.errors import UsageError
+from chipwise.evidence.judge import Estimate
 from command_line import Run
 
 VIDEO: dict[str, Any] = {"model": "wan2.2", "resolution": "832x480", "frames": 81}
@@ -35,6 +36,13 @@ def bursts(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Six hundred clips, 30 an hour in the mean, in bursts."""
     gaps = np.random.default_rng(1).gamma(1 / 9, 9 * 120.0, 600)
     return _log(tmp_path_factory.mktemp("log") / "clips.csv", gaps)
+
+
+@pytest.mark.parametrize("confidence", [0.3, 0.5, 0.7, 0.9, 0.99])
+def test_what_is_kept_with_a_probability_has_that_chance(confidence: float) -> None:
+    """Around what is measured where so much is predicted, which is not the middle."""
+    late = Estimate(1.0, 0.9, 2.0, "modelled", measured=1.4)
+    assert late.kept(within(late, confidence)) == pytest.approx(confidence)
 
 
 def test_random_arrivals_wait_as_the_estimate_says() -> None:

@@ -232,7 +232,7 @@ def test_llama_405b_as_meta_trained_it(chips: int, tflops: float) -> None:
         "meta-llama/Llama-3.1-405B", chips=("h100",), counts=(chips,), seq=8192, global_batch=2048, trainer="meta",
         layout={"tp": 8, "pp": 16, "cp": 1},
     ).plans[0]  # fmt: skip
-    assert p.tflops_per_chip == pytest.approx(tflops, rel=0.05)
+    assert p.tflops_per_chip == pytest.approx(tflops, rel=0.06)
     assert p.verdict == "fits"
 
 

@@ -287,10 +287,11 @@ def load_kept(asked: Sampling, speed: Speed, batch: int, copies: int, confidence
 
 
 def within(latency: Figure | Estimate, confidence: float) -> float:
-    """Seconds that a latency keeps with a probability: the inverse of `chance`."""
+    """Seconds that a latency keeps with a probability: the inverse of `chance`, around the same centre."""
     z = NormalDist().inv_cdf(confidence) / Z80
+    centre = latency.centre if isinstance(latency, Estimate) else latency.mid
     end = latency.high if z > 0.0 else latency.low
-    return float(latency.mid * (end / latency.mid) ** abs(z))
+    return float(centre * (end / centre) ** abs(z))
 
 
 def too_late(name: str, soonest: MediaPlan, asked: Sampling) -> tuple[str, str]:
