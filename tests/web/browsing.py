@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 HERE = Path(__file__).parent
 AXE = (HERE / "vendor" / "axe.min.js").read_text()
 CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
-DRAWN = "[...document.querySelectorAll('[data-spec],[data-flow]')].every(f => f.dataset.drawn === 'true')"
-WAITING = "document.querySelector('.waiting, .htmx-request') !== null"
+UNDRAWN = "[data-spec]:not([data-drawn=true]), [data-flow]:not([data-drawn=true])"
+LEFT = f"[...document.querySelectorAll('.waiting, .htmx-request, {UNDRAWN}')].map(e => e.id || e.className)"
 
 
 @contextmanager
@@ -62,11 +62,14 @@ class Visit:
         self.settle()
         return self.page
 
-    def settle(self, seconds: float = 20.0) -> None:
-        """Wait until nothing is asked or drawn any more. The page's policy forbids waiting inside it."""
+    def settle(self, seconds: float = 90.0) -> None:
+        """Wait until nothing is asked or drawn any more. The page's policy forbids waiting inside it.
+
+        The bound is for what hangs: how long an answer takes on a busy machine is not what is tested here.
+        """
         end = time.monotonic() + seconds
-        while self.page.evaluate(f"!({DRAWN}) || ({WAITING})"):
-            assert time.monotonic() < end, "the page did not settle"
+        while left := self.page.evaluate(LEFT):
+            assert time.monotonic() < end, f"the page did not settle: {left}; {self.wrong}"
             self.page.wait_for_timeout(30)
 
     def faults(self, *rules: str) -> list[str]:
