@@ -13,11 +13,17 @@ Levels = Mapping[str, str]
 """Levels by axis; one that is left out is of nobody who measured."""
 
 
+def _libraries(chip: Chip) -> str:
+    """Whose libraries run on what kind of chip: those of one vendor's GPUs, CPUs and other accelerators have nothing in
+    common that a measured one would tell of another."""
+    return f"{chip.software_vendor} {chip.kind}"
+
+
 def served_axes(chip: Chip, runtime: str, graph: Graph, *, apart: bool = False, lone: bool = False) -> Levels:
     """Of a served language model: `apart` where prompts have workers of their own, `lone` for one user at a desk."""
     model = graph.model
     return {
-        "vendor": chip.software_vendor,
+        "vendor": _libraries(chip),
         "chip": chip.software_id,
         "runtime": runtime,
         "family": model.architecture,
@@ -32,7 +38,7 @@ def served_axes(chip: Chip, runtime: str, graph: Graph, *, apart: bool = False, 
 def compared_axes(chip: Chip, runtime: str, precision: str) -> Levels:
     """What deployments of one model may differ in, who measures them and what they run being the same."""
     levels = {
-        "vendor": chip.software_vendor,
+        "vendor": _libraries(chip),
         "chip": chip.software_id,
         "runtime": runtime,
         "format": precision,
@@ -48,7 +54,7 @@ def served_family(runtime: str) -> str:
 def trained_axes(chip: Chip, trainer: str, *, experts: bool, method: str, precision: str) -> Levels:
     """Of a training run."""
     return {
-        "vendor": chip.software_vendor,
+        "vendor": _libraries(chip),
         "chip": chip.software_id,
         "trainer": trainer,
         "experts": "experts" if experts else "dense",
@@ -60,7 +66,7 @@ def trained_axes(chip: Chip, trainer: str, *, experts: bool, method: str, precis
 def chip_axes(chip: Chip, **more: str) -> Levels:
     """Of a chip and whatever else is known."""
     return {
-        "vendor": chip.software_vendor,
+        "vendor": _libraries(chip),
         "chip": chip.software_id,
         "generation": chip.base_generation,
         **more,
