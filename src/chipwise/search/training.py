@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from chipwise.catalog.preferences import preferences
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, fullest, host_bytes, stage_memory
+from chipwise.predict.training.memory import (
+    MemoryRates,
+    MemoryUse,
+    fullest,
+    host_bytes,
+    least_held,
+    stage_memory,
+)
 from chipwise.predict.training.operators import OperatorTable, TrainKernels, TrainWork, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer, take
@@ -140,8 +147,11 @@ def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = N
 
     Recomputation and an optimiser in host memory only take time. So every layout is priced without them first; those
     too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all, and
-    with the smallest share of layers recomputed, in whole percent, that they fit with.
+    with the smallest share of layers recomputed, in whole percent, that they fit with. Where not even what is trained
+    fits, none is priced: one row says so.
     """
+    if not job.known and (never := _too_much(job, devices, pins or {})) is not None:
+        return never
     table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software)
     lightest = _spread(job, crossed(table, ways[:, :1]))
     work = OperatorTable.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
@@ -181,6 +191,23 @@ def least_seconds(job: TrainJob) -> float:
     took = job.step(replace(_base(job), micro_batch=micro, ep=ep, dp=ep, **held))
     each = np.asarray(ep * (took.compute_s + took.passes_s + took.head_s))
     return (1.0 - ROUNDING) * float(each.min()) / job.global_batch
+
+
+def _too_much(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> PricedLayouts | None:
+    """The refusal of a count over which no layout cuts what is trained small enough, a row; None where one may."""
+    fsdp = 3 in job.software.zero if "zero" not in pins else int(pins["zero"]) == 3
+    homes = np.unique(variants(pins, job.shared_memory, job.software)[0])
+    spread, held, away = least_held(
+        job.network, _base(job), devices, homes, job.recipe, job.memory, fsdp=fsdp
+    )
+    over, room = held > job.limit_bytes, preferences().host_share * float(job.cluster.host_memory_bytes)
+    if not (over | (away > room)).all():
+        return None
+    why = TrainReason.MEMORY if over.any() else TrainReason.HOST_MEMORY
+    if devices > float(job.cluster.domain) and not _networked(job.cluster):
+        why = TrainReason.NO_NETWORK
+    code = np.array([list(TrainReason).index(why)])
+    return PricedLayouts(take(spread, slice(0, 1)), np.array([np.inf]), held[:1], code)
 
 
 def _least(job: TrainJob, rows: Array, ways: Array) -> Array:
@@ -324,12 +351,15 @@ def _reasons(job: TrainJob, s: TrainSpread, memory: Array) -> NDArray[np.int64]:
         away = host_bytes(t, s, job.recipe) if np.any(s.offload + s.stash) else 0.0
         room = preferences().host_share * np.asarray(c.host_memory_bytes)
         rule(TrainReason.HOST_MEMORY, np.asarray(away > room))
-    networked = np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0
-    rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not networked))
+    rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not _networked(c)))
     rule(TrainReason.MEMORY, memory > job.limit_bytes)
     for reason, where in reversed(broken):  # the first rule that is broken stays
         np.copyto(found, codes.index(reason), where=where)
     return found
+
+
+def _networked(c: Cluster) -> bool:
+    return bool(np.isfinite(float(c.nic_bytes_per_s)) and float(c.nic_bytes_per_s) > 0)
 
 
 def _uneven(whole: Real, parts: Real) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from chipwise.parallel.pipeline import held_micro_batches, stage_layers
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
-from chipwise.units import Real
+from chipwise.units import Array, Real
 
 LONE_BYTES = 1.5e9
 """bytes: of a device that talks to no other, a CUDA context and the allocator's slack, no buffers of collectives.
@@ -122,6 +122,34 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, R
         np.where(adapter, 0.0, gradients),
         np.where(adapter, here * trained * s.adapter * np.where(fsdp, p.cut, p.whole), optimiser),
         np.where(fsdp, np.where(adapter, lean, flowing), 0.0),
+    )
+
+
+def least_held(
+    t: Transformer,
+    base: TrainSpread,
+    devices: int,
+    homes: Array,
+    recipe: Recipe,
+    r: MemoryRates,
+    *,
+    fsdp: bool,
+) -> tuple[TrainSpread, Array, Array]:
+    """Layouts that cut what is trained evenly over so many devices, legal or not, one for each share of the optimiser
+    in host memory (`homes`) and, with `fsdp`, for sharded weights too; bytes of a device that no layout of that kind
+    goes below, and bytes of host memory that each needs at least. Nothing is gathered or saved."""
+    n, ways = float(devices), [(stage, home) for stage in ((0.0, 3.0) if fsdp else (0.0,)) for home in homes]
+    zero, offload = np.array(ways).T
+    whole = zero >= 3.0
+    model, data = np.where(whole, 1.0, n), np.where(whole, n, 1.0)
+    s = replace(base, tp=model, ep=model, dp=data, shard=data, zero=zero, offload=offload)
+    weights, gradients, optimiser, _ = state_bytes(t, s, recipe)
+    summed = np.where(np.asarray(recipe.released) > 0, 0.0, gradients)
+    held = used(s, (weights, summed, optimiser, 0.0), 0.0, 0.0, r).total_bytes
+    return (
+        s,
+        np.broadcast_to(np.asarray(held), zero.shape),
+        np.broadcast_to(host_bytes(t, s, recipe), zero.shape),
     )
 
 
