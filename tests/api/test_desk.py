@@ -446,6 +446,8 @@ def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:
     [
         {"have": "m4-max:64gb", "models": "Qwen/Qwen3-32B", "min_tps": 100},
         {"have": "rtx-4090", "models": "Qwen/Qwen3-32B", "context": "100k"},
+        {"have": "rtx-4070", "models": "openai/gpt-oss-20b"},
+        {"have": "rtx-4070", "models": "Qwen/Qwen3-30B-A3B"},
     ],
 )
 def test_what_a_desk_can_do_in_place_of_what_was_wished_was_tried(asked: dict[str, Any]) -> None:
@@ -453,6 +455,12 @@ def test_what_a_desk_can_do_in_place_of_what_was_wished_was_tried(asked: dict[st
         cw.local(**asked)
     name, value = refused.value.hint.rpartition("what works: ")[2].split()
     assert cw.local(**{**asked, name: float(value) if name == "min_tps" else value}).models
+
+
+def test_a_file_of_the_engine_s_own_fits_where_the_checkpoint_does_not() -> None:
+    (found,) = cw.local(have="rtx-4070", models="openai/gpt-oss-20b", set_="system=0GB").models
+    assert found.precision == "mxfp4_moe"
+    assert found.download_bytes == pytest.approx(12.11e9, rel=0.01)  # ggml-org/gpt-oss-20b-GGUF
 
 
 def test_a_model_that_fits_nowhere_at_a_desk_has_no_way_out() -> None:

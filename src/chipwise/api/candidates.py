@@ -138,12 +138,17 @@ def _formats(
         yield from _kept(model, other, terms, runtimes)
 
 
+def own_files(precision: str, runtimes: Iterable[Runtime]) -> dict[str, str]:
+    """In which format each of the runtimes that convert a checkpoint of a format keeps it, by runtime."""
+    label = format_name(precision)
+    return {r.id: r.stores[label] for r in runtimes if label in r.stores}
+
+
 def _kept(
     model: str, one: CandidateFormat, terms: Terms, runtimes: Sequence[Runtime]
 ) -> Iterator[CandidateFormat]:
     """A format, and the same in files of runtimes that have their own."""
-    label = format_name(one.name)
-    own = {r.id: r.stores[label] for r in runtimes if label in r.stores}
+    own = own_files(one.name, runtimes)
     yield replace(one, but=frozenset(own))
     for name in dict.fromkeys(own.values()):
         found = replace(load_generating(model, name, terms.kv), notes=one.context.found.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from chipwise.api.candidates import LADDER, least_bytes, wide
+from chipwise.api.candidates import LADDER, least_bytes, own_files, wide
 from chipwise.api.desk import machine_words
 from chipwise.api.infeasible import down, either
 from chipwise.api.loaded import Loaded, load_generating
@@ -19,7 +20,15 @@ from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
-from chipwise.catalog.machine import DESKS, Candidate, Machine, candidates, parse_machine, quantized_words
+from chipwise.catalog.machine import (
+    DESKS,
+    Candidate,
+    Machine,
+    candidates,
+    parse_machine,
+    quantized_words,
+    with_host,
+)
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import runtimes_for
@@ -113,22 +122,30 @@ class Wish:
 
 SHORTEST = 1024
 """Tokens of the shortest context that is offered."""
+HOST_GB = (32, 64, 128)
+"""Memory of a desktop that is tried beside a card, in GB: two modules of what is sold."""
 
 
 def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[RefusalRecord]) -> list[str]:
     """With what something runs on a machine on which nothing runs as it was wished: the pace of the fastest that was
-    `refused`, or a shorter context, found by asking."""
+    `refused`, a shorter context, or memory of the computer around its cards, found by asking."""
+
+    def runs(machine: Machine, wish: Wish) -> bool:
+        found = (_OnMachine(c, machine, wish, terms).found() for c in wish.candidates())
+        return not all(isinstance(one, RefusalRecord) for one in found)
+
     paces = [1.0 / r.reachable["tpot_s"] for r in refused if "tpot_s" in r.reachable]
     if paces:
         return [f"--min-tps {down(max(paces))}"]
-    context = min(wish.contexts) // 2
-    while context >= SHORTEST:
-        asked = replace(wish, context=context)
-        found = (_OnMachine(c, machine, asked, terms).found() for c in asked.candidates())
-        if not all(isinstance(one, RefusalRecord) for one in found):
-            return [f"--context {context}"]
-        context //= 2
-    return []
+    halved = itertools.takewhile(
+        lambda n: n >= SHORTEST, (min(wish.contexts) >> i for i in itertools.count(1))
+    )
+    shorter = next((n for n in halved if runs(machine, replace(wish, context=n))), None)
+    ways = [] if shorter is None else [f"--context {shorter}"]
+    if _alone(machine):
+        fitted = (m for m in HOST_GB if runs(with_host(machine, 1e9 * m), wish))
+        ways += [f"--host-memory {m}GB" for m in itertools.islice(fitted, 1)]
+    return ways
 
 
 def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
@@ -261,11 +278,8 @@ class _OnMachine:
         longest = graph.model.max_context or LONGEST
         if min(self.wish.contexts) > longest:
             return self._refused("CONTEXT", f"reads at most {longest:,} tokens")
-        asked = load_generating(self.candidate.model, self.terms.precision, self.terms.kv).graph
-        laddered = self.terms.precision is None and wide(graph)
-        least = least_bytes(graph, LADDER[-1]) if laddered else asked.weight_bytes()
-        if least > self.machine.memory_bytes:
-            return self._refused("MEMORY", f"takes {format_bytes(least)} and more")
+        if self._least > self.machine.memory_bytes:
+            return self._refused("MEMORY", f"takes {format_bytes(self._least)} and more")
         plans: list[tuple[int, PlanRecord]] = []
         whys = []
         for context in (n for n in self.wish.contexts if n <= longest):
@@ -305,6 +319,18 @@ class _OnMachine:
             return self._refused("MEMORY", f"takes {format_bytes(least)} and more")
         return self._refused("NO_RUNTIME", next((r.detail for r in space.never), "no software runs it there"))
 
+    @property
+    def _least(self) -> float:
+        """Bytes of the weights in the smallest format that is tried."""
+        graph = self.stored.graph
+        if self.terms.precision is None and wide(graph):
+            return least_bytes(graph, LADDER[-1])
+        asked = load_generating(self.candidate.model, self.terms.precision, self.terms.kv).graph
+        runtimes = (r for card, _ in self.machine.cards for r in runtimes_for(card))
+        names = {asked.model.precision.name, *own_files(asked.model.precision.name, runtimes).values()}
+        kept = (load_generating(self.candidate.model, name, self.terms.kv).graph for name in names)
+        return min(graph.weight_bytes() for graph in (asked, *kept))
+
     @cached_property
     def stored(self) -> Loaded:
         """The model as its checkpoint has it."""
@@ -316,8 +342,9 @@ class _OnMachine:
         return "" if self.machine.host is None else self.machine.host.chip.id
 
     def _record(self, context: int, plan: PlanRecord) -> LocalRecord:
-        precision = plan.precision if plan.converted else self.terms.precision
-        graph = load_generating(self.candidate.model, precision, self.terms.kv).graph
+        graph = load_generating(self.candidate.model, self.terms.precision, self.terms.kv).graph
+        if plan.precision != graph.model.precision.name:  # converted, or in a file of the engine's own
+            graph = load_generating(self.candidate.model, plan.precision, self.terms.kv).graph
         accounts = [part.memory for part in plan.parts] or [plan.memory]
         room = min((a.cache_tokens for a in accounts if a.cache_tokens is not None), default=context)
         longest = self.stored.graph.model.max_context or LONGEST
@@ -392,12 +419,17 @@ def _where(machine: Machine, plan: PlanRecord) -> str:
     return "all on the cards" if cards > 1 else "all on it"
 
 
+def _alone(machine: Machine) -> bool:
+    """Whether the cards stand in a computer with a memory of its own of which nothing is said."""
+    if machine.host is not None or not all(c.kind == "gpu" and c.host is not None for c, _ in machine.cards):
+        return False
+    return not any(s.unified for c, _ in machine.cards for s in systems_for(c.id.partition(":")[0]))
+
+
 def _words(machine: Machine) -> tuple[str, ...]:
     said = []
-    if machine.host is None and all(c.kind == "gpu" and c.host is not None for c, _ in machine.cards):
-        unified = any(s.unified for c, _ in machine.cards for s in systems_for(c.id.partition(":")[0]))
-        if not unified:
-            said.append("the computer's own memory is left out: --host-memory 64GB adds models that use it")
+    if _alone(machine):
+        said.append("the computer's own memory is left out: --host-memory 64GB adds models that use it")
     return (*said, *(words for c, _ in machine.cards for words in measured_words(c)))
 
 

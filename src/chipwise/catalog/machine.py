@@ -251,6 +251,11 @@ def parse_machine(
     return Machine(tuple(cards), host)
 
 
+def with_host(machine: Machine, host_memory: float) -> Machine:
+    """The cards of a machine with so much memory beside them, of its processor or of the usual one."""
+    return Machine(machine.cards, _hosted(machine.cards, machine.host, host_memory))
+
+
 def with_memory(chip: Chip, size: float) -> Chip:
     """A processor with that much memory. Raises `UsageError` for more than it takes."""
     most = chip.memory.label_bytes
