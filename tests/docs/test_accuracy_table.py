@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from docs.generate.accuracy import ENERGY, LINES, PAGE, Line, accuracy_lines, accuracy_table
 
+from chipwise.evidence.rounds import register
+
 TEXT = """## serving
 **by mode**
 |  | metric | rows | answered | median | p90 | bias | in 80 % interval |
@@ -33,3 +35,13 @@ def test_every_figure_of_the_table_stands_on_the_page() -> None:
             assert abs(float(median.strip(" %")) - known[place].median) <= 0.5
             cells = known[place].cells
             assert mean.strip() == "-" if cells is None else abs(float(mean.strip(" %")) - cells) <= 0.5
+
+
+def test_the_words_of_a_basis_stand_beside_the_coverage_of_the_last_round() -> None:
+    last = max(line.round for line in register())
+    held = {
+        line.found.name.rpartition(" ")[2]: line.found.coverage for line in register() if line.round == last
+    }
+    text = " ".join((PAGE.parent / "choose.md").read_text("utf-8").split())
+    said = f"In round {last}, of serving figures that no fit had seen, {held['calibrated']:.0%} of the calibrated and "
+    assert f"{said}{held['modelled']:.0%} of the modelled ones".replace("%", " %") in text
