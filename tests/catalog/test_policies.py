@@ -30,7 +30,7 @@ def numbers(runtime: str) -> dict[str, float]:
     ("runtime", "unread"),
     [
         ("vllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens"}),
-        ("sglang", {"workspace_bytes", "micro_batch_tokens"}),
+        ("sglang", {"workspace_bytes", "micro_batch_tokens", "sampler_bytes"}),
         ("trtllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens"}),
     ],
 )
@@ -42,6 +42,7 @@ def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[st
             "look_passes": 20,
             "gather_passes": 20,
             "reserved_bytes": 9e9,
+            "sampler_bytes": 100,
             "max_sequences": 16,
         }.get(name, value / 2 or 9e9)
         said = str(int(other)) if isinstance(value, int) else f"{other:.10g}"

@@ -249,6 +249,21 @@ def test_the_workspace_by_hand() -> None:
     assert workspace_bytes(shard(network(), Layout(4.0)), POLICIES) == four
 
 
+def test_a_sampler_runs_after_the_layers() -> None:
+    """vLLM's logs of 256 sequences that are sorted (pull request 10511 and others): 1.26 GiB of a vocabulary of
+    128,256, 1.45 GiB of one of 151,936."""
+    for vocab, logged in ((128_256, 1.26), (151_936, 1.45)):
+        model = Model(
+            "toy", "llama", M, vocab, ((L, Layer(SelfAttention(16, 4, 64), PLAIN)),), uniform("bf16")
+        )
+        whole = shard(build(model), Layout())
+        told = replace(POLICIES, max_batched_tokens=2048, max_sequences=256, sampler_bytes=40.0)
+        assert float(workspace_bytes(whole, told)) / 2**30 == pytest.approx(logged, rel=0.03)
+        few = replace(told, max_sequences=1)  # activations alone, the logits beside them
+        bare = workspace_bytes(whole, replace(few, sampler_bytes=0.0))
+        assert workspace_bytes(whole, few) == bare
+
+
 def test_a_reserved_workspace_is_not_counted_twice() -> None:
     profiled, reserved = held(workspace="profiled"), held()
     difference = float(reserved.cache_bytes) - float(profiled.cache_bytes)

@@ -27,7 +27,8 @@ from chipwise.catalog.software import Software, all_software, shipped
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
 
-SWITCH = {"reserved_bytes": "memory_base", "workspace_bytes": "workspace"}
+SWITCH = {"reserved_bytes": "memory_base", "workspace_bytes": "workspace", "sampler_bytes": "workspace"}
+_INSIDE = ("the workspace lies inside what the runtime holds back", "set reserved_bytes")
 UNREAD = {
     ("reserved_bytes", "total"): (
         "the runtime takes a share of all memory and holds nothing else back",
@@ -41,10 +42,8 @@ UNREAD = {
         "the runtime measures its workspace at start",
         "set max_batched_tokens or max_sequences, which it measures with",
     ),
-    ("workspace_bytes", "reserved"): (
-        "the workspace lies inside what the runtime holds back",
-        "set reserved_bytes",
-    ),
+    ("workspace_bytes", "reserved"): _INSIDE,
+    ("sampler_bytes", "reserved"): _INSIDE,
 }
 """Figures that a runtime does not read under another of its policies: why, and what to set instead."""
 

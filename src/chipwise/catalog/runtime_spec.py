@@ -96,6 +96,9 @@ class Policies:
     back."""
     token_table: Literal["device", "host"] = "device"
     """Where the embedding lies: on cards with memory of their own a local runtime keeps it with the host."""
+    sampler_bytes: float = 0.0
+    """Of a profiled workspace, for each entry of the vocabulary of each sequence: logits in float32, and what the
+    sampler makes of them, after activations are gone; 0: no more than the logits, beside activations."""
     backend: str = ""
     """Whose kernels it was built with, where it brings several kinds of its own: cuda, vulkan, ...; "": it does not."""
 

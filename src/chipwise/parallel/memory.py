@@ -141,7 +141,9 @@ def _workspace(sharded: Sharded, policies: Policies) -> MemoryItem:
     if policies.workspace == "reserved":
         return MemoryItem("workspace", 0.0, "inside what the runtime reserves")
     tokens, logits = _live(policies)
-    basis = f"activations of {tokens} tokens, logits of {logits}"
+    basis = (
+        f"activations of {tokens} tokens, {'sampling' if policies.sampler_bytes else 'logits'} of {logits}"
+    )
     return MemoryItem("workspace", workspace_bytes(sharded, policies), basis)
 
 
@@ -191,12 +193,14 @@ def _pooled(sharded: Sharded) -> tuple[MemoryItem, ...]:
 
 
 def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:
-    """Peak of live activations at the chunk budget, and of the logits of a full batch in float32.
+    """Peak of live activations at the chunk budget with the logits of a full batch in float32, or of a sampler that
+    runs on such logits after the layers have ended, with the residual stream still there.
 
     A pass holds the residual stream twice and the widest pair of neighbouring tensors, 16 bit each. Tokens
     of routed experts are held once per expert chosen. Ignores fusion inside a runtime's kernels.
     """
     tokens, held = _live(policies)
+    entries = held * sharded.graph.model.vocab
     widest: Real = 0.0
     for _, block in sharded.graph.distinct():
         sizes = sharded.sizes(block)
@@ -207,9 +211,9 @@ def workspace_bytes(sharded: Sharded, policies: Policies) -> Real:
                 width = node.top_k * (width + 2.0 * sizes.local(node.down.cols))
             widest = np.maximum(widest, before + width)
             before = sizes.local(node.width)
-    residual = 2.0 * sharded.graph.model.hidden
-    logits = 4.0 * held * sharded.graph.model.vocab
-    return 2.0 * tokens * (residual + widest) + logits
+    hidden = float(sharded.graph.model.hidden)
+    passing = 2.0 * tokens * (2.0 * hidden + widest) + 4.0 * entries
+    return np.maximum(passing, 2.0 * tokens * hidden + policies.sampler_bytes * entries)
 
 
 def kv_sequence_bytes(sharded: Sharded, policies: Policies, context: Real, *, mean: bool = False) -> Real:
