@@ -7,16 +7,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 
 from chipwise.api.candidates import LADDER, least_bytes, wide
 from chipwise.api.desk import machine_words
-from chipwise.api.infeasible import down, either
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
+from chipwise.api.remedies import down, either, working
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import DESKS, Candidate, Machine, candidates, parse_machine, quantized_words
@@ -121,14 +122,14 @@ def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[Refu
     paces = [1.0 / r.reachable["tpot_s"] for r in refused if "tpot_s" in r.reachable]
     if paces:
         return [f"--min-tps {down(max(paces))}"]
-    context = min(wish.contexts) // 2
-    while context >= SHORTEST:
-        asked = replace(wish, context=context)
-        found = (_OnMachine(c, machine, asked, terms).found() for c in asked.candidates())
-        if not all(isinstance(one, RefusalRecord) for one in found):
-            return [f"--context {context}"]
-        context //= 2
-    return []
+    shorter = (min(wish.contexts) >> i for i in range(1, 64))
+    asked = takewhile(lambda context: context >= SHORTEST, shorter)
+
+    def runs(wish: Wish) -> bool:
+        found = (_OnMachine(c, machine, wish, terms).found() for c in wish.candidates())
+        return not all(isinstance(one, RefusalRecord) for one in found)
+
+    return working(runs, ((f"--context {n}", replace(wish, context=n)) for n in asked))
 
 
 def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
