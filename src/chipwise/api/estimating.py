@@ -11,9 +11,9 @@ import numpy as np
 
 from chipwise.api.context import Context
 from chipwise.api.desk import machine_estimate
-from chipwise.api.infeasible import down
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
+from chipwise.api.remedies import down
 from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime

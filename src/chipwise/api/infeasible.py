@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial, reduce
 
 import numpy as np
 
 from chipwise.api.candidates import CandidateFormat, Market, Space
+from chipwise.api.remedies import answered, down, either, steps, working
 from chipwise.catalog.preferences import preferences
-from chipwise.errors import ChipwiseError, CommandText, InfeasibleError, Sentence
+from chipwise.errors import CommandText, InfeasibleError, Sentence
 from chipwise.parallel.layout import Reason
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
@@ -27,91 +28,82 @@ LATER = 1.25  # times a target that is not kept yet, that is asked next
 LOWER = 0.9  # times a rate that is not carried yet
 MORE = (2, 3, 4, 6, 8)  # times the chips that one has
 
+Asked = tuple[str, Limits, Workload]
+"""A question asked again: of one chip, within limits, for a workload."""
+
 
 def ways_out(
     market: Market, tried: Sequence[CandidateFormat], refusals: Sequence[Refusal], *, timed: bool = False
 ) -> list[str]:
-    """Single changes with which a question without a plan has one that keeps it, each the smallest of its kind that
-    works, found by asking: a lower rate, more of the chips that one has, more chips, a later target or deadline.
+    """Single changes with which a question without a plan has one that keeps it: a lower rate, more of the chips that
+    one has, more chips, a later target or deadline.
 
     Each is asked of the chip that came nearest to it (`refusals`), in the formats that were `tried`, so that it costs
     little. `timed`: the rate is the peak of a day, which no option of its own lowers.
     """
-    w, known = tried[0].context.workload, {chip.id for chip in market.chips}
-    near, works = [r for r in refusals if r.chip in known], _asker(market, tried)
+    w, limits, known = tried[0].context.workload, market.limits, {chip.id for chip in market.chips}
+    near, fewest = [r for r in refusals if r.chip in known], partial(_fewest, market, tried)
+    most = max(near, key=lambda r: r.reach.requests_per_s, default=None)
+    carrying = most is not None and most.reach.requests_per_s > 0.0
     return [
-        *_less_load(w, near, works, timed=timed),
-        *_more_chips(market.limits, near, works),
-        *_later(w, near, works),
-        *_later_job(w, near, works),
+        *working(fewest, _less_load(w, limits, most) if most and carrying and not timed else ()),
+        *working(fewest, _more_of_mine(w, limits, near)),
+        *_more_chips(w, limits, near, fewest),
+        *working(fewest, _later(w, limits, near), _later_job(w, limits, most) if most and carrying else ()),
     ]
 
 
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:
     """The changes with which targets are kept that no plan keeps as surely as asked: later ones, found by asking on the
     chip of the `likeliest`, or the confidence that it has."""
-    w = tried[0].context.workload
-    found: list[str] = []
+    w, found = tried[0].context.workload, list[str]()
     if any(chip.id == likeliest.chip for chip in market.chips):
         first, further = float(likeliest.ttft_s), float(likeliest.tpot_s or 0.0)
-        reach = Reach(first, further, further, likeliest.requests_per_s)
-        found += _later(w, [Refusal(likeliest.chip, Reason.SLO, reach)], _asker(market, tried))
+        near = Refusal(likeliest.chip, Reason.SLO, Reach(first, further, further, likeliest.requests_per_s))
+        found = working(partial(_fewest, market, tried), _later(w, market.limits, [near]))
     if likeliest.chance is not None and likeliest.chance >= preferences().even:
         found.append(f"--confidence {math.floor(100.0 * likeliest.chance + 0.2):.0f}%")
     return found
 
 
-Works = Callable[..., PlanRecord | None]
-"""The plan with the fewest chips on a chip, within limits and with some of the workload changed, None where none
-keeps what is asked."""
+def _fewest(market: Market, tried: Sequence[CandidateFormat], asked: Asked) -> int | None:
+    """The fewest chips of a plan that keeps what is asked, None where none does."""
+    name, limits, w = asked
+    chips = [chip for chip in market.chips if chip.id == name]
+    formats = [replace(one, context=replace(one.context, workload=w)) for one in tried]
+    plans = Space.over(replace(market, chips=chips, limits=limits), formats).plans()
+    return min((p.chips for p in plans if p.keeps_targets(w.confidence)), default=None)
 
 
-def _asker(market: Market, tried: Sequence[CandidateFormat]) -> Works:
-    w = tried[0].context.workload
-    known = {chip.id: chip for chip in market.chips}
-
-    def works(chip: str, limits: Limits = market.limits, **changed: object) -> PlanRecord | None:
-        asked = replace(w, **changed)  # type: ignore[arg-type]
-        formats = [replace(one, context=replace(one.context, workload=asked)) for one in tried]
-        with suppress(ChipwiseError):
-            plans = Space.over(replace(market, chips=[known[chip]], limits=limits), formats).plans()
-            kept = [p for p in plans if p.keeps_targets(w.confidence)]
-            return min(kept, key=lambda p: p.chips, default=None)
-        return None
-
-    return works
+def _less_load(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
+    """Rates from the highest that is carried."""
+    if w.rate_per_s is not None:
+        for rate in map(down, steps(min(best.reach.requests_per_s, w.rate_per_s), LOWER, ASKS)):
+            yield f"--rate {rate}/s", (best.chip, limits, replace(w, rate_per_s=float(rate)))
 
 
-def _less_load(w: Workload, near: Sequence[Refusal], works: Works, *, timed: bool) -> Iterator[str]:
-    """The highest rate that is carried, as far as a few questions tell."""
-    best = max(near, key=lambda r: r.reach.requests_per_s, default=None)
-    if best is None or w.rate_per_s is None or timed:
-        return
-    rate = min(best.reach.requests_per_s, w.rate_per_s)
-    for _ in range(ASKS if rate > 0.0 else 0):
-        if works(best.chip, rate_per_s=float(down(rate))):
-            yield f"--rate {down(rate)}/s"
-            return
-        rate *= LOWER
-
-
-def _more_chips(limits: Limits, near: Sequence[Refusal], works: Works) -> Iterator[str]:
-    """So many of the chips that one has, or so many in all, as carry what is asked."""
-    short = [r for r in near if r.reason is Reason.BUDGET]
-    if limits.have and len(limits.have) == 1 and short:
+def _more_of_mine(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:
+    """More of the chips that one has."""
+    if limits.have and len(limits.have) == 1 and any(r.reason is Reason.BUDGET for r in near):
         ((chip, count),) = limits.have.items()
-        for times in MORE:
-            if works(chip, replace(limits, have={chip: times * count})):
-                yield f"--have {times * count}x{chip}"
-                return
-    elif limits.max_chips is not None:
-        short = sorted(short, key=lambda r: -r.reach.requests_per_s)[:ASKS]
-        found = [p for r in short if (p := works(r.chip, replace(limits, max_chips=None)))]
-        if found:
-            yield f"--max-chips {min(p.chips for p in found)}"
+        for n in (times * count for times in MORE):
+            yield f"--have {n}x{chip}", (chip, replace(limits, have={chip: n}), w)
 
 
-def _later(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
+def _more_chips(
+    w: Workload, limits: Limits, near: Sequence[Refusal], fewest: Callable[[Asked], int | None]
+) -> Iterator[str]:
+    """So many chips in all as carry what is asked."""
+    if limits.max_chips is None or len(limits.have or ()) == 1:
+        return
+    short = sorted((r for r in near if r.reason is Reason.BUDGET), key=lambda r: -r.reach.requests_per_s)
+    more = replace(limits, max_chips=None)
+    found = [n for r in short[:ASKS] if (n := answered(fewest, (r.chip, more, w)))]
+    if found:
+        yield f"--max-chips {min(found)}"
+
+
+def _later(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:
     """The targets that are missed, as late as the nearest chip needs them, together where one does not do."""
     best = min((r for r in near if r.reason is Reason.SLO), key=lambda r: _miss(r, w), default=None)
     if best is None:
@@ -120,28 +112,21 @@ def _later(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
     further = further if np.isfinite(further) else best.reach.tpot_s
     reached = {"ttft_s": first, "tpot_s": further, "e2e_s": first + (w.output_tokens - 1.0) * further}
     asked = {name: target for name in reached if (target := getattr(w, name)) is not None}
-    for step in range(1, ASKS + 1):
-        later = {name: reached[name] * LATER**step for name in asked}
-        changed = {name: typed_s(s) for name, s in later.items() if np.isfinite(s) and s > asked[name]}
-        if changed and works(best.chip, **changed):
-            yield " ".join(f"--{name.removesuffix('_s')} {duration_above(later[name])}" for name in changed)
-            return
+    for factor in steps(LATER, LATER, ASKS):
+        later = {n: reached[n] * factor for n in asked if asked[n] < reached[n] * factor < np.inf}
+        if later:
+            words = " ".join(f"--{name.removesuffix('_s')} {duration_above(s)}" for name, s in later.items())
+            changed = replace(w, **{name: typed_s(s) for name, s in later.items()})  # type: ignore[arg-type]
+            yield words, (best.chip, limits, changed)
 
 
-def _later_job(w: Workload, near: Sequence[Refusal], works: Works) -> Iterator[str]:
-    """The deadline by which a job is done, as far as a few questions tell."""
-    best = max(near, key=lambda r: r.reach.requests_per_s, default=None)
-    if w.job is None or w.job.deadline_s is None or w.due_per_s is None or best is None:
-        return
-    if not best.reach.requests_per_s > 0.0:
-        return
-    later = max(1.0, w.due_per_s / best.reach.requests_per_s) * w.job.deadline_s
-    for _ in range(ASKS):
-        hours = math.ceil(later / 3600.0)
-        if works(best.chip, job=replace(w.job, deadline_s=3600.0 * hours)):
-            yield f"--deadline {hours}h"
-            return
-        later *= LATER
+def _later_job(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
+    """Deadlines from the one by which a job may be done."""
+    if w.job is not None and w.job.deadline_s is not None and w.due_per_s is not None:
+        late = max(1.0, w.due_per_s / best.reach.requests_per_s) * w.job.deadline_s
+        for hours in (math.ceil(s / 3600.0) for s in steps(late, LATER, ASKS)):
+            job = replace(w.job, deadline_s=3600.0 * hours)
+            yield f"--deadline {hours}h", (best.chip, limits, replace(w, job=job))
 
 
 def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
@@ -152,12 +137,7 @@ def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
         detail = f"slower than asked at any batch: {_targets(refusal, workload)}"
     elif why is Reason.BUDGET and reach.requests_per_s > 0 and workload.rate_per_s is not None:
         detail = f"saturated: at most {format_number(reach.requests_per_s)} requests/s within the limits"
-    finite = {
-        name: value
-        for name in ("ttft_s", "tpot_s", "requests_per_s")
-        if np.isfinite(value := getattr(reach, name)) and value > 0
-    }
-    return RefusalRecord(refusal.chip, why.name, detail, finite)
+    return RefusalRecord(refusal.chip, why.name, detail, _finite(reach))
 
 
 def no_plan(
@@ -172,73 +152,87 @@ def no_plan(
     """The error for a search without a plan: `refusals` of chips that were tried, `never` of those that could
     not be; `dearer` is the cheapest plan above the limit of cost, `ways` are changes that work (`ways_out`)."""
     reasons = {reason.value: n for reason, n in rejected.items() if reason is not Reason.OK}
-    reach = NOWHERE
-    for refusal in refusals:
-        reach = reach.better(refusal.reach)
-    best = {
-        key: value
-        for key in ("ttft_s", "tpot_s", "requests_per_s")
-        if np.isfinite(value := getattr(reach, key)) and value > 0
-    }
-    deadline_s = workload.job.deadline_s if workload.job else None
-    if rejected.get(Reason.BUDGET) or any(r.reason is Reason.BUDGET for r in refusals):
-        if workload.rate_per_s is not None and reach.requests_per_s > 0:
-            first = max(refusals, key=lambda r: r.reach.requests_per_s)
-            what = (
-                f"{name}: saturated at {format_number(workload.rate_per_s)} requests/s: within the limits at most "
-                f"{format_number(reach.requests_per_s)} requests/s are sustained, on {first.chip}"
-            )
-            hint = "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
-        elif deadline_s and workload.due_per_s and 0 < reach.requests_per_s < workload.due_per_s:
-            first = max(refusals, key=lambda r: r.reach.requests_per_s)
-            soonest = workload.due_per_s * deadline_s / reach.requests_per_s
-            what = (
-                f"{name}: within the limits the job takes {duration_words(soonest)} at best, on {first.chip}"
-            )
-            hint = "allow a later --deadline, raise --max-chips, or add chips to --have"
-        elif workload.job is not None:
-            what = f"{name}: no plan does the job within the limits of chips or cost"
-            hint = "raise --max-usd or --max-chips, or allow a later --deadline"
-        else:
-            what = f"{name}: no plan within the limits of chips, cost or power"
-            hint = "raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
+    reach = reduce(Reach.better, (r.reach for r in refusals), NOWHERE)
+    best = _finite(reach)
+    over, unpriced, slow = (
+        [r for r in refusals if r.reason is why] for why in (Reason.BUDGET, Reason.NO_PRICE, Reason.SLO)
+    )
+    if rejected.get(Reason.BUDGET) or over:
+        what, hint = _beyond(workload, reach, refusals)
         if dearer is not None and dearer.price is not None:
-            usd = dearer.price.mid
-            what += f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "
-            what += f"{format_number(usd)} $/h"
-            best |= {"usd_per_h": usd}
-            if dearer.job is not None:
-                what += f", ${format_number(dearer.usd())} in total"
-                best |= {"usd": dearer.usd()}
-        return InfeasibleError(what, _worked(ways, hint), reasons=reasons, reachable=best)
-    unpriced = [r.chip for r in refusals if r.reason is Reason.NO_PRICE]
-    if unpriced:
-        more = f" and {len(unpriced) - 4} more" if len(unpriced) > 4 else ""
-        what = f"{name}: no price known for {', '.join(unpriced[:4])}{more}: no limit of cost can be kept"
-        hint = "leave out --max-usd-per-h, or say what you pay: --price own --owning capex_usd=USD"
-        return InfeasibleError(what, hint, reasons=reasons, reachable=best)
-    if rejected.get(Reason.SLO):
-        slow = [r for r in refusals if r.reason is Reason.SLO]
-        near = min(slow, key=lambda r: _miss(r, workload))
-        what = f"{name}: no plan meets the targets at any batch; nearest is {near.chip}: "
-        hint = "relax the target, or shorten --in"
-        what += _targets(near, workload)
-        return InfeasibleError(what, _worked(ways, hint), reasons=reasons, reachable=best)
-    if rejected.get(Reason.MEMORY):
-        what = f"{name} does not fit on what was asked"
-        return InfeasibleError(
-            what,
-            Sentence(CommandText(f"fit {shlex.quote(name)}", "shows what would")),
-            reasons=reasons,
-            see="fit",
-        )
-    detail = never[0].detail if never else refusals[0].reason.value if refusals else "no chips were given"
-    return InfeasibleError(f"{name}: no plan", detail, reasons=reasons)
+            words, usd = _costs(dearer, dearer.price.mid)
+            what, best = what + words, best | usd
+    elif unpriced:
+        (what, hint), ways = _unpriced([r.chip for r in unpriced]), ()
+    elif rejected.get(Reason.SLO):
+        what, hint = _slower(slow, workload), "relax the target, or shorten --in"
+    else:
+        return _nowhere(name, reasons, refusals, never, short=bool(rejected.get(Reason.MEMORY)))
+    works = f"what works: {either(ways)}" if ways else hint
+    return InfeasibleError(f"{name}: {what}", works, reasons=reasons, reachable=best)
 
 
-def _worked(ways: Sequence[str], otherwise: str) -> str:
-    """The changes that work, or what may where none was found."""
-    return f"what works: {either(ways)}" if ways else otherwise
+def _slower(slow: Sequence[Refusal], w: Workload) -> str:
+    """That no chip meets the targets, and which comes nearest."""
+    near = min(slow, key=lambda r: _miss(r, w))
+    return f"no plan meets the targets at any batch; nearest is {near.chip}: {_targets(near, w)}"
+
+
+def _nowhere(
+    name: str,
+    reasons: Mapping[str, int],
+    refusals: Sequence[Refusal],
+    never: Sequence[RefusalRecord],
+    *,
+    short: bool,
+) -> InfeasibleError:
+    """The error where nothing is in reach: all are `short` of memory, or what was in the way of the first."""
+    if short:
+        seen = Sentence(CommandText(f"fit {shlex.quote(name)}", "shows what would"))
+        return InfeasibleError(f"{name} does not fit on what was asked", seen, reasons=reasons, see="fit")
+    why = [*(r.detail for r in never), *(r.reason.value for r in refusals), "no chips were given"]
+    return InfeasibleError(f"{name}: no plan", why[0], reasons=reasons)
+
+
+def _costs(dearer: PlanRecord, usd_per_h: float) -> tuple[str, dict[str, float]]:
+    """What the cheapest plan above the limit of cost is, and its dollars."""
+    words = f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "
+    words += f"{format_number(usd_per_h)} $/h"
+    if dearer.job is None:
+        return words, {"usd_per_h": usd_per_h}
+    usd = dearer.usd()
+    return f"{words}, ${format_number(usd)} in total", {"usd_per_h": usd_per_h, "usd": usd}
+
+
+def _unpriced(chips: Sequence[str]) -> tuple[str, str]:
+    """That no limit of cost can be kept, and how one could."""
+    more = f" and {len(chips) - 4} more" if len(chips) > 4 else ""
+    what = f"no price known for {', '.join(chips[:4])}{more}: no limit of cost can be kept"
+    return what, "leave out --max-usd-per-h, or say what you pay: --price own --owning capex_usd=USD"
+
+
+def _finite(reach: Reach) -> dict[str, float]:
+    """The figures that are in reach."""
+    names = ("ttft_s", "tpot_s", "requests_per_s")
+    return {name: s for name in names if np.isfinite(s := getattr(reach, name)) and s > 0}
+
+
+def _beyond(w: Workload, reach: Reach, refusals: Sequence[Refusal]) -> tuple[str, str]:
+    """What the limits of chips, cost or power leave, and which of them to raise."""
+    first, carried = max(refusals, key=lambda r: r.reach.requests_per_s, default=None), reach.requests_per_s
+    if first is not None and w.rate_per_s is not None and carried > 0:
+        what = f"saturated at {format_number(w.rate_per_s)} requests/s: within the limits at most "
+        what += f"{format_number(carried)} requests/s are sustained, on {first.chip}"
+        return what, "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
+    if first is not None and w.job and w.job.deadline_s and w.due_per_s and 0 < carried < w.due_per_s:
+        soonest = duration_words(w.due_per_s * w.job.deadline_s / carried)
+        what = f"within the limits the job takes {soonest} at best, on {first.chip}"
+        return what, "allow a later --deadline, raise --max-chips, or add chips to --have"
+    if w.job is not None:
+        what = "no plan does the job within the limits of chips or cost"
+        return what, "raise --max-usd or --max-chips, or allow a later --deadline"
+    what = "no plan within the limits of chips, cost or power"
+    return what, "raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
 
 
 def _miss(refusal: Refusal, w: Workload) -> float:
@@ -263,22 +257,3 @@ def _targets(refusal: Refusal, w: Workload) -> str:
     if np.isfinite(reach.tpot_with_ttft_s):
         best = f"best TPOT where TTFT is met {format_seconds(reach.tpot_with_ttft_s)}"
     return f"TTFT and TPOT are each in reach, but not together on one deployment ({best})"
-
-
-def down(value: float) -> str:
-    """A number with two digits, rounded down."""
-    digit = 10.0 ** (math.floor(math.log10(value)) - 1)
-    return f"{math.floor(value / digit * (1.0 + 1e-9)) * digit:.6g}"
-
-
-def up(usd: float | None) -> str:
-    """Dollars with three digits, rounded up."""
-    if usd is None or not math.isfinite(usd):
-        return "(no price is known)"
-    digit = 10.0 ** (math.floor(math.log10(usd)) - 2)
-    return f"{math.ceil(usd / digit * (1.0 - 1e-9)) * digit:.6g}"
-
-
-def either(ways: Sequence[str]) -> str:
-    """Ways out as one sentence."""
-    return ", or ".join(filter(None, (", ".join(ways[:-1]), *ways[-1:])))

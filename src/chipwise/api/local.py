@@ -13,11 +13,11 @@ import numpy as np
 
 from chipwise.api.candidates import LADDER, least_bytes, own_files, wide
 from chipwise.api.desk import machine_words
-from chipwise.api.infeasible import down, either
 from chipwise.api.loaded import Loaded, load_generating
 from chipwise.api.placing import Terms
 from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
+from chipwise.api.remedies import down, either, working
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.machine import (
@@ -130,22 +130,22 @@ def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[Refu
     """With what something runs on a machine on which nothing runs as it was wished: the pace of the fastest that was
     `refused`, a shorter context, or memory of the computer around its cards, found by asking."""
 
-    def runs(machine: Machine, wish: Wish) -> bool:
+    def runs(asked: tuple[Machine, Wish]) -> bool:
+        machine, wish = asked
         found = (_OnMachine(c, machine, wish, terms).found() for c in wish.candidates())
         return not all(isinstance(one, RefusalRecord) for one in found)
 
     paces = [1.0 / r.reachable["tpot_s"] for r in refused if "tpot_s" in r.reachable]
     if paces:
         return [f"--min-tps {down(max(paces))}"]
-    halved = itertools.takewhile(
-        lambda n: n >= SHORTEST, (min(wish.contexts) >> i for i in itertools.count(1))
+    halved = (min(wish.contexts) >> i for i in itertools.count(1))
+    shorter = itertools.takewhile(lambda context: context >= SHORTEST, halved)
+    more = HOST_GB if _alone(machine) else ()
+    return working(
+        runs,
+        ((f"--context {n}", (machine, replace(wish, context=n))) for n in shorter),
+        ((f"--host-memory {gb}GB", (with_host(machine, 1e9 * gb), wish)) for gb in more),
     )
-    shorter = next((n for n in halved if runs(machine, replace(wish, context=n))), None)
-    ways = [] if shorter is None else [f"--context {shorter}"]
-    if _alone(machine):
-        fitted = (m for m in HOST_GB if runs(with_host(machine, 1e9 * m), wish))
-        ways += [f"--host-memory {m}GB" for m in itertools.islice(fitted, 1)]
-    return ways
 
 
 def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:

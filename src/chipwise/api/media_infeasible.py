@@ -4,18 +4,18 @@ smallest changes that work, found by asking again."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache, partial
 
-from chipwise.api.infeasible import down, either, up
 from chipwise.api.media_asked import Sampling
 from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
 from chipwise.api.media_ways import Way
+from chipwise.api.remedies import answered, down, either, most, steps, up, working
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
-from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.errors import InfeasibleError
 from chipwise.report import figures
 from chipwise.report.media import MediaPlan, noticed
 from chipwise.search.deployments import HOST_SHARE
@@ -23,8 +23,11 @@ from chipwise.search.space import Limits
 from chipwise.units import duration_above, format_bytes, format_number, format_seconds, typed_s
 from chipwise.workload.pipeline import Pipeline
 
-ASKS = 5  # questions by which a number is narrowed down
-HALVINGS = 12  # of a rate, after which none lower is looked for
+ASKS = 5  # times a limit is made later, and larger chips that are tried
+HALVED = 12  # times that a rate is halved, after which none lower is looked for
+PARTS = (
+    1 << 16
+)  # of a rate, in which a lower one is said: so fine that each half can be halved as often as is asked
 LATER = 1.1  # times a limit that does not work yet, that is asked next
 NARROW = ("fp8", "int8")  # formats that are tried, the first that the chip multiplies
 FEWEST = 8  # part of the steps, below which nobody generates
@@ -117,99 +120,75 @@ def _too_few(question: Question, shown: Pipeline, near: Way) -> InfeasibleError:
     return InfeasibleError(f"{shown.name}: {kinds} {verb} {carried}, {wanted} take {takes}", hint)
 
 
-def _works(question: Question, way: Way) -> bool:
+def _kept(near: Way, question: Question) -> bool:
     """Whether a question has a plan on the chip of a way that keeps what it asks."""
-    with suppress(ChipwiseError):
-        return question.choice([way.place.chip])[0].kept
-    return False
+    return question.choice([near.place.chip])[0].kept
 
 
 def _sooner(question: Question, near: Way) -> Iterator[str]:
     """Changes of a question whose limit is missed, that were tried on the chip which comes nearest."""
-    asked = question.asked
-
-    def kept(**changes: object) -> bool:
-        return _works(replace(question, asked=replace(asked, **changes)), near)  # type: ignore[arg-type]
-
-    later_s = near.doing.speed.latency.mid * near.doing.speed.within(asked.confidence)
-    for _ in range(ASKS):
-        if kept(latency_s=typed_s(later_s)):
-            yield f"--e2e {duration_above(later_s)}"
-            break
-        later_s *= LATER
-    steps = int(near.doing.work.pipeline.settings.get("steps", 0.0))
-    fewer = _most(max(steps // FEWEST, 1), steps, lambda n: kept(steps=n)) if steps > 1 else None
-    if fewer is not None:
-        yield f"--steps {fewer} ({QUALITY})"
-    yield from _narrower(question, near)
+    kept, changed = partial(_kept, near), partial(_asking, question)
+    late = near.doing.speed.latency.mid * near.doing.speed.within(question.asked.confidence)
+    later = steps(late, LATER, ASKS)
+    yield from working(kept, ((f"--e2e {duration_above(s)}", changed(latency_s=typed_s(s))) for s in later))
+    all_ = int(near.doing.work.pipeline.settings.get("steps", 0.0))
+    fewer = most(max(all_ // FEWEST, 1), all_, lambda n: bool(answered(kept, changed(steps=n))))
+    yield from [] if fewer is None else [f"--steps {fewer} ({QUALITY})"]
+    yield from working(kept, _narrower(question, near))
 
 
-def _narrower(question: Question, near: Way) -> Iterator[str]:
-    """A narrower format with which a question has a plan, where none was asked for."""
+def _asking(question: Question, **changes: object) -> Question:
+    return replace(question, asked=replace(question.asked, **changes))  # type: ignore[arg-type]
+
+
+def _narrower(question: Question, near: Way) -> Iterator[tuple[str, Question]]:
+    """A narrower format, where none was asked for."""
     narrow = next((name for name in NARROW if name in near.place.chip.matrix), None)
-    if question.terms.precision is not None or narrow is None:
-        return
-    if _works(replace(question, terms=replace(question.terms, precision=narrow)), near):
-        yield f"--precision {narrow} ({QUALITY})"
+    if question.terms.precision is None and narrow is not None:
+        terms = replace(question.terms, precision=narrow)
+        yield f"--precision {narrow} ({QUALITY})", replace(question, terms=terms)
 
 
 def _less(question: Question, near: Way) -> Iterator[str]:
     """Less of what was asked, that was tried on the chip which comes nearest: a lower rate, a narrower format."""
-    asked, rate = question.asked, question.asked.rate_per_s
-    if rate is not None and asked.curve is None:
+    kept, rate = partial(_kept, near), question.asked.rate_per_s
+    if rate is not None and question.asked.curve is None:
 
-        def kept(per_s: float) -> bool:
-            return _works(replace(question, asked=replace(asked, rate_per_s=per_s)), near)
+        @cache
+        def carried(parts: int) -> bool:
+            return bool(answered(kept, _asking(question, rate_per_s=rate * parts / PARTS)))
 
-        low, high = next(((r, 2.0 * r) for i in range(1, HALVINGS) if kept(r := rate / 2.0**i)), (0.0, 0.0))
-        for _ in range(ASKS if low else 0):
-            middle = (low + high) / 2.0
-            low, high = (middle, high) if kept(middle) else (low, middle)
+        low = next((n for i in range(1, HALVED) if carried(n := PARTS >> i)), 0)
         by, time = figures.per(rate)
-        if low:
-            yield f"--rate {down(low * by)}/{time}"
-    yield from _narrower(question, near)
+        if low and (parts := most(low, 2 * low, carried)):
+            yield f"--rate {down(rate * parts / PARTS * by)}/{time}"
+    yield from working(kept, _narrower(question, near))
 
 
 def _smaller(question: Question, choice: NetworkChoice) -> Iterator[str]:
     """What has room: a smaller batch, the smallest chip for rent that holds it."""
-    asked, first = question.asked, choice.tried[0]
+    asked, first = question.asked, choice.tried[0].chip
 
-    def fits(asked: Sampling, chip: str) -> bool:
-        with suppress(ChipwiseError):
-            return bool(
-                replace(question, asked=asked).space(load_chips()[chip]).tried(asked, question.numbers).ways
-            )
-        return False
+    def fits(there: tuple[Sampling, Chip]) -> bool:
+        asked, chip = there
+        return bool(_asking(question, batch=asked.batch).space(chip).tried(asked, question.numbers).ways)
 
-    if asked.batch is not None and asked.batch > 1:
-        smaller = _most(1, asked.batch, lambda n: fits(replace(asked, batch=n), first.chip.id))
-        if smaller is not None:
-            yield f"--batch {smaller} on {first.chip.id}"
-    if question.limits.have:
-        return
-    room = max(_bytes(one.chip) for one in choice.tried)
-    priced = (chip for chip in load_chips().values() if _bytes(chip) > room and question.terms.basis(chip.id))
-    for chip in sorted(priced, key=_bytes)[:ASKS]:
-        if fits(asked, chip.id):
-            yield f"--chips {chip.id}"
-            return
+    batch = asked.batch or 1
+    smaller = most(1, batch, lambda n: bool(answered(fits, (replace(asked, batch=n), first))))
+    yield from [] if smaller is None else [f"--batch {smaller} on {first.id}"]
+    if not question.limits.have:
+        room = max(_bytes(one.chip) for one in choice.tried)
+        priced = (c for c in load_chips().values() if _bytes(c) > room and question.terms.basis(c.id))
+        larger = sorted(priced, key=_bytes)[:ASKS]
+        yield from working(fits, ((f"--chips {chip.id}", (asked, chip)) for chip in larger))
 
 
 def _bytes(chip: Chip) -> float:
     return chip.memory.label_bytes or 0.0
 
 
-def _most(low: int, high: int, works: Callable[[int], bool]) -> int | None:
-    """The largest number below `high` that works, as far as a few questions tell; None where `low` does not."""
-    if low >= high or not works(low):
-        return None
-    for _ in range(ASKS):
-        if high - low <= 1:
-            break
-        middle = (low + high) // 2
-        low, high = (middle, high) if works(middle) else (low, middle)
-    return low
+def _usd(usd: float | None) -> str:
+    return "(no price is known)" if usd is None or not math.isfinite(usd) else up(usd)
 
 
 def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
@@ -219,13 +198,13 @@ def _limits(asked: Sampling, limits: Limits, near: Way) -> list[str]:
     total = None if asked.job is None or usd is None else cautious_usd(near, usd)
     broken = {
         f"--max-chips {p.chips}": limits.max_chips is not None and p.chips > limits.max_chips,
-        f"--max-usd-per-h {up(usd)}": limits.max_usd_per_h is not None
+        f"--max-usd-per-h {_usd(usd)}": limits.max_usd_per_h is not None
         and (usd is None or usd > limits.max_usd_per_h),
         "a higher --max-watts": bool(limits.fed) and p.chips > limits.fed.get(chip, 0),
         f"more of them in --chips, as in {p.chips}x{chip}": p.chips > limits.at_most.get(chip, math.inf),
         f"chips named by --chips, as in {chip}": chip in limits.few
         and p.chips > Limits(few=limits.few).chips(chip),
-        f"--max-usd {up(total)}": asked.job is not None
+        f"--max-usd {_usd(total)}": asked.job is not None
         and asked.job.max_usd is not None
         and (total is None or total > asked.job.max_usd),
     }

@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.loaded import Loaded, find_chip, load
+from chipwise.api.remedies import working
 from chipwise.api.train_chips import precisions_of
 from chipwise.api.train_counts import LARGE, batch_for, counts_to_try, grown_batch, next_count, with_filled
 from chipwise.api.train_course import Wanted, running_of
 from chipwise.api.train_infeasible import (
+    LIMITS,
     blocker,
-    deadline_words,
     excess,
     left_out,
     missed,
     nearest,
     needs,
-    rounded_up,
+    relaxed,
     tally,
 )
 from chipwise.api.train_input import (
@@ -50,7 +51,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
-from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
+from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.judge import chance
 from chipwise.evidence.training_tiers import Tier, tier_of
 from chipwise.predict.training.dims import transformer
@@ -182,7 +183,7 @@ class Training:
     @property
     def limits(self) -> dict[str, float]:
         """The limits that are asked for, by name."""
-        given = {"days": self.deadline_days, "usd": self.max_usd, "usd_per_h": self.max_usd_per_h}
+        given = {name: getattr(self, limit.field) for name, limit in LIMITS.items()}
         return {name: most for name, most in given.items() if most is not None}
 
     def aim(self) -> Aim:
@@ -593,8 +594,7 @@ def _remedies(
         ways = _lighter(run, q.ask, chip)
     else:
         return ""
-    found = (next((words for words, other in tried if _holds(other)), "") for tried in ways)
-    named = [words for words in found if words]
+    named = working(lambda other: _planned(other, refusing=False).kept, *ways)
     return f"; {'it works' if every else 'it fits'} with {', or '.join(named)}" if named else ""
 
 
@@ -604,17 +604,9 @@ def _relaxed(run: Training, every: Sequence[TrainPlanRecord]) -> Iterator[list[t
         others = {k: v for k, v in run.limits.items() if k != name}
         needed = [needs(p, name, run.likely) for p in every if _within(p, others, run.likely)]
         least = min((n for n in needed if n is not None and n > limit), default=None)
-        if least is None:
-            continue
-        if name == "days":
-            text, days = deadline_words(least)
-            yield [(f"--deadline {text}", replace(run, deadline_days=days))]
-        elif name == "usd":
-            usd = rounded_up(least)
-            yield [(f"--max-usd {usd:g}", replace(run, max_usd=usd))]
-        else:
-            usd = rounded_up(least)
-            yield [(f"--max-usd-per-h {usd:g}", replace(run, max_usd_per_h=usd))]
+        if least is not None:
+            words, changed = relaxed(name, least)
+            yield [(words, replace(run, **changed))]
 
 
 def _more_chips(run: Training) -> list[tuple[str, Training]]:
@@ -657,14 +649,6 @@ def _lighter(run: Training, ask: Ask, chip: Chip) -> list[list[tuple[str, Traini
         ],
         _more_chips(run),
     ]
-
-
-def _holds(run: Training) -> bool:
-    """Whether there is a plan that keeps what is asked."""
-    try:
-        return _planned(run, refusing=False).kept
-    except ChipwiseError:
-        return False
 
 
 def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:

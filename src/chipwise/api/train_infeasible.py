@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
+from chipwise.api.remedies import up
 from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.chip import Chip
-from chipwise.report.records import RefusalRecord
+from chipwise.report.records import Figure, PriceRecord, RefusalRecord
 from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.search.training import PricedLayouts, TrainJob, TrainReason
 from chipwise.search.training_space import divisors
@@ -93,39 +96,56 @@ def _divided(job: TrainJob, counts: Sequence[int]) -> str:
     return f"as on {' or '.join(f'{n:,}' for n in dict.fromkeys(near))}, or another --global-batch"
 
 
+@dataclass(frozen=True)
+class RunLimit:
+    """A limit of a run: the field and the option that it is asked by, its unit, and the figure of a plan that it is
+    for (None: no price is known)."""
+
+    field: str
+    option: str
+    unit: str
+    of: Callable[[TrainPlanRecord], Figure | PriceRecord | None]
+
+    def words(self, p: TrainPlanRecord, most: float) -> str:
+        """What a plan takes of it."""
+        figure = self.of(p)
+        if figure is None:
+            return "no price is known"
+        if self.unit == "d":
+            return f"{duration(figure.mid)} of {duration(most)}"
+        return f"{format_count(figure.mid)} of {format_count(most)} {self.unit}"
+
+
+LIMITS = {
+    "days": RunLimit("deadline_days", "--deadline", "d", lambda p: p.days),
+    "usd": RunLimit("max_usd", "--max-usd", "$", lambda p: p.usd),
+    "usd_per_h": RunLimit("max_usd_per_h", "--max-usd-per-h", "$/h", lambda p: p.price),
+}
+
+
 def excess(p: TrainPlanRecord, limits: Mapping[str, float]) -> float:
-    """By which factor a plan's middle values are above the limits (days, usd, usd_per_h); up to 1 it keeps them. What
-    has no price keeps no limit of it."""
-    values = {
-        "days": p.days.mid,
-        "usd": p.usd.mid if p.usd else math.inf,
-        "usd_per_h": p.price.mid if p.price else math.inf,
-    }
-    return max((values[name] / most for name, most in limits.items()), default=0.0)
+    """By which factor a plan's middle values are above the limits; up to 1 it keeps them. What has no price keeps no
+    limit of it."""
+    figures = ((LIMITS[name].of(p), most) for name, most in limits.items())
+    return max((figure.mid / most if figure else math.inf for figure, most in figures), default=0.0)
 
 
 def needs(p: TrainPlanRecord, name: str, confidence: float) -> float | None:
     """What a limit has to be for a plan to keep it, a deadline with the probability `confidence`; None: no price is
     known."""
-    if name == "days":
-        z = NormalDist().inv_cdf(min(max(confidence, 0.01), 0.99))
-        end = p.days.high if z > 0.0 else p.days.low
-        return float(p.days.mid * (end / p.days.mid) ** (abs(z) / Z80))
-    figure = p.usd if name == "usd" else p.price
-    return None if figure is None else figure.mid
+    figure = LIMITS[name].of(p)
+    if figure is None or name != "days":
+        return None if figure is None else figure.mid
+    z = NormalDist().inv_cdf(min(max(confidence, 0.01), 0.99))
+    end = p.days.high if z > 0.0 else p.days.low
+    return float(p.days.mid * (end / p.days.mid) ** (abs(z) / Z80))
 
 
-def rounded_up(value: float) -> float:
-    """A limit in three digits, not below the value."""
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / unit * (1.0 - 1e-9)) * unit
-
-
-def deadline_words(days: float) -> tuple[str, float]:
-    """A deadline as `--deadline` takes it, not below so many days, and the days that it is."""
-    unit, size = ("d", 1.0) if days >= 2.0 else ("h", 1.0 / 24.0)
-    text = f"{rounded_up(days / size):.6g}"
-    return f"{text}{unit}", float(text) * size
+def relaxed(name: str, least: float) -> tuple[str, dict[str, Any]]:
+    """A limit that is no less than a value, as its option takes it and as the field of a run."""
+    unit, size = ("", 1.0) if name != "days" else ("d", 1.0) if least >= 2.0 else ("h", 1.0 / 24.0)
+    text = up(least / size)
+    return f"{LIMITS[name].option} {text}{unit}", {LIMITS[name].field: float(text) * size}
 
 
 def missed(
@@ -133,31 +153,17 @@ def missed(
 ) -> list[RefusalRecord]:
     """The chips besides those `kept` of which no plan keeps the limits: the plan that comes nearest, and what it
     misses."""
-    chips: dict[str, list[TrainPlanRecord]] = {}
-    for p in plans:
-        chips.setdefault(p.chip, []).append(p)
     found = []
-    for chip, own in chips.items():
-        near = min(own, key=lambda p: excess(p, limits))
-        if chip in kept:
-            continue
-        price = near.price.mid if near.price else None
-        said = {
-            "days": f"{duration(near.days.mid)} of {duration(limits.get('days', 0.0))}",
-            "usd": _of(near.usd.mid if near.usd else None, limits.get("usd", 0.0), "$"),
-            "usd_per_h": _of(price, limits.get("usd_per_h", 0.0), "$/h"),
-        }
-        over = [said[name] for name, most in limits.items() if excess(near, {name: most}) > 1.0]
+    for chip in dict.fromkeys(p.chip for p in plans if p.chip not in kept):
+        near = min((p for p in plans if p.chip == chip), key=lambda p: excess(p, limits))
+        over = [LIMITS[n].words(near, most) for n, most in limits.items() if excess(near, {n: most}) > 1.0]
         found.append(RefusalRecord(chip, "LIMITS", f"nearest on {near.chips:,}: {', '.join(over)}"))
     return found
 
 
-def _of(value: float | None, most: float, unit: str) -> str:
-    return "no price is known" if value is None else f"{format_count(value)} of {format_count(most)} {unit}"
-
-
-def _rate(p: TrainPlanRecord) -> str:
-    return f" at {format_number(p.price.mid)} $/h" if p.price else ""
+def _on(p: TrainPlanRecord) -> str:
+    rate = f" at {format_number(p.price.mid)} $/h" if p.price else ""
+    return f"{rate} on {p.chips:,}x {p.chip}"
 
 
 def nearest(plans: Sequence[TrainPlanRecord], refused: Sequence[RefusalRecord], batch: int) -> str:
@@ -180,8 +186,8 @@ def _cheapest(plans: Sequence[TrainPlanRecord]) -> str:
     if not priced:
         return ""
     usd, cheap = min(priced, key=lambda one: one[0])
-    text = f"; cheapest: {usd:,.0f} ${_rate(cheap)} on {cheap.chips:,}x {cheap.chip}"
     slow = min((p for _, p in priced), key=lambda p: p.price.mid if p.price else math.inf)
+    text = f"; cheapest: {usd:,.0f} ${_on(cheap)}"
     if slow.price and (slow.chip, slow.chips) != (cheap.chip, cheap.chips):
-        text += f"; least by the hour:{_rate(slow).removeprefix(' at')} on {slow.chips:,}x {slow.chip}"
+        text += f"; least by the hour:{_on(slow).removeprefix(' at')}"
     return text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,6 @@ from typing import Any
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Match
-from chipwise.mcp.short import lines, refusals_of, rounded
 from chipwise.report.answer import by_kind
 from chipwise.report.catalogue import CHIPS, MODELS, NETWORKS, ChipsReport, EvidenceReport, ModelsReport
 from chipwise.report.desk import DESK, LocalReport
@@ -19,6 +20,7 @@ from chipwise.report.kernel import KERNELS, KernelReport
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.media import MEDIA, MediaReport, media_words
 from chipwise.report.plans import PLANS, ExplainReport, PlanReport, cheaper
+from chipwise.report.records import Figure, PriceRecord, RefusalRecord
 from chipwise.report.reinforce import REINFORCED, RlReport
 from chipwise.report.statements import StatementsReport
 from chipwise.report.table import Column
@@ -28,8 +30,41 @@ SHOWN = 4  # plans in full
 RUN = 6  # models in full that a machine runs
 FITTED = 12  # chips in full of those that were asked whether they hold a model
 LISTED = 20  # chips in full of a catalogue
-NAMED = 8  # rows by name
+NAMED = 8  # rows by name, reasons, and chips of a reason
+DIGITS = 3
+AS_IT_IS = (0.0, 1.0)  # scales that leave a whole number alone
 Own = Callable[[Any], dict[str, Any]]
+
+
+def rounded(value: float) -> float:
+    """At most three significant digits."""
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else value
+
+
+def lines(records: Sequence[Any], columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Records in short: of each the columns that have a short name, in their order."""
+    named = [c for c in columns if c.short]
+    return [{c.short: _short(c.value(record), c.scale) for c in named} for record in records]
+
+
+def _short(value: Any, scale: float) -> Any:
+    """A value in short, a figure as the range that it is; with scale 0 as it is."""
+    if isinstance(value, Figure | PriceRecord):
+        return {end: rounded(getattr(value, end) * scale) for end in ("mid", "low", "high")}
+    if isinstance(value, Mapping):
+        return {name: _short(part, scale) for name, part in value.items()}
+    number = isinstance(value, float) or (isinstance(value, int) and scale not in AS_IT_IS)
+    return rounded(value * scale) if number and scale else value
+
+
+def refusals_of(refused: Sequence[RefusalRecord]) -> dict[str, tuple[str, ...]]:
+    """Chips by the reason why they have no plan; of many with one reason a few are named."""
+    details = Counter(r.detail for r in refused)
+    found: dict[str, tuple[str, ...]] = {}
+    for detail, count in details.most_common(NAMED):
+        names = tuple(r.chip for r in refused if r.detail == detail)[:NAMED]
+        found[detail] = (*names, f"and {count - NAMED} more") if count > NAMED else names
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
 from chipwise.api.requests.kinds import FORMER
+from chipwise.api.requests.kinds import Request as Question
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import bundled_configs
@@ -25,7 +27,6 @@ from chipwise.web.api import ask, run, soon, written
 from chipwise.web.limits import RefusedError
 from chipwise.web.openapi import operations
 from chipwise.web.pages.form import controls, groups
-from chipwise.web.pages.glance import Glance
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
 from chipwise.web.security import FOREIGN
@@ -37,7 +38,35 @@ GLANCE = "chipwise-glance"
 """Header of a question whose form is still moving: the chips that are on the screen."""
 ANSWER, CHEAPER = "section#result", "div#cheaper"
 """What an answer goes into, as htmx says it: the place of the whole answer, and that of what is read last."""
+MOST = 3
+"""Chips that a glance compares, and models that it tries on a machine."""
+LEAST: Mapping[str, Any] = {"curves": False, "most": MOST}
+"""Fields of questions that ask for much beside the plans, as a glance has them."""
 Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A question that answers itself without what stands beside the plans."""
+
+    question: Question
+
+    @classmethod
+    def among(cls, question: Any, chips: Sequence[str]) -> Glance:
+        """The question among some chips, where it names none itself or more plans than that."""
+        given = {f.name: getattr(question, f.name) for f in fields(question)}
+        changed: dict[str, Any] = {}
+        named = question.values.get("chips") or ()
+        many = not named or (question.ranking and len(named) > MOST)
+        if chips and "chips" in given and many and not given.get("have"):
+            changed["chips"] = ",".join(chips[:MOST])
+        changed |= {name: least for name, least in LEAST.items() if name in given}
+        return cls(replace(question, **changed))
+
+    def answers(self) -> Generator[Any, None, Any]:
+        """The answer. Raises the errors of the verb."""
+        yield from ()
+        return self.question.glance()
 
 
 class _Static(StaticFiles):
