@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chipwise.catalog.preferences import preferences
 from chipwise.parallel.layout import Layout, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.search.memory import account_of
@@ -55,8 +56,9 @@ def fit_on(
         return None
     if good.any():
         first = int(np.argmax(good))
-        if devices is not None:
-            first = int(np.argmax(np.where(good, room, -np.inf)))
+        if devices is not None:  # of those with about as much room the one with the fewest stages
+            enough = good & (room >= (1.0 - preferences().equal) * np.max(np.where(good, room, -np.inf)))
+            first = int(np.lexsort((-np.asarray(room), columns.pp, ~enough))[0])
     else:
         first = int(np.argmax(np.where(legal, room, -np.inf)))
     layout = Layout(*(float(x) for x in rows[first]))
