@@ -58,7 +58,7 @@ def fit_on(
         first = int(np.argmax(good))
         if devices is not None:  # of those with about as much room the one with the fewest stages
             enough = good & (room >= (1.0 - preferences().equal) * np.max(np.where(good, room, -np.inf)))
-            first = int(np.lexsort((-np.asarray(room), columns.pp, ~enough))[0])
+            first = int(np.lexsort((-np.asarray(room), np.asarray(columns.pp), ~enough))[0])
     else:
         first = int(np.argmax(np.where(legal, room, -np.inf)))
     layout = Layout(*(float(x) for x in rows[first]))
