@@ -25,9 +25,7 @@ from chipwise.workload.pipeline import Pipeline
 
 ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
-PARTS = (
-    1 << 16
-)  # of a rate, in which a lower one is said: so fine that each half can be halved as often as is asked
+PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
 LATER = 1.1  # times a limit that does not work yet, that is asked next
 NARROW = ("fp8", "int8")  # formats that are tried, the first that the chip multiplies
 FEWEST = 8  # part of the steps, below which nobody generates
