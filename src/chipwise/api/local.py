@@ -184,22 +184,23 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
             f"{machine.name} runs none of {len(refused)} models so",
             f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
         )
+    said = (*_ordered(wish), *_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes)
+    report = _report(wish, records, (*said, *terms.said))
+    return replace(report, machine=machine.name, refused=tuple(refused))
+
+
+def _report(wish: Wish, records: Iterable[LocalRecord], said: Iterable[str]) -> LocalReport:
+    """Models in this order."""
     return LocalReport(
-        machine=machine.name,
+        machine="",
         context=wish.contexts[0],
         prompt_tokens=PROMPT,
         min_tokens_per_s=wish.min_tps,
         max_usd=None,
         use=wish.use,
         models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
-        refused=tuple(refused),
-        assumptions=(
-            *_ordered(wish),
-            *_words(machine),
-            *recalled_words(c.id for c, _ in machine.cards),
-            *notes,
-            *terms.said,
-        ),
+        refused=(),
+        assumptions=tuple(said),
         benchmark=BENCHMARKS[wish.benchmark],
     )
 
@@ -230,26 +231,9 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool
         )
     cheapest, fastest = (_bought(found, sparing=way) for way in (True, False))
     records, other = (cheapest, fastest[0]) if sparing else (fastest, cheapest[0])
-    return LocalReport(
-        machine="",
-        context=wish.contexts[0],
-        prompt_tokens=PROMPT,
-        min_tokens_per_s=wish.min_tps,
-        max_usd=max_usd,
-        use=wish.use,
-        models=tuple(replace(r, rank=i) for i, r in enumerate(records, 1)),
-        refused=(),
-        assumptions=(
-            "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
-            "around them",
-            *_ordered(wish),
-            *terms.said,
-        ),
-        benchmark=BENCHMARKS[wish.benchmark],
-        buy=True,
-        sparing=sparing,
-        instead=records.index(other) + 1,
-    )
+    prices = "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
+    report = _report(wish, records, (f"{prices}around them", *_ordered(wish), *terms.said))
+    return replace(report, max_usd=max_usd, buy=True, sparing=sparing, instead=records.index(other) + 1)
 
 
 def _bought(found: Sequence[tuple[int, LocalRecord]], *, sparing: bool) -> list[LocalRecord]:

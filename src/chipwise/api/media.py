@@ -21,7 +21,7 @@ from chipwise.api.media_time import job_runs, job_times, over_log, overload_word
 from chipwise.api.media_ways import OFFLOADS, held, priced, runs
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
-from chipwise.api.planning import fed
+from chipwise.api.planning import bounded
 from chipwise.api.simulating import ENDS, WHOLE, SimulatedTraffic, record_of
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Chip
@@ -33,7 +33,6 @@ from chipwise.predict.events.engine import QUEUE
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
 from chipwise.report.simulated import SimulationReport, rows_of
-from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.pipeline import Pipeline
@@ -172,9 +171,8 @@ def plan(
     if limits.have:
         terms = replace(terms, pricing=None)
     wanted, opened = _chips(tuple(limits.have) or chips, terms), own_model(model)
-    if not chips and not limits.have and asked.task != "local":
-        limits = replace(limits, few=few_of(wanted, terms.basis))
-    limits = fed(limits, wanted, numbers)
+    nobodys = not (limits.have or chips) and asked.task != "local"
+    limits = bounded(limits, wanted, numbers, terms.basis if nobodys else None)
     question = Question(opened, terms, asked, limits, owned, numbers, every=by == "runtime")
     if isinstance(opened, Files):
         made(opened, terms, asked)  # what is wrong with a file is wrong on every chip

@@ -25,6 +25,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.machine import DESKS, Machine, parse_machine
+from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout, Reason
@@ -172,9 +173,8 @@ class _PlansAsked:
         workload = context.workload
         machine = _machine(limits, workload, terms)
         wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
-        if not (have or chips) and workload.task != "local":
-            limits = replace(limits, few=few_of(wanted, context.basis))
-        limits = fed(limits, wanted, context.numbers)
+        nobodys = not (have or chips) and workload.task != "local"
+        limits = bounded(limits, wanted, context.numbers, context.basis if nobodys else None)
         return cls(model, terms, context, Market(wanted, terms.runtime, terms.policy, limits), machine)
 
     @classmethod
@@ -389,9 +389,17 @@ def _used(plan: PlanRecord, machine: Machine) -> PlanRecord:
     )
 
 
-def fed(limits: Limits, wanted: Sequence[Chip], numbers: Parameters) -> Limits:
+def bounded(
+    limits: Limits,
+    wanted: Sequence[Chip],
+    numbers: Parameters,
+    basis: Callable[[str], Rent | OwnCosts | None] | None = None,
+) -> Limits:
     """The limits with how many of each chip their watts feed, in the machines that hold them; of chips without a
-    published power limit none. Raises `InfeasibleError` where not one chip is fed, with the watts that one takes."""
+    published power limit none. Of chips that nobody named, whose prices are told (`basis`), those made for desks are
+    taken in small numbers. Raises `InfeasibleError` where not one chip is fed, with the watts that one takes."""
+    if basis is not None:
+        limits = replace(limits, few=few_of(wanted, basis))
     if limits.max_watts is None:
         return limits
     chips: dict[str, int] = {}

@@ -18,7 +18,7 @@ from chipwise.api.operators import OPERATORS, Op, Operator
 from chipwise.api.requests.field import pairs, split
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.cli.options import Output, whole
-from chipwise.errors import UsageError
+from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.kernel import amdahl_view
 from chipwise.units import parse_quantity
 
@@ -118,9 +118,14 @@ def trace(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """The operators, parameters and memory of your own model: a PyTorch module, ONNX, or files of weights."""
-    from chipwise.api.traced import traced
+    from chipwise.report.traced import trace_report
+    from chipwise.tracing.sources import pipeline_of
 
     if not source.strip():
         raise UsageError("trace needs a source", "for example FILE.py:function or FILE.onnx", field="source")
-    report = traced(source, training=training)
+    found = pipeline_of(source, training=training)
+    if found is None:
+        hint = "give FILE.py:function, FILE.onnx, a diffusers folder or FILE.safetensors; fit takes models by name"
+        raise UnknownNameError("file", source, (), hint)
+    report = trace_report(found)
     output.show(report.tables(), report)
