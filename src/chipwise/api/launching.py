@@ -27,6 +27,7 @@ from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.system import get_system
+from chipwise.catalog.tools import tools_of
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.predict.pipeline import Spread
@@ -43,7 +44,7 @@ from chipwise.report.launch.spec import (
     ServeSpec,
     TrainSpec,
 )
-from chipwise.report.launch.targets import check_tool, launch_files
+from chipwise.report.launch.targets import check_tool, launch_files, own_tool
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.training import duration
@@ -60,12 +61,13 @@ PLACED = ("host_layers", "host_experts", "prompts_on_host")
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
-def launch(path: str, target: str, rank: int = 1) -> tuple[LaunchFile, ...]:
-    """The files that launch the plan of that rank in a saved answer. Raises the errors of `launched`."""
+def launch(path: str, target: str = "", rank: int = 1) -> tuple[LaunchFile, ...]:
+    """The files that launch the plan of that rank in a saved answer, with a tool or (none named) with the one of the
+    plan's own software. Raises the errors of `launched`."""
     return launched(path, target, rank)[0]
 
 
-def launched(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
+def launched(path: str, target: str = "", rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
     """The same with the number of the plan, and why it is another one, as `started` gives them.
 
     Its question is asked again under the facts saved with it, and what is launched is that answer: figures of a file
@@ -73,7 +75,8 @@ def launched(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, .
     or a tool that cannot start it, `UnknownNameError` for an unknown tool.
     """
     saved = open_saved(path)
-    check_tool(target)
+    if target:
+        check_tool(target)
     again = asked_again(saved)
     found = started(again, target, rank)
     mine, theirs = (_told(s, found[1]) for s in (saved, again))
@@ -86,10 +89,19 @@ def launched(path: str, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, .
     return found
 
 
-def started(saved: Saved, target: str, rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
+def usual_tool(saved: Saved, rank: int = 1) -> str:
+    """The tool that starts the software of a plan. Raises the errors of `spec_of`, and `UsageError` where none does."""
+    spec = spec_of(saved, rank)
+    plan = _numbered(_plans(saved), rank) or {}
+    trainer = get_trainer(plan["stack"]) if saved.verb == "train" else None
+    return own_tool(spec, (trainer.tool,) if trainer else tools_of(str(plan.get("runtime", ""))))
+
+
+def started(saved: Saved, target: str = "", rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
     """The files that start a plan of an answer with a tool, the number of that plan, and where it is not the one that
     was asked for, why: where the first plan uses other software, the cheapest plan of the answer that the tool starts.
     Raises the errors of `launch`."""
+    target = target or usual_tool(saved, rank)
     try:
         return launch_files(spec_of(saved, rank), target), rank, ""
     except UsageError:
@@ -303,6 +315,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         experts=max(block.axes.get("E", 0) for _, block in found.graph.distinct()),
         precision=precision,
         convert=convert,
+        stored=own,
         kv=str(request.get("kv") or ""),
         length=min(longest, model["max_context"] or longest),
         sequences=policies.max_sequences,

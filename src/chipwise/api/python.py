@@ -91,9 +91,9 @@ def verb(name: str) -> Callable[..., Any]:
     return answer
 
 
-def launch(answer: Answer | str, for_: str, *, plan: int = 1, out: str | None = None) -> LaunchFiles:
-    """The files that start a plan of an answer, or of the file where one was saved, with a tool; with `out` they are
-    written to that folder. Raises `UsageError`, `UnknownNameError`."""
+def launch(answer: Answer | str, for_: str = "", *, plan: int = 1, out: str | None = None) -> LaunchFiles:
+    """The files that start a plan of an answer, or of the file where one was saved, with a tool (none named: that of
+    the plan's own software); with `out` they are written to that folder. Raises `UsageError`, `UnknownNameError`."""
     from chipwise.api.launching import launch as launch_saved
     from chipwise.api.launching import write_files
 

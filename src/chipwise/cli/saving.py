@@ -38,7 +38,12 @@ def diff(before: File, after: File, *, output: Output = Output()) -> None:  # no
 def launch(
     saved: File,
     *,
-    for_: Annotated[str, Parameter(name="--for", help=f"one of {', '.join(TARGETS)}")],
+    for_: Annotated[
+        str,
+        Parameter(
+            name="--for", help=f"one of {', '.join(TARGETS)}; default: that of the plan's own software"
+        ),
+    ] = "",
     plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
     out: Annotated[str | None, Parameter(help="folder to write to; default: print the files")] = None,
 ) -> None:

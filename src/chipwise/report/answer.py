@@ -115,8 +115,9 @@ class Answer(Tabled):
         origin.save(path)
         return path
 
-    def launch(self, target: str, plan: int = 1) -> Any:
-        """The files that start the plan of that rank with a tool, as in `answer.launch("vllm")`. Raises `UsageError`
+    def launch(self, target: str = "", plan: int = 1) -> Any:
+        """The files that start the plan of that rank with a tool, as in `answer.launch("vllm")`, or with that of the
+        plan's own software. Raises `UsageError`
         for a tool that cannot start it, `UnknownNameError` for an unknown one."""
         return self._asked().launch(target, plan)
 

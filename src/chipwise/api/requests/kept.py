@@ -45,8 +45,8 @@ class LaunchRequest(Asked):
     saved: str = ask(SAVED, MISSING, reading=RECORD)
     for_: str = ask(
         "the tool, e.g. vllm, sglang, trtllm, llama.cpp, megatron, torchtitan, maxtext, trl, torchrun, skypilot, "
-        "kubernetes or terraform; an unknown one is answered with all",
-        MISSING,
+        "kubernetes or terraform; an unknown one is answered with all; default: that of the plan's own software",
+        "",
         name="for",
         reading=WORDS,
     )
@@ -55,11 +55,13 @@ class LaunchRequest(Asked):
     def run(self) -> LaunchReport:
         """The files. Raises `UsageError` for text that is no answer with such a plan, or a tool that cannot start
         it."""
-        from chipwise.api.launching import started
+        from chipwise.api.launching import started, usual_tool
         from chipwise.api.saving import saved_of
 
-        files, plan, words = started(saved_of(self.saved, "saved"), self.for_, self.plan)
-        return LaunchReport(self.for_, plan, files, words)
+        saved = saved_of(self.saved, "saved")
+        target = self.for_ or usual_tool(saved, self.plan)
+        files, plan, words = started(saved, target, self.plan)
+        return LaunchReport(target, plan, files, words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,11 @@ WIDEST = 0.99  # half the width of uniform lengths over their mean; below 1
 CLIENTS = {"vllm": ("vllm-bench", "poisson-bench"), "sglang": ("sglang-bench", "poisson-bench")}
 
 
-def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False) -> LaunchFile:
+def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False, served: str = "") -> LaunchFile:
     """The script that loads one replica, or the `whole` deployment behind one address, as the plan has it: with the
-    benchmark of a tool, what that client is predicted to measure in its head."""
-    command = _sglang(spec) if tool == "sglang" else _vllm(spec, whole=whole)
+    benchmark of a tool, what that client is predicted to measure in its head. `served`: the server's name of the model
+    where it is another."""
+    command = _sglang(spec) if tool == "sglang" else _vllm(spec, served, whole=whole)
     rate, _ = _load(spec)
     harness = CLIENTS[tool][rate is not None]
     notes = [
@@ -35,10 +36,11 @@ def verification(spec: ServeSpec, tool: str = "vllm", *, whole: bool = False) ->
     return LaunchFile("verify.sh", script(spec, get_tool(tool), command, notes=notes), script=True)
 
 
-def _vllm(spec: ServeSpec, *, whole: bool) -> Command:
+def _vllm(spec: ServeSpec, served: str, *, whole: bool) -> Command:
     """`vllm bench serve` against one replica, or against the `whole` deployment behind one address."""
     prompt, output = (_width(cv) for cv in spec.spread)
     own = {
+        "served": served if served != spec.model else "",
         "fresh_tokens": max(1, spec.prompt_tokens - spec.cached_tokens),
         "uneven": prompt > 0 or output > 0,
         "widths": f"{prompt:.3g}" if prompt == output else json.dumps({"input": prompt, "output": output}),

@@ -1,8 +1,10 @@
-"""The commands that start one replica with an engine: vLLM (on Neuron too), SGLang, TensorRT-LLM, llama.cpp."""
+"""The commands that start one replica with an engine: vLLM (on Neuron too), SGLang, TensorRT-LLM, llama.cpp, MLX."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,8 +28,14 @@ CACHES: Mapping[str, Mapping[str, str]] = {
     "sglang": {"bf16": "bf16", "fp8": "fp8_e4m3", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
     "trtllm": {"bf16": "auto", "fp16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"},
     "llama.cpp": {"fp16": "f16", "bf16": "bf16", "fp8": "q8_0", "int8": "q8_0", "int4": "q4_0"},
+    "mlx": {"bf16": "", "fp16": "", "int8": "8", "int4": "4"},
     "neuronx": {"bf16": "bfloat16"},
 }
+
+AFFINE = re.compile(r"mlx_(\d)bit")
+"""Formats of MLX with a scale and an offset for 64 weights, by their bits."""
+MLX_MODES = ("mxfp4", "mxfp8", "nvfp4")
+"""The others that it narrows weights to."""
 
 CORES: Mapping[str, int] = {"trainium1": 2, "trainium2": 4, "trainium3": 4}
 """NeuronCores of a chip as the runtime counts them: from Trainium2 on two make one."""
@@ -129,6 +137,27 @@ def llama_command(spec: ServeSpec) -> Command:
         "cache": _cache(spec, "llama.cpp") or "f16",
     }
     return told(Command.of("llama.cpp", "llama-server"), _facts(spec, **own))
+
+
+def mlx_command(spec: ServeSpec) -> tuple[str, str, Command]:
+    """The weights that `mlx_lm.server` takes on one machine, what comes before it, and it: where the plan has weights
+    narrower than the checkpoint has them, `mlx_lm.convert` makes them so once."""
+    fitting(spec, "mlx")
+    _alone(spec, "mlx", "one machine alone", tp=spec.tp, pp=spec.pp, dp=spec.dp, ep=spec.ep)
+    _no_guess(spec, "mlx")
+    affine = AFFINE.fullmatch(spec.precision)
+    narrow = spec.precision != spec.stored and (bool(affine) or spec.precision in MLX_MODES)
+    own: dict[str, Any] = {
+        "bits": int(affine[1]) if affine else 0,
+        "mode": spec.precision if spec.precision in MLX_MODES else "",
+        "weights": f"{spec.model.rpartition('/')[2]}-{spec.precision}" if narrow else spec.model,
+        "slots": max(1, min(spec.concurrency, spec.sequences)),
+        "cache": _cache(spec, "mlx"),
+    }
+    serve = told(Command.of("mlx", "mlx_lm.server"), _facts(spec, **own))
+    make = told(Command.of("mlx", "mlx_lm.convert"), _facts(spec, **own), part="convert")
+    before = f"[ -e {shlex.quote(own['weights'])} ] || {make}\n\n" if narrow else ""
+    return str(own["weights"]), before, serve
 
 
 def _facts(spec: ServeSpec, port: int = PORT, **own: object) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Generators of images and video through diffusers: the plan's request in a script, with its prediction and a check.
+"""Generators of images and video: the plan's request in a script, with its prediction and a check.
 
-The program is data (`data/diffusers.txt`), the plan a dictionary in it.
+For diffusers the program is data (`data/diffusers.txt`), the plan a dictionary in it; mflux is a command of its own.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from typing import Any
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
-from chipwise.report.launch.command import comment
+from chipwise.report.launch.command import Command, Env, comment
+from chipwise.report.launch.facts import told
 from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.spec import LaunchFile, PipelineSpec
 
 COMPILED = {"eager": "", "compile": "inductor", "cuda_graphs": "cudagraphs"}
 """Runtimes that are plain PyTorch, by the backend of torch.compile that they run with, "" for none."""
+QUANTIZED = {"bf16": 0, "fp16": 0, "int8": 8, "int8-weight-only": 8, "int4-weight-only": 4}
+"""Number formats that mflux runs, by the bits of its weights, 0 where they stay as they are."""
 SIZES = {"width": "width", "height": "height", "frames": "num_frames", "steps": "num_inference_steps"}
 """Settings of a plan by the arguments of pipelines that have them."""
 
@@ -87,10 +90,49 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     notes = [
         VERIFY,
         f"one replica, in an environment with {tool.name}, transformers and accelerate: {start} {name}",
+        *_several(spec),
     ]
-    if spec.replicas > 1:
-        spare = f" ({spec.spare} spare)" if spec.spare else ""
-        notes.append(f"the plan has {spec.replicas} of them{spare}, behind a queue of your own")
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
     program = shipped_text("report/launch/data/diffusers.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
     return (LaunchFile(name, f"#!/usr/bin/env python3\n{comment(spec, tool, notes)}{program}", script=True),)
+
+
+def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """A script that makes the pictures of the plan's request with mflux, one after the other. Raises `UsageError` for
+    what mflux does not have: the model, the software, the number format, several devices, or a setting."""
+    tool = get_tool("mflux")
+    program, name, *guided = tool.models.get(spec.model, ("", ""))
+    if not program:
+        raise UsageError(f"{spec.model} has no command in {tool.name}", f"it has: {', '.join(tool.models)}")
+    if spec.runtime != "mlx":
+        raise UsageError(f"{tool.name} runs on MLX, the plan under {spec.runtime}", "--runtime mlx")
+    if spec.precision not in QUANTIZED:
+        raise UsageError(
+            f"{tool.name} does not run {spec.precision}", f"--precision {' or '.join(QUANTIZED)}"
+        )
+    if spec.machine.devices > 1 or spec.cached:
+        raise UsageError(
+            f"{tool.name} makes all steps of a picture, on one machine", "plan without --spread and cached="
+        )
+    sizes = dict(spec.sizes)
+    facts = {n: round(sizes[n]) for n in ("steps", "width", "height")} | {
+        "name": name,
+        "prompt": Env("PROMPT", "what is made"),
+        "seeds": tuple(range(1, spec.batch + 1)),
+        "guidance": sizes.get("guidance", 0.0),
+        "guided": bool(guided) and "guidance" in sizes,
+        "bits": QUANTIZED[spec.precision],
+    }
+    command = told(Command.of("mflux", program), facts)
+    notes = [
+        "a picture's .metadata.json says the seconds of its steps; loading is not predicted",
+        *_several(spec),
+    ]
+    body = f"{comment(spec, tool, notes)}set -euo pipefail\n\n{command}\n"
+    return (LaunchFile("run_mflux.sh", f"#!/usr/bin/env bash\n{body}", script=True),)
+
+
+def _several(spec: PipelineSpec) -> list[str]:
+    """What is said where a plan has more than one replica."""
+    spare = f" ({spec.spare} spare)" if spec.spare else ""
+    return [f"the plan has {spec.replicas} of them{spare}, behind a queue of your own"] * (spec.replicas > 1)

@@ -1,4 +1,4 @@
-"""Serving: scripts for vLLM (and vLLM on Neuron), SGLang, TensorRT-LLM, Dynamo, llama.cpp."""
+"""Serving: scripts for vLLM (and vLLM on Neuron), SGLang, TensorRT-LLM, Dynamo, llama.cpp, MLX."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.engines import (
     fitting,
     llama_command,
+    mlx_command,
     serve_command,
     trtllm_settings,
     vllm_options,
@@ -62,14 +63,23 @@ def llama_cpp(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     return _pair(spec, "llama.cpp", llama_command(spec))
 
 
+def mlx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
+    """`mlx_lm.server`, on weights that `mlx_lm.convert` makes narrower once."""
+    weights, before, serve = mlx_command(spec)
+    main, _ = _pair(spec, "mlx", serve, before=before)
+    return main, verification(spec, served=weights)
+
+
 def neuronx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`vllm serve` with the Neuron plugin: one compiled program of fixed batch and length."""
     return _pair(spec, "neuronx", serve_command(spec, "neuronx"))
 
 
-def _pair(spec: ServeSpec, target: str, serve: Command, measured_by: str = "vllm") -> tuple[LaunchFile, ...]:
-    """The script that serves one replica, and the one that measures it."""
-    main = script(spec, get_tool(target), f"{_note(spec.replicas, 'replicas')}{serve}")
+def _pair(
+    spec: ServeSpec, target: str, serve: Command, measured_by: str = "vllm", before: str = ""
+) -> tuple[LaunchFile, ...]:
+    """The script that serves one replica, after what comes `before`, and the one that measures it."""
+    main = script(spec, get_tool(target), f"{before}{_note(spec.replicas, 'replicas')}{serve}")
     return LaunchFile("serve.sh", main, script=True), verification(spec, measured_by)
 
 

@@ -104,9 +104,9 @@ class LaunchPasses:
 @dataclass(frozen=True, slots=True)
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
-    the checkpoint holds them as they run; `kv` is "" for the runtime's own; `memory_share`, `sequences` and
-    `budget_tokens` are the policies that the plan was priced with, per device group; `memory_share` is of the base
-    that the runtime takes it of, what it reserves already taken off.
+    the checkpoint, which has them `stored` so, holds them as they run; `kv` is "" for the runtime's own;
+    `memory_share`, `sequences` and `budget_tokens` are the policies that the plan was priced with, per device group;
+    `memory_share` is of the base that the runtime takes it of, what it reserves already taken off.
 
     `experts` are those of a layer, 0 of a dense model. `spare` of the replicas are beyond what carries the load,
     `prompt_workers` work off prompts for all of them; `cached_tokens` of a prompt are found in the cache; `spread` are
@@ -126,6 +126,7 @@ class ServeSpec:
     experts: int
     precision: str
     convert: str
+    stored: str
     kv: str
     length: int
     sequences: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chipwise.catalog.tools import get_tool, tool_called
@@ -12,8 +12,8 @@ from chipwise.report.launch.founding import founding_jax, founding_neuronx, foun
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.networks import network_jax, network_torch
-from chipwise.report.launch.pipelines import diffusers
-from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
+from chipwise.report.launch.pipelines import diffusers, mflux
+from chipwise.report.launch.serving import dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import Launched, LaunchFile, PipelineSpec, ServeSpec, check_spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
@@ -26,6 +26,7 @@ SERVING: Mapping[str, Render] = {
     "trtllm": trtllm,
     "dynamo": dynamo,
     "llama.cpp": llama_cpp,
+    "mlx": mlx,
     "neuronx": neuronx,
     "torch": founding_torch,
     "jax": founding_jax,
@@ -42,8 +43,23 @@ TRAINING: Mapping[str, Render] = {
 }
 READY = {"megatron", "torchtitan", "maxtext", *FRAMEWORKS, *TUNERS}  # trainers that bring the program
 ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
-PIPELINES: Mapping[str, Render] = {"diffusers": diffusers, "torch": network_torch, "jax": network_jax}
+PIPELINES: Mapping[str, Render] = {
+    "diffusers": diffusers,
+    "mflux": mflux,
+    "torch": network_torch,
+    "jax": network_jax,
+}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *ANYWHERE)))
+
+
+def own_tool(spec: Launched, usual: Sequence[str]) -> str:
+    """The tool that starts a plan's own software: the first of the `usual` ones that does, else of all. Raises
+    `UsageError` where none does."""
+    renders = {n: render for n, render in _renders(spec).items() if n not in ANYWHERE}
+    for name in dict.fromkeys((*(n for n in usual if n in renders), *renders)):
+        if _starts(renders[name], spec):
+            return name
+    raise UsageError("no tool here starts this plan", f"--for names one: {', '.join(TARGETS)}", field="for")
 
 
 def check_tool(target: str) -> None:
