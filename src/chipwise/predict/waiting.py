@@ -28,6 +28,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
+from chipwise.numeric import root
+
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
 SLOWEST = 1e6
 """ratio: to what is predicted, up to which slower devices are looked at. Exact: a bound above any answer."""
@@ -80,10 +82,10 @@ def replicas_within(
     """The fewest replicas at which requests of a rate wait at most `limit_s`; None where no number is enough."""
     at_work = rate_per_s * busy_s / batch
 
-    def keeps(replicas: int) -> bool:
-        return wait_s(at_work / replicas, busy_s, batch, replicas, share) <= limit_s
+    def short(replicas: int) -> bool:
+        return wait_s(at_work / replicas, busy_s, batch, replicas, share) > limit_s
 
-    return _least(keeps, max(1, ceil(at_work)))
+    return None if short(MOST) else int(root(lambda n: short(int(n)), max(0, ceil(at_work) - 1), MOST)[1])
 
 
 @dataclass(frozen=True)
@@ -115,21 +117,4 @@ class Queue:
 
 def _largest(keeps: Callable[[float], bool], high: float) -> float:
     """The largest number up to `high` that `keeps`, where all smaller ones do too; 0 where none does."""
-    low = 0.0
-    if not keeps(low):
-        return 0.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
-
-
-def _least(keeps: Callable[[int], bool], least: int) -> int | None:
-    """The smallest number from `least` on that `keeps`, where all larger ones do too; None where none does."""
-    if not keeps(MOST):
-        return None
-    low, high = least - 1, MOST  # the former keeps nothing, the latter does
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+    return float(root(lambda x: keeps(float(x)), 0.0, high, HALVINGS)[0]) if keeps(0.0) else 0.0
