@@ -28,7 +28,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
+import numpy as np
+
 from chipwise.numeric import root
+from chipwise.units import Array, Real
 
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
 SLOWEST = 1e6
@@ -43,19 +46,22 @@ def wait_s(load: float, busy_s: float, batch: int, replicas: int, share: float |
         return inf
     ended = 0.0
     if batch > 1:
-        at_work = _all_at_work(min(load * batch, 1.0), replicas)
+        at_work = float(all_at_work(min(load * batch, 1.0), replicas))
         first = (replicas + 1.0) * (1.0 - load**2 * (1.0 - 1.0 / sqrt(replicas)))
         ended = at_work / first if share is None else _exceeded(at_work, share, first - 1.0)
     places = replicas * batch
-    queued = _all_at_work(load, places)
+    queued = float(all_at_work(load, places))
     if share is not None:
         queued = log(max(queued / (1.0 - share), 1.0))
     return busy_s * (ended + queued / (2.0 * (1.0 - load) * places))
 
 
-def _all_at_work(load: float, places: int) -> float:
-    """The part of the time for which all places are at work."""
-    return float(load ** (sqrt(2.0 * (places + 1.0)) - 1.0))
+def all_at_work(load: Real, places: Real) -> Array:
+    """The part of the time for which all of so many alike places are at work: u^(sqrt(2 (c + 1)) - 1).
+
+    Source: Sakasegawa, "An approximation formula for L_q = alpha rho^beta / (1 - rho)", 1977; exact for one place.
+    """
+    return np.asarray(np.asarray(load, dtype=float) ** (np.sqrt(2.0 * (np.asarray(places) + 1.0)) - 1.0))
 
 
 def _exceeded(at_work: float, share: float, replicas: float) -> float:

@@ -240,8 +240,8 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
             lean = np.stack([*(np.full(size, v) for v in home), percent / 100.0, np.zeros(size)])
             return _spread(job, np.concatenate([rows, lean], axis=0))
 
-        def lacks(percent: Array, at: Callable[[Array], TrainSpread] = at) -> Array:
-            return fullest(job.network, at(percent), job.recipe, job.memory).total_bytes > room
+        def lacks(percent: Array, at: Callable[[Array], TrainSpread] = at) -> NDArray[np.bool_]:
+            return np.asarray(fullest(job.network, at(percent), job.recipe, job.memory).total_bytes > room)
 
         _, least = root(lacks, np.zeros(size), np.full(size, 100.0))
         yield evaluate(job, at(least), work, full=job.known)
