@@ -24,3 +24,9 @@ def behind(compute_s: Real, exchange_s: Real, stolen: Real) -> Real:
     compute cannot cover is all that is seen. Source: the work of compute, C = (1 - σ) E + (T - E).
     """
     return np.maximum(exchange_s, compute_s + stolen * np.asarray(exchange_s))
+
+
+def uncovered(moved_s: Real, cover_s: Real, always: Real = 0.0) -> Real:
+    """Seconds that stay visible of what is moved while other work takes `cover_s`: what is longer, and a share that is
+    seen `always`."""
+    return np.maximum(np.asarray(moved_s) - cover_s, 0.0) + always * np.asarray(moved_s)

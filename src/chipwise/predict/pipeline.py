@@ -24,6 +24,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.simt.family import Labels, SimtParameters, group_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
+from chipwise.parallel.overlap import uncovered
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Real
@@ -656,7 +657,7 @@ def _exchanged(
         if s.ring > 1:
             passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
             ring_s += float(np.sum(counts * (s.ring - 1) * passed_s))
-    exposed = exposed / s.pipefusion + max(0.0, ring_s - float(attention_s.total_s))
+    exposed = exposed / s.pipefusion + float(uncovered(ring_s, attention_s.total_s))
     if s.cfg > 1:
         exposed += float(hardware.exchange_s("all_gather", s.cfg * last, s.cfg))
     if s.pipefusion > 1:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from chipwise.numeric import root
 from chipwise.units import Array, Real
 
 REST = 1e-3
@@ -50,12 +51,9 @@ def side_by_side(pieces: float, kinds: Sequence[tuple[float, float, float]]) -> 
     """Seconds in which workers of several kinds are done together: of each kind (pieces at once of all, seconds of the
     first round, seconds of each after it). Each takes the next ones as soon as it has time."""
 
-    def done(after_s: float) -> bool:
+    def busy(after_s: float) -> bool:
         passed = (c * (1.0 + np.floor((after_s - one) / more)) for c, one, more in kinds if after_s >= one)
-        return bool(sum(passed) >= pieces * (1.0 - REST))
+        return bool(sum(passed) < pieces * (1.0 - REST))
 
-    low, high = 0.0, min(one + (float(rounds(pieces, c)) - 1.0) * more for c, one, more in kinds)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if done(middle) else (middle, high)
-    return high
+    last = min(one + (float(rounds(pieces, c)) - 1.0) * more for c, one, more in kinds)
+    return float(root(lambda s: busy(float(s)), 0.0, last, HALVINGS)[1])

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.numeric import root
 from chipwise.predict.service import Prediction
 from chipwise.units import Array, Real
 from chipwise.workload.lengths import Lengths
@@ -251,8 +252,6 @@ def _normal_beyond(z: Array) -> Array:
 def _bisect(beyond: Callable[[Array], Array], share: Real, low: Array, high: Array) -> Array:
     """Where the falling function `beyond` crosses `share`: the mean over slices crosses between the first and the last
     of their own quantiles, and there is nothing to look for where all requests are alike."""
-    for _ in range(STEPS if np.any(high > low) else 0):
-        middle = 0.5 * (low + high)
-        above = beyond(middle) > share
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    if np.any(high > low):
+        low, high = root(lambda x: beyond(x) > share, low, high, STEPS)
     return np.asarray(0.5 * (low + high))

@@ -28,6 +28,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
+import numpy as np
+
+from chipwise.numeric import root
+from chipwise.units import Array, Real
+
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
 SLOWEST = 1e6
 """ratio: to what is predicted, up to which slower devices are looked at. Exact: a bound above any answer."""
@@ -41,19 +46,22 @@ def wait_s(load: float, busy_s: float, batch: int, replicas: int, share: float |
         return inf
     ended = 0.0
     if batch > 1:
-        at_work = _all_at_work(min(load * batch, 1.0), replicas)
+        at_work = float(all_at_work(min(load * batch, 1.0), replicas))
         first = (replicas + 1.0) * (1.0 - load**2 * (1.0 - 1.0 / sqrt(replicas)))
         ended = at_work / first if share is None else _exceeded(at_work, share, first - 1.0)
     places = replicas * batch
-    queued = _all_at_work(load, places)
+    queued = float(all_at_work(load, places))
     if share is not None:
         queued = log(max(queued / (1.0 - share), 1.0))
     return busy_s * (ended + queued / (2.0 * (1.0 - load) * places))
 
 
-def _all_at_work(load: float, places: int) -> float:
-    """The part of the time for which all places are at work."""
-    return float(load ** (sqrt(2.0 * (places + 1.0)) - 1.0))
+def all_at_work(load: Real, places: Real) -> Array:
+    """The part of the time for which all of so many alike places are at work: u^(sqrt(2 (c + 1)) - 1).
+
+    Source: Sakasegawa, "An approximation formula for L_q = alpha rho^beta / (1 - rho)", 1977; exact for one place.
+    """
+    return np.asarray(np.asarray(load, dtype=float) ** (np.sqrt(2.0 * (np.asarray(places) + 1.0)) - 1.0))
 
 
 def _exceeded(at_work: float, share: float, replicas: float) -> float:
@@ -80,10 +88,10 @@ def replicas_within(
     """The fewest replicas at which requests of a rate wait at most `limit_s`; None where no number is enough."""
     at_work = rate_per_s * busy_s / batch
 
-    def keeps(replicas: int) -> bool:
-        return wait_s(at_work / replicas, busy_s, batch, replicas, share) <= limit_s
+    def short(replicas: int) -> bool:
+        return wait_s(at_work / replicas, busy_s, batch, replicas, share) > limit_s
 
-    return _least(keeps, max(1, ceil(at_work)))
+    return None if short(MOST) else int(root(lambda n: short(int(n)), max(0, ceil(at_work) - 1), MOST)[1])
 
 
 @dataclass(frozen=True)
@@ -115,21 +123,4 @@ class Queue:
 
 def _largest(keeps: Callable[[float], bool], high: float) -> float:
     """The largest number up to `high` that `keeps`, where all smaller ones do too; 0 where none does."""
-    low = 0.0
-    if not keeps(low):
-        return 0.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if keeps(middle) else (low, middle)
-    return low
-
-
-def _least(keeps: Callable[[int], bool], least: int) -> int | None:
-    """The smallest number from `least` on that `keeps`, where all larger ones do too; None where none does."""
-    if not keeps(MOST):
-        return None
-    low, high = least - 1, MOST  # the former keeps nothing, the latter does
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+    return float(root(lambda x: keeps(float(x)), 0.0, high, HALVINGS)[0]) if keeps(0.0) else 0.0

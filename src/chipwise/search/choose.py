@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Rent, paid_for
+from chipwise.numeric import root
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.predict.service import ONE
@@ -362,12 +363,9 @@ def _affordable(
     """Chips of the most whole replicas, of `each` chips, that cost no more than the limit: more never cost less."""
 
     def within(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
-        fewest, most = np.zeros(len(count)), np.full(len(count), float(MOST_REPLICAS))
-        while (most - fewest > 1).any():
-            middle = np.floor((fewest + most) / 2)
-            paid = basis.hour(middle * count, group).mid <= limit
-            fewest, most = np.where(paid, middle, fewest), np.where(paid, most, middle)
-        return (fewest * count)[None]
+        none = np.zeros(len(count))
+        most, _ = root(lambda n: basis.hour(n * count, group).mid <= limit, none, none + MOST_REPLICAS)
+        return (most * count)[None]
 
     return np.asarray(np.nan_to_num(_by_price(e, prices, each, together, within)[0]))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.catalog.preferences import preferences
+from chipwise.numeric import root
 from chipwise.parallel.layout import Layout, illegal
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.search.memory import account_of
@@ -67,14 +68,7 @@ def fit_on(
 
 def largest_context(graph: Graph, d: Deployment, layout: Layout, limit: int) -> int:
     """The longest context of a single sequence that fits, at most `limit` (0: nothing fits)."""
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if bool(account_of(graph, d, layout, float(middle)).fits(1.0)):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return int(root(lambda c: account_of(graph, d, layout, float(c)).fits(1.0), 0, limit + 1)[0])
 
 
 def pooled_chips(weight_bytes: float, cache_bytes: float, capacity_bytes: float) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
+from chipwise.numeric import root
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
 from chipwise.predict.training.memory import (
@@ -239,12 +240,11 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
             lean = np.stack([*(np.full(size, v) for v in home), percent / 100.0, np.zeros(size)])
             return _spread(job, np.concatenate([rows, lean], axis=0))
 
-        low, high = np.zeros(size), np.full(size, 100.0)
-        for _ in range(7):
-            mid = np.ceil((low + high) / 2.0)
-            fits = fullest(job.network, at(mid), job.recipe, job.memory).total_bytes <= room
-            low, high = np.where(fits, low, mid), np.where(fits, mid, high)
-        yield evaluate(job, at(high), work, full=job.known)
+        def lacks(percent: Array, at: Callable[[Array], TrainSpread] = at) -> NDArray[np.bool_]:
+            return np.asarray(fullest(job.network, at(percent), job.recipe, job.memory).total_bytes > room)
+
+        _, least = root(lacks, np.zeros(size), np.full(size, 100.0))
+        yield evaluate(job, at(least), work, full=job.known)
 
 
 def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> Array:

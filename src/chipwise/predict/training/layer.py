@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.parallel.collective import dispatch, exchange
+from chipwise.parallel.overlap import uncovered
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
@@ -120,8 +121,8 @@ def _stashed(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, device_
     kept = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * saved
     moved = s.stash * kept / c.host_bytes_per_s
     forward = device_s / (np.where(np.asarray(s.adapter) > 0, 2.0, 3.0) + s.full)
-    waits = np.maximum(moved - forward, 0.0) + np.maximum(moved - (device_s - forward), 0.0)
-    return waits + 2.0 * STASH_EXPOSED * moved
+    out, back = (uncovered(moved, cover, STASH_EXPOSED) for cover in (forward, device_s - forward))
+    return out + back
 
 
 def _unpacked(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates) -> Real:
@@ -173,7 +174,7 @@ def _context(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Trai
     held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
     p = r.of("all_gather")
     moved = exchange("all_gather", held, s.cp, c.network, p, stride=s.tp, calls=3.0).total_s
-    ring = np.maximum(moved - core, 0.0) + RING_EXPOSED * moved
+    ring = uncovered(moved, core, RING_EXPOSED)
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
     return np.where(np.asarray(s.gather) > 0, exposed * moved, ring)
 
