@@ -44,6 +44,27 @@ def test_adapters_count_four_flops() -> None:
     assert "4 FLOPs" in said[1]
 
 
+def test_packed_documents_pay_for_their_own_pairs_alone() -> None:
+    def days(**said: object) -> float:
+        run = train_plan(ROW, chips=("h100",), counts=(64,), tokens=1e11, seq=32768, **said)
+        return run.plans[0].days.mid
+
+    whole, short, spread = (
+        days(),
+        days(documents={"mean": "1200"}),
+        days(documents={"mean": "1200", "cv": "1.5"}),
+    )
+    assert short < spread < 0.7 * whole
+    assert days(documents={"mean": "100000"}) == whole
+    for said, words in (
+        ({"cv": "1"}, "mean length"),
+        ({"men": "3"}, "did you mean mean"),
+        ({"mean": "x"}, "cannot read"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            days(documents=said)
+
+
 def test_degrees_can_be_fixed() -> None:
     report = train_plan(ROW, chips=("h100",), counts=(64,), tokens=1e11, layout={"tp": 2, "pp": 4})
     assert (report.plans[0].layout.tp, report.plans[0].layout.pp) == (2, 4)

@@ -757,6 +757,36 @@ def test_denoisers_of_flux_2(name: str, billions: float) -> None:
     assert made["denoiser"].flops == stages(pipeline(name, guidance=1.0))["denoiser"].flops
 
 
+STREAMS = {
+    "z-image-turbo": (6_154_908_736, {"_class_name": "ZImageTransformer2DModel"}),
+    "lumina-image-2.0": (
+        2_609_769_152,
+        {"_class_name": "Lumina2Transformer2DModel", "cap_feat_dim": 2304},
+    ),
+}
+"""Parameters of the denoiser as diffusers 0.42 builds it, and its configuration where that differs from the class."""
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_denoisers_of_one_stream_have_the_parameters_of_their_code(name: str) -> None:
+    counted, config = STREAMS[name]
+    built = stages(pipeline(name))["denoiser"]
+    assert built.parameters == counted
+    assert stages(from_parts({**SDXL, "unet": config}))["denoiser"].parameters == counted
+
+
+@pytest.mark.parametrize(
+    ("edited", "made"), [("flux-kontext-dev", "flux-dev"), ("qwen-image-edit", "qwen-image")]
+)
+def test_an_edited_picture_stands_beside_the_one_that_is_made(edited: str, made: str) -> None:
+    """As many parameters, and the tokens of both pictures attend to each other."""
+    both, one = (stages(pipeline(n, resolution="1024x1024", text_tokens=128)) for n in (edited, made))
+    assert both["denoiser"].parameters == one["denoiser"].parameters
+    assert 2.0 < both["denoiser"].flops / one["denoiser"].flops < 3.0
+    assert "vae_encode" in both
+    assert "vae_encode" not in one
+
+
 def test_a_structure_costs_more_than_the_square_of_its_tokens_and_samples_share_the_trunk() -> None:
     small, large = (pipeline("alphafold3", tokens=n) for n in (1024, 2048))
     assert 4.0 < large.flops / small.flops < 8.0

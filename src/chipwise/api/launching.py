@@ -435,6 +435,11 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             f"memory: {plan['memory_bytes'] / 1e9:.1f} of {plan['capacity_bytes'] / 1e9:.1f} GB on the fullest device "
             f"(optimiser {held.optimizer}, gradients {held.gradients}, loss {held.loss})",
             *(
+                ["documents: the loader masks attention between them"]
+                if saved.request.get("documents")
+                else []
+            ),
+            *(
                 [f"{MADE}: a folder of your own with config.json and tokenizer"]
                 if _by_dimensions(saved)
                 else []

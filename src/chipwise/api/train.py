@@ -40,6 +40,7 @@ from chipwise.api.train_input import (
     asked,
     check_counts,
     check_layout,
+    documents_of,
     pins_of,
 )
 from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
@@ -109,7 +110,8 @@ class Training:
     and sequence; degrees count devices as software sees them. `trainer`: usual (the chip's usual one, tuned), best (of
     all that can, the one preferred), or the name of one, which keeps what its configurations set, recomputation only
     where that fits; None: usual where the question is of `one_run`, else best. `memory`: what it keeps otherwise
-    than its policies say; `adapters`: their rank, targets, dora. `known_to_run`: of a run that exists
+    than its policies say; `adapters`: their rank, targets, dora; `documents`: mean and cv of the lengths of documents
+    that are packed into a sequence. `known_to_run`: of a run that exists
     neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
     where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
     leaf). `wanted`: what fails, where checkpoints are kept, phases, evaluation. `precision` best: bf16 and, of
@@ -137,6 +139,7 @@ class Training:
     trainer: str | None = None
     memory: Mapping[str, str] = field(default_factory=dict)
     adapters: Mapping[str, str] = field(default_factory=dict)
+    documents: Mapping[str, str] = field(default_factory=dict)
     known_to_run: bool = False
     wanted: Wanted = field(default_factory=Wanted)
     network_figures: Mapping[str, str] = field(default_factory=dict)
@@ -153,7 +156,7 @@ class Training:
         found = asked(
             self.tokens, self.seq, self.global_batch, self.precision, self.task, self.method, context
         )
-        return replace(found, adapters=adapters_of(self.adapters))
+        return replace(found, adapters=adapters_of(self.adapters), document=documents_of(self.documents))
 
     @property
     def software(self) -> TrainSoftware:
@@ -782,13 +785,15 @@ def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str]) -> tuple[str, .
         "qlora": f"low-rank adapters ({rank}) on frozen weights of 4 bits (nf4), unpacked for every pass; tables in "
         "16 bit",
     }[ask.method]
+    packed = f" of documents, {ask.document:,.0f} tokens as seen by a token (attention masked between them)"
+    pairs = "all pairs of attention" + (" within documents" if ask.document else "")
     flops, frozen = (4, " (frozen weights need no gradient)") if ask.adapter else (6, "")
     return (
         *notes,
-        f"{ask.seq:,} tokens per sequence, {ask.batch:,} sequences per step",
+        f"{ask.seq:,} tokens per sequence{packed if ask.document else ''}, {ask.batch:,} sequences per step",
         what,
         *wanted.told(),
         "tensor-parallel collectives overlapped as the software does, data loading hidden",
-        f"MFU: {flops} FLOPs per active parameter and token{frozen}, all pairs of attention, over the dense "
+        f"MFU: {flops} FLOPs per active parameter and token{frozen}, {pairs}, over the dense "
         f"peak of {'the type' if ask.precision == BEST else ask.precision}",
     )

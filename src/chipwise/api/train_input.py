@@ -14,6 +14,7 @@ from chipwise.predict.training.dims import TARGETS
 from chipwise.predict.training.values import Adapters
 from chipwise.search.training import TrainJob
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
+from chipwise.units import parse_quantity
 
 Pins = Mapping[str, int | str]
 
@@ -45,7 +46,7 @@ DEFAULT_TOKENS = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The run that is planned; `method` is one of `METHODS`."""
+    """The run that is planned; `method` is one of `METHODS`; `document` as `documents_of` has it."""
 
     tokens: float
     seq: int
@@ -54,6 +55,7 @@ class Ask:
     task: str
     method: str
     adapters: Adapters = field(default_factory=Adapters)
+    document: float = 0.0
 
     @property
     def adapter(self) -> bool:
@@ -92,6 +94,25 @@ def asked(
         wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
         batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)
     return Ask(float(tokens), seq, batch, precision, task, how)
+
+
+def documents_of(given: Mapping[str, str]) -> float:
+    """Tokens that see each other where documents are packed into a sequence and attention is kept within each, as in
+    mean=1200,cv=1.5: E[l^2] / E[l] = mean (1 + cv^2), so that pairs are as many as theirs; 0 where nothing is said.
+    Raises `UsageError`, `UnknownNameError`."""
+    legal = ("mean", "cv")
+    for name in given:
+        if name not in legal:
+            raise UnknownNameError("figure of documents", name, legal, "as in mean=1200,cv=1.5")
+    if not given:
+        return 0.0
+    if "mean" not in given:
+        raise UsageError(
+            "documents: their mean length is missing", "as in mean=1200,cv=1.5", field="documents"
+        )
+    mean = parse_quantity(given["mean"], "", "documents mean", low=1.0, high=1e7)
+    cv = parse_quantity(given.get("cv", "0"), "", "documents cv", low=0.0, high=10.0)
+    return mean * (1.0 + cv**2)
 
 
 def adapters_of(given: Mapping[str, str]) -> Adapters:

@@ -311,6 +311,7 @@ def site_of(
         software.sequence,
         system is not None and system.unified,
         given.known,
+        document=ask.document,
     )
     precision = half if dtype == "16" else ask.precision
     return Site(job, chip, system, software, precision, labels, named, not trainer, given.memory)

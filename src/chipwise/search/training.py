@@ -88,7 +88,8 @@ class TrainJob:
     share of the parameters that adapters train, 0: all of them are trained. `sequence`: norms are cut by
     tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
     exists, so that neither memory, a schedule nor a tp beyond the fabric refuses a layout; `policy`: how memory is kept
-    otherwise than by the trainer's usual policy and what the user said, as `--memory` takes it."""
+    otherwise than by the trainer's usual policy and what the user said, as `--memory` takes it; `document`: tokens that
+    see each other in a packed sequence, 0: all of it."""
 
     network: Transformer
     cluster: Cluster
@@ -104,6 +105,7 @@ class TrainJob:
     shared_memory: bool = False
     known: bool = False
     policy: str = ""
+    document: float = 0.0
 
     @property
     def aim_bytes(self) -> float:
@@ -280,6 +282,7 @@ def _base(job: TrainJob) -> TrainSpread:
         seq=float(job.seq),
         adapter=job.adapter,
         sequence=float(job.sequence),
+        document=job.document,
     )
 
 

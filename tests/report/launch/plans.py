@@ -1,7 +1,7 @@
 """Plans whose launch files are kept: served by tensor and by expert parallelism, with prompts in workers of their
 own, in stages on two hosts, on Neuron and on a CPU; trained on GPUs, on a slice, with latent attention in uneven
 stages, by adapters on a host and on one card, on Trainium, with weights cut over hosts, in plain stages, on AMD's GPUs
-and on Gaudi."""
+and on Gaudi; answers and pictures of a Mac."""
 
 from __future__ import annotations
 
@@ -148,6 +148,7 @@ RUNTIMES = {
     "dynamo": "vllm",
     "llama.cpp": "llama.cpp",
     "neuronx": "neuronx",
+    "mlx": "mlx",
 }
 NETWORK = LaunchNetwork(2, 64, 128, 4, 2, 16, 256, 0, 0, 0, tied=True, plain=True)
 
@@ -186,7 +187,34 @@ ENCODER = PipelineSpec(
     parameters=335141888.0,
 )
 
+PICTURES = replace(
+    CLIPS,
+    title="flux-dev on 1 x m3-ultra",
+    model="flux-dev",
+    machine=LaunchMachine("m3-ultra", "apple", 1, 1),
+    runtime="mlx",
+    precision="int8",
+    spread=(),
+    batch=2,
+    sizes=(("width", 1024.0), ("height", 768.0), ("steps", 28.0), ("guidance", 3.5)),
+    expected=("predicted: 277 s for 2 images",),
+)
+
 PLANS: dict[str, Launched] = {
+    "pictures": PICTURES,
+    "mac": served(
+        title="Qwen/Qwen3-8B: 1x m3-ultra, unsharded, mlx_4bit",
+        model="Qwen/Qwen3-8B",
+        machine=LaunchMachine("m3-ultra", "apple", 1, 1, ()),
+        tp=1,
+        replicas=1,
+        runtime="mlx",
+        precision="mlx_4bit",
+        stored="bf16",
+        convert="",
+        kv="int8",
+        concurrency=4,
+    ),
     "clips": CLIPS,
     "encoder": ENCODER,
     "one": served(
@@ -336,7 +364,7 @@ def plan_for(name: str, target: str) -> Launched:
     spec = PLANS[name]
     if (
         isinstance(spec, ServeSpec)
-        and name not in ("neuron", "cpu")
+        and name not in ("neuron", "cpu", "mac")
         and target in RUNTIMES
         and target != "neuronx"
     ):

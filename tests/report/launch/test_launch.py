@@ -22,13 +22,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.catalog.tools import get_tool, load_tools
+from chipwise.catalog.tools import get_tool, load_tools, tools_of
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.megatron import stages
 from chipwise.report.launch.spec import Guess, LaunchMachine, Rope, ServeSpec, Spec, TrainSpec
-from chipwise.report.launch.targets import TARGETS, launch_files
+from chipwise.report.launch.targets import TARGETS, launch_files, own_tool
 from report.launch.plans import NEURON, PLANS, RUNTIMES, TPU, deep, plan_for, served, trained
 
 KEPT = Path(__file__).parent / "files"
@@ -123,6 +123,8 @@ def test_the_settings_file_travels_with_the_command(target: str) -> None:
         ("vllm", {"kv": "mxfp4"}, "no cache in mxfp4"),
         ("sglang", {"kv": "int8"}, "no cache in int8"),
         ("llama.cpp", {"tp": 1, "dp": 2}, "the plan has dp 2"),
+        ("mlx", {"kv": ""}, "the plan has tp 4"),
+        ("mlx", {"kv": "fp8", "tp": 1}, "no cache in fp8"),
         ("neuronx", {"kv": "", "pp": 2}, "the plan has pp 2"),
         ("neuronx", {"kv": "", "guess": Guess(3, module=False)}, "not configured here to guess"),
         ("vllm", {"prompt_workers": 1}, "launch it --for dynamo"),
@@ -357,6 +359,41 @@ def test_llama_cpp_gives_each_device_the_layers_of_a_stage() -> None:
     assert "--split-mode layer " in launch_files(stages, "llama.cpp")[0].text
     with pytest.raises(ChipwiseError, match="the plan has tp 4"):
         launch_files(served(runtime="llama.cpp"), "llama.cpp")
+
+
+def test_weights_of_a_mac_are_made_narrower_once_and_asked_for_by_their_name() -> None:
+    mac = PLANS["mac"]
+    assert isinstance(mac, ServeSpec)
+    serve, verify = (file.text for file in launch_files(mac, "mlx"))
+    assert serve.index("mlx_lm.convert") < serve.index("mlx_lm.server \\\n  --model Qwen3-8B-mlx_4bit")
+    assert "--served-model-name Qwen3-8B-mlx_4bit" in verify
+    for changes in ({"stored": "mlx_4bit"}, {"precision": "bf16"}):
+        as_stored = [file.text for file in launch_files(replace(mac, **changes), "mlx")]
+        assert "mlx_lm.convert" not in as_stored[0]
+        assert "--served-model-name" not in as_stored[1]
+    assert "--q-mode mxfp4" in launch_files(replace(mac, precision="mxfp4"), "mlx")[0].text
+
+
+def test_pictures_of_a_mac_are_made_by_mflux_however_it_is_called() -> None:
+    pictures = PLANS["pictures"]
+    (file,) = launch_files(pictures, "mlx")
+    assert launch_files(pictures, "mflux") == (file,)
+    assert all(words in file.text for words in ("--seed 1 2 ", "--quantize 8 ", "--guidance 3.5 "))
+    for changes, words in (
+        ({"model": "sdxl"}, "no command in mflux.*flux-dev"),
+        ({"runtime": "eager"}, "runs on MLX"),
+        ({"precision": "fp8"}, "does not run fp8"),
+        ({"cached": 0.3}, "makes all steps"),
+    ):
+        with pytest.raises(ChipwiseError, match=words):
+            launch_files(replace(pictures, **changes), "mflux")
+
+
+def test_without_a_name_a_plan_is_started_by_its_own_software() -> None:
+    chosen = {name: own_tool(PLANS[name], tools_of(getattr(PLANS[name], "runtime", ""))) for name in PLANS}
+    asked = ("dense", "neuron", "local", "mac", "clips", "pictures")
+    assert [chosen[name] for name in asked] == ["vllm", "neuronx", "llama.cpp", "mlx", "diffusers", "mflux"]
+    assert own_tool(PLANS["adapters"], ("axolotl",)) == "axolotl"
 
 
 def test_nodes_are_chosen_by_a_label_where_it_is_known() -> None:

@@ -776,6 +776,10 @@ class TrainOptions(JobOptions):
         "training: low-rank adapters, e.g. rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
         reading=PAIRS,
     )
+    documents: str | None = ask(
+        "training: lengths of documents packed into a sequence whose attention is kept apart, e.g. mean=1200,cv=1.5",
+        reading=PAIRS,
+    )
     known_to_run: bool = ask("training: the run exists; do not refuse its layout for predicted memory", False)
     failures: str | None = ask(
         "training: failures and checkpoints, e.g. mtbf=50000h,spares=2,repair=24h. mtbf: mean time between failures of "

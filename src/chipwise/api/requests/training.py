@@ -101,6 +101,7 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             trainer=self.trainer,
             memory=given["memory"] or {},
             adapters=given["adapter"] or {},
+            documents=given["documents"] or {},
             known_to_run=self.known_to_run,
             deadline_days=None if deadline is None else deadline / DAY_S,
             confidence=given["confidence"],

@@ -189,8 +189,8 @@ def _products(
 def _core(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> tuple[Real, Real]:
     """Seconds of the attention core, forward and backward, of a mean layer.
 
-    Fused: prompts of `micro_batch` sequences; backward five products of that size, where forward has two. Unfused:
-    products of all pairs, batched over heads, and four of that size backward.
+    Fused: prompts of `micro_batch` sequences, or of the documents in them; backward five products of that size, where
+    forward has two. Unfused: products of all pairs, batched over heads, and four of that size backward.
     """
     if not float(t.core_share):
         return 0.0, 0.0
@@ -206,7 +206,7 @@ def _core(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> tu
         for window, share in ((0.0, 1.0 - float(t.window_share)), (float(t.window), float(t.window_share))):
             if share:
                 op = attention(
-                    batch / s.cp, s.seq, s.seq, heads, np.minimum(groups, heads), d,
+                    batch * (s.seq / s.seen) / s.cp, s.seen, s.seen, heads, np.minimum(groups, heads), d,
                     window=window, causal=bool(float(t.causal)),
                 )  # fmt: skip
                 found = found + share * price(op, k.device, k.numbers).total_s
@@ -227,7 +227,7 @@ def _on_arrays(
 ) -> tuple[Real, Real]:
     """Seconds of a fused core on matrix arrays, forward and backward: its two products, which read queries, keys and
     values and write outputs alone. Measured attention of such chips is that of serving, over pages of a cache."""
-    seen = (1.0 - t.window_share) * s.seq + t.window_share * np.minimum(2.0 * t.window, s.seq)
+    seen = (1.0 - t.window_share) * s.seen + t.window_share * np.minimum(2.0 * t.window, s.seen)
     seen = seen * (1.0 - 0.5 * t.causal)
     form = FORMATS["bf16"]
     found: Real = 0.0

@@ -24,7 +24,7 @@ def step_flops(t: Transformer, s: TrainSpread, convention: Convention = "model")
     """
     tokens = s.global_batch * s.seq
     layers = 2.0 * (t.active_params - t.table_params)
-    seen = (1.0 - t.window_share) * s.seq + t.window_share * np.minimum(t.window, s.seq)
+    seen = (1.0 - t.window_share) * s.seen + t.window_share * np.minimum(t.window, s.seen)
     core = 4.0 * t.layers * t.core_share * seen * t.core_width
     if convention == "causal":
         core = core * (1.0 - 0.5 * t.causal)

@@ -130,6 +130,7 @@ class TrainSpread:
     | offload | | share of the optimiser state kept in host memory |
     | stash | | share of what layers save for their backward pass that waits in host memory |
     | gather | | 1: context-parallel ranks gather K and V before the core; 0: they pass them round a ring |
+    | document | | tokens that see each other where documents are packed into a sequence; 0: the sequence |
     """
 
     tp: Real = 1.0
@@ -152,6 +153,12 @@ class TrainSpread:
     offload: Real = 0.0
     stash: Real = 0.0
     gather: Real = 0.0
+    document: Real = 0.0
+
+    @property
+    def seen(self) -> Real:
+        """Tokens that a token may see, all pairs counted: those of its document or sequence."""
+        return np.where(np.asarray(self.document) > 0, np.minimum(self.document, self.seq), self.seq)
 
     @property
     def devices(self) -> Real:

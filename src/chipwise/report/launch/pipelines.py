@@ -125,7 +125,7 @@ def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     }
     command = told(Command.of("mflux", program), facts)
     notes = [
-        "a picture's .metadata.json says the seconds of its steps; loading is not predicted",
+        "to verify the plan: a picture's .metadata.json says the seconds of its steps, loading is not predicted",
         *_several(spec),
     ]
     body = f"{comment(spec, tool, notes)}set -euo pipefail\n\n{command}\n"

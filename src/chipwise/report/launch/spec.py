@@ -126,7 +126,6 @@ class ServeSpec:
     experts: int
     precision: str
     convert: str
-    stored: str
     kv: str
     length: int
     sequences: int
@@ -138,6 +137,7 @@ class ServeSpec:
     concurrency: int
     rate_per_s: float | None
     expected: tuple[str, ...]
+    stored: str = ""
     guess: Guess | None = None
     spare: int = 0
     prompt_workers: int = 0

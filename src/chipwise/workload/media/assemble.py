@@ -188,6 +188,7 @@ class Diffusion:
     | experts, boundary, shift | denoisers of which one is active: the first above `boundary` of the noise, with the \
 schedule's `shift` |
     | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one |
+    | beside | tokens of that image stand beside those that are made (editing) |
     """
 
     text: tuple[Network, ...] = ()
@@ -209,6 +210,7 @@ schedule's `shift` |
     shift: float = 1.0
     image: bool = False
     image_encoder: Network = ""
+    beside: bool = False
 
     settings: ClassVar[Mapping[str, str]] = {
         "resolution": "width x height of what is made",
@@ -300,7 +302,7 @@ schedule's `shift` |
 
     def _call(self, layers: Layers, net: Any, latent: Grid, seen: int) -> LayerBlock:
         """One pass of the denoiser and of what steers it."""
-        grid = latent[1:] if isinstance(net, UNet) else latent
+        grid = latent[1:] if isinstance(net, UNet) else (latent[0] + self.beside, *latent[1:])
         return join(
             net.block(layers, grid, seen), *(facts.part(c).block(layers, grid, seen) for c in self.controls)
         )

@@ -208,6 +208,71 @@ class SharedTransformer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StreamTransformer:
+    """One stream of text and image tokens with one set of weights, which each pass `refine` layers of their own before:
+    Lumina-Image 2.0, Z-Image. A norm stands before and after each half of a layer, no product has an offset.
+
+    `condition`: width of what scales a layer, made by matrices over one token by way of `middle`; `pads`: vectors that
+    fill tokens up to whole multiples.
+    """
+
+    heads: int
+    head_dim: int
+    kv_heads: int
+    layers: int
+    refine: int = 2
+    ffn: int
+    inputs: int = 16
+    text_width: int
+    condition: int
+    middle: int
+    pads: int = 0
+
+    @property
+    def multiple(self) -> int:
+        """The latent's height and width must be multiples of this."""
+        return 2
+
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
+        """One pass over a latent of `grid` under `text` tokens."""
+        d, tokens = self.heads * self.head_dim, size_of(shrunk(grid, (1, 2, 2)))
+        return join(
+            layers.linear(tokens, 4 * self.inputs, d, name="patch"),
+            _embedder(layers, 256, self.middle, self.condition),
+            layers.norm(text, self.text_width, "rms"),
+            layers.linear(text, self.text_width, d),
+            layers.parameter(self.pads * d),
+            self.refine * self._layer(layers, tokens, d),
+            self.refine * self._layer(layers, text, d, modulated=False),
+            self.layers * self._layer(layers, tokens + text, d),
+            layers.linear(1, self.condition, d, name="modulation"),
+            _adaptive(layers, tokens, d),
+            layers.linear(tokens, d, 4 * self.inputs, name="patch"),
+        )
+
+    def _layer(self, layers: Layers, tokens: int, d: int, *, modulated: bool = True) -> LayerBlock:
+        shared = self.kv_heads * self.head_dim
+        norm = layers.norm(tokens, d, "rms")
+        before = norm + layers.modulate(tokens, d) if modulated else norm
+        after = norm + (_gated(layers, tokens, d) if modulated else layers.residual(tokens, d))
+        scales = layers.linear(1, self.condition, 4 * d, name="modulation") if modulated else LayerBlock()
+        return join(
+            scales,
+            before,
+            layers.linear(tokens, d, d + 2 * shared, False, "qkv"),
+            layers.norm(tokens * (self.heads + self.kv_heads), self.head_dim, "rms", affine=False),
+            layers.parameter(2 * self.head_dim),
+            layers.rotate(tokens, (d + shared) // 2),
+            layers.attention(tokens, tokens, self.heads, self.head_dim, kv_heads=self.kv_heads),
+            layers.linear(tokens, d, d, False, "out"),
+            after,
+            before,
+            layers.mlp(tokens, d, self.ffn, gated=True, bias=False),
+            after,
+        ).beside(layers.bytes(tokens, d))
+
+
+@dataclass(frozen=True, kw_only=True)
 class CrossTransformer:
     """Self-attention of latent tokens, cross-attention to text, one modulation for all blocks and a table in each:
     Wan, LTX, PixArt; HunyuanDiT with `skips`.

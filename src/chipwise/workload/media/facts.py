@@ -35,6 +35,7 @@ KINDS: Mapping[str, type] = {
     "controlnet": unet.ControlNet,
     "joint": dit.JointTransformer,
     "shared": dit.SharedTransformer,
+    "stream": dit.StreamTransformer,
     "cross": dit.CrossTransformer,
     "cog": dit.CogTransformer,
     "mochi": dit.MochiTransformer,

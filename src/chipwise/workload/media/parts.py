@@ -19,6 +19,7 @@ from chipwise.workload.media.dit import (
     MochiTransformer,
     SanaTransformer,
     SharedTransformer,
+    StreamTransformer,
 )
 from chipwise.workload.media.text import T5, TextDecoder, TextEncoder
 from chipwise.workload.media.unet import ControlNet, UNet
@@ -154,6 +155,40 @@ def _flux2(c: _Config) -> SharedTransformer:
         text_width=c.whole("joint_attention_dim", 15360),
         guidance=c.given("guidance_embeds", True),
         ratio=int(c.real("mlp_ratio", 3.0)),
+    )
+
+
+def _z_image(c: _Config) -> StreamTransformer:
+    width, heads = c.whole("dim", 3840), c.whole("n_heads", 30)
+    return StreamTransformer(
+        heads=heads,
+        head_dim=width // heads,
+        kv_heads=heads,
+        layers=c.whole("n_layers", 30),
+        refine=c.whole("n_refiner_layers", 2),
+        ffn=width * 8 // 3,
+        inputs=c.whole("in_channels", 16),
+        text_width=c.whole("cap_feat_dim", 2560),
+        condition=min(width, 256),
+        middle=1024,
+        pads=2,
+    )
+
+
+def _lumina2(c: _Config) -> StreamTransformer:
+    width, heads = c.whole("hidden_size", 2304), c.whole("num_attention_heads", 24)
+    multiple, inner = c.whole("multiple_of", 256), 4 * width * c.real("ffn_dim_multiplier", 1.0)
+    return StreamTransformer(
+        heads=heads,
+        head_dim=width // heads,
+        kv_heads=c.whole("num_kv_heads", 8),
+        layers=c.whole("num_layers", 26),
+        refine=c.whole("num_refiner_layers", 2),
+        ffn=-(-int(inner) // multiple) * multiple,
+        inputs=c.whole("in_channels", 16),
+        text_width=c.whole("cap_feat_dim", 1024),
+        condition=min(width, 1024),
+        middle=min(width, 1024),
     )
 
 
@@ -490,6 +525,8 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
     "FluxTransformer2DModel": _flux,
     "Flux2Transformer2DModel": _flux2,
     "SD3Transformer2DModel": _sd3,
+    "ZImageTransformer2DModel": _z_image,
+    "Lumina2Transformer2DModel": _lumina2,
     "QwenImageTransformer2DModel": _qwen_image,
     "HunyuanVideoTransformer3DModel": _hunyuan_video,
     "WanTransformer3DModel": _wan,
@@ -528,6 +565,8 @@ USUAL: Mapping[str, tuple[int, float, int, int, tuple[int, int]]] = {
     "FluxTransformer2DModel": (28, 3.5, 512, 1, (1024, 1024)),
     "Flux2Transformer2DModel": (50, 4.0, 512, 1, (1024, 1024)),
     "SD3Transformer2DModel": (28, 7.0, 333, 1, (1024, 1024)),
+    "ZImageTransformer2DModel": (50, 5.0, 128, 1, (1024, 1024)),
+    "Lumina2Transformer2DModel": (30, 4.0, 256, 1, (1024, 1024)),
     "QwenImageTransformer2DModel": (50, 4.0, 128, 1, (1328, 1328)),
     "PixArtTransformer2DModel": (20, 4.5, 120, 1, (0, 0)),
     "SanaTransformer2DModel": (20, 4.5, 300, 1, (1024, 1024)),
