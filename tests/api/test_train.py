@@ -9,7 +9,7 @@ import pytest
 from chipwise.api.train_counts import batch_for
 from chipwise.api.train_course import Wanted
 from chipwise.api.train_input import USUAL
-from chipwise.errors import InfeasibleError, UsageError
+from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.training.course import Failures
 from chipwise.report.records import Figure
 from chipwise.report.train_assemble import Aim, ranked
@@ -61,7 +61,7 @@ def test_packed_documents_pay_for_their_own_pairs_alone() -> None:
         ({"men": "3"}, "did you mean mean"),
         ({"mean": "x"}, "cannot read"),
     ):
-        with pytest.raises(UsageError, match=words):
+        with pytest.raises(ChipwiseError, match=words):
             days(documents=said)
 
 

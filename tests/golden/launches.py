@@ -24,6 +24,7 @@ plan Qwen/Qwen3-32B --chips mi300x --rate 2/s --runtime sglang => sglang
 plan meta-llama/Llama-3.1-8B --task finetune --method qlora --chips rtx-4090 --counts 1 => unsloth, llama-factory
 estimate resnet50 --chip h100 --batch 64 => torch
 estimate sdxl --chip l40s => diffusers
+rl Qwen/Qwen3-8B --chips h100 --counts 16 => verl
 estimate flux-dev --chip m3-ultra --runtime mlx => mlx
 estimate Qwen/Qwen3-8B --chip m3-ultra --runtime mlx --precision mlx_4bit => mlx
 estimate bert-large --chip tpu-v5e => jax, vllm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import OwnChips, Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.saving import answered, asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
@@ -31,6 +32,7 @@ from chipwise.catalog.tools import tools_of
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.predict.pipeline import Spread
+from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
     Guess,
@@ -39,6 +41,8 @@ from chipwise.report.launch.spec import (
     LaunchMachine,
     LaunchNetwork,
     LaunchPasses,
+    LoopLayout,
+    LoopSpec,
     PipelineSpec,
     Placed,
     ServeSpec,
@@ -58,6 +62,7 @@ GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
+LONGER = 2.0  # times the mean, prompts of a loop that are kept
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
 
@@ -155,7 +160,7 @@ TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "st
 
 def _told(saved: Saved, rank: int) -> dict[str, Any] | None:
     """What launch files say of a plan, None where there is no such plan to launch."""
-    plans = _plans(saved) if saved.verb in (*SERVED, "train") else ()
+    plans = _plans(saved) if saved.verb in (*SERVED, "train", "rl") else ()
     plan = _numbered(plans, rank)
     return None if plan is None else {name: plan.get(name) for name in TOLD}
 
@@ -175,7 +180,7 @@ def _spec(saved: Saved, rank: int) -> Launched:
     if saved.verb == "local":
         saved, rank = _at_desk(saved, rank), 1
     plans = _plans(saved)
-    if saved.verb not in (*SERVED, "train") or not plans:
+    if saved.verb not in (*SERVED, "train", "rl") or not plans:
         raise UsageError(
             f"a saved {saved.verb} holds no plan to launch",
             Sentence("save one: ", CommandText("plan MODEL --save FILE")),
@@ -186,6 +191,8 @@ def _spec(saved: Saved, rank: int) -> Launched:
     with use(saved.snapshot), reading(saved.tables):
         if "samples_per_s" in plan:
             return _generate(saved, plan)
+        if saved.verb == "rl":
+            return _loop(saved, plan)
         return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan)
 
 
@@ -455,6 +462,39 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         targets=adapters.targets,
         dora=adapters.dora,
         passes=LaunchPasses(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
+    )
+
+
+def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
+    request, layout = saved.request, plan["training"]
+    asked = cast(RlRequest, request_of(saved.verb, request)).asked()
+    chip = find_chip(plan["chip"])
+    each = chip.devices_per_package
+    together = plan["placement"] == "together"
+    held = -(-plan["chips"] // plan["hosts"]) * each
+    step, days = _span(plan["step_s"]), duration(plan["days"]["mid"])
+    return LoopSpec(
+        title=f"{saved.report['model']['name']}: {plan['chips']}x {chip.id}, {plan['placement']}, {plan['layout']}",
+        model=_hub(saved, saved.report["model"]["name"]),
+        machine=LaunchMachine(chip.id, chip.vendor, plan["chips"] * each, held),
+        train_devices=plan["train_chips"] * each,
+        sample_devices=0 if together else plan["rollout_chips"] * each,
+        layout=LoopLayout(**{f.name: layout[f.name] for f in fields(LoopLayout)}),
+        runtime=plan["runtime"],
+        tp=plan["tp"],
+        pp=plan["pp"],
+        prompts=asked.answers.prompts,
+        samples=asked.answers.samples,
+        longest_prompt=math.ceil(asked.answers.prompt_tokens * LONGER / BLOCK) * BLOCK,
+        longest=math.ceil(asked.answers.longest),
+        steps=asked.steps,
+        updates=UPDATES,
+        critic=asked.critic,
+        reference=asked.reference,
+        method=asked.method,
+        precision=plan["precision"],
+        rollout_precision=plan["rollout_precision"],
+        expected=(f"predicted: {step} a step (80 %), {days} for {asked.steps:,} steps",),
     )
 
 

@@ -37,6 +37,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure, RefusalRecord
 from chipwise.report.reinforce import RlPlanRecord, RlReport
 from chipwise.report.train_assemble import layout_record, price_doubts
+from chipwise.report.training import TrainLayoutRecord
 from chipwise.search.prefer import Contenders, order
 from chipwise.units import format_bytes, format_seconds
 
@@ -91,7 +92,7 @@ class _Trained:
     weights, and chips of a host."""
 
     seconds: float
-    label: str
+    layout: TrainLayoutRecord
     trainer: str
     low: float
     high: float
@@ -305,7 +306,7 @@ def _trained(
         sync = float(np.asarray(gathered.total_s))
     return _Trained(
         seconds=at.seconds * a.count / batch,
-        label=layout_record(at.spread).label,
+        layout=layout_record(at.spread),
         trainer=site.trainer.id,
         low=tier.low,
         high=tier.high,
@@ -379,8 +380,10 @@ def _record(
         placement="together" if together else "apart",
         train_chips=train,
         rollout_chips=sample,
-        layout=trained.label,
+        layout=trained.layout.label,
+        training=trained.layout,
         tp=engine.plan.layout.tp,
+        pp=engine.plan.layout.pp,
         replicas=replicas,
         concurrency=asked.answers.count / replicas,
         trainer=trained.trainer,

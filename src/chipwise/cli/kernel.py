@@ -20,6 +20,7 @@ from chipwise.api.requests.kernel import KernelRequest
 from chipwise.cli.options import Output, whole
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.kernel import amdahl_view
+from chipwise.report.traced import trace_report
 from chipwise.units import parse_quantity
 
 kernel = App(
@@ -118,7 +119,6 @@ def trace(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """The operators, parameters and memory of your own model: a PyTorch module, ONNX, or files of weights."""
-    from chipwise.report.traced import trace_report
     from chipwise.tracing.sources import pipeline_of
 
     if not source.strip():

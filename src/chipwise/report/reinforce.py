@@ -12,7 +12,7 @@ from chipwise.report.records import (
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.report.training import duration
+from chipwise.report.training import TrainLayoutRecord, duration
 from chipwise.units import format_count, format_seconds
 
 SHOWN = 12
@@ -21,12 +21,12 @@ SHOWN = 12
 @dataclass(frozen=True, slots=True)
 class RlPlanRecord(Plan):
     """A way to run the loop. `placement` together: all chips sample, then train; apart: `train_chips` and
-    `rollout_chips` work side by side, training one step behind. `layout` of training, `tp` and `replicas` of the
-    engines that sample in `rollout_precision`, `concurrency` of each at the beginning of a step. `step_s` of the loop,
-    `parts` of it in seconds (rollout, scoring, training, sync, swap); apart the longer of rollout and of scoring with
-    training counts. `tokens_per_s` are sampled. `idle`: the share in which one side waits for the other, `drained`:
-    the share of sampling in which engines run with less than half of their sequences. `host_bytes` that a chip's host
-    holds while the chip samples."""
+    `rollout_chips` work side by side, training one step behind. `layout` of training, its degrees in `training`; `tp`,
+    `pp` and `replicas` of the engines that sample in `rollout_precision`, `concurrency` of each at the beginning of a
+    step. `step_s` of the loop, `parts` of it in seconds (rollout, scoring, training, sync, swap); apart the longer of
+    rollout and of scoring with training counts. `tokens_per_s` are sampled. `idle`: the share in which one side waits
+    for the other, `drained`: the share of sampling in which engines run with less than half of their sequences.
+    `host_bytes` that a chip's host holds while the chip samples."""
 
     placement: str
     train_chips: int
@@ -45,6 +45,8 @@ class RlPlanRecord(Plan):
     usd: Figure | None
     host_bytes: float
     why: tuple[str, ...]
+    training: TrainLayoutRecord
+    pp: int = 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,6 +14,8 @@ from chipwise.report.launch.spec import (
     LaunchMachine,
     LaunchNetwork,
     LaunchPasses,
+    LoopLayout,
+    LoopSpec,
     PipelineSpec,
     Rope,
     Router,
@@ -200,7 +202,41 @@ PICTURES = replace(
     expected=("predicted: 277 s for 2 images",),
 )
 
+LOOP = LoopSpec(
+    title="Qwen/Qwen3-32B: 16x h100-sxm5-80gb, together, tp4 dp4 zero-1 b1",
+    model="Qwen/Qwen3-32B",
+    machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 16, 8),
+    train_devices=16,
+    sample_devices=0,
+    layout=LoopLayout(4, 1, 1, 1, 1, 4, 1, "zero-1", 4, "selective"),
+    runtime="vllm",
+    tp=4,
+    pp=1,
+    prompts=256,
+    samples=8,
+    longest_prompt=1024,
+    longest=16000,
+    steps=500,
+    updates=4,
+    critic=False,
+    reference=True,
+    method="full",
+    precision="bf16",
+    rollout_precision="bf16",
+    expected=("predicted: 1,560 s [1,060 s to 2,440 s] a step (80 %), 9 d for 500 steps",),
+)
+
 PLANS: dict[str, Launched] = {
+    "loop": LOOP,
+    "rollouts": replace(
+        LOOP,
+        machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 24, 8),
+        sample_devices=8,
+        layout=LoopLayout(1, 1, 1, 1, 1, 16, 1, "fsdp", 16, "full"),
+        critic=True,
+        method="lora",
+        rollout_precision="fp8",
+    ),
     "pictures": PICTURES,
     "mac": served(
         title="Qwen/Qwen3-8B: 1x m3-ultra, unsharded, mlx_4bit",

@@ -79,6 +79,12 @@ TOOLS = (
     "neuronx",
     "composer",
     "bash",
+    "mlx_lm.convert",
+    "mlx_lm.server",
+    "mflux-generate",
+    "python3",
+    "ray",
+    "sleep",
 )
 GIVEN = (
     "NODE_RANK",
@@ -111,6 +117,7 @@ class Shell:
         self.environment = dict.fromkeys(GIVEN, "1") | {
             "PATH": str(stubs),
             "PROGRAM": "vllm",
+            **dict.fromkeys(("PROMPT", "TRAIN_FILES", "VAL_FILES"), "1"),
             "SKYPILOT_NODE_IPS": "10.0.0.1\n10.0.0.2",
             "JOB_COMPLETION_INDEX": "1",
         }

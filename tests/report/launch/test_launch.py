@@ -27,7 +27,7 @@ from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.megatron import stages
-from chipwise.report.launch.spec import Guess, LaunchMachine, Rope, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import Guess, LaunchMachine, LoopSpec, Rope, ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.targets import TARGETS, launch_files, own_tool
 from report.launch.plans import NEURON, PLANS, RUNTIMES, TPU, deep, plan_for, served, trained
 
@@ -60,11 +60,15 @@ def test_every_target_starts_some_plan(target: str) -> None:
     assert all("verify" in text for text in texts if not text.startswith("refused: "))
 
 
+RAY = {"--head", "--port", "--address"}
+"""What joins hosts before a loop: `ray start`, python/ray/scripts/scripts.py."""
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", PLANS)
 def test_options_are_documented(name: str, target: str) -> None:
     """Read back from the text, whatever the code that wrote it checked."""
-    known = {option for tool in load_tools().values() for option in tool.options}
+    known = {option for tool in load_tools().values() for option in tool.options} | RAY
     text = text_of(name, target)
     commands = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     if not text.startswith("refused: "):
@@ -177,14 +181,14 @@ def test_a_refusal_names_the_tools_that_start_the_plan(name: str) -> None:
     """Each tool that is named starts the plan, and each that starts it is named."""
     spec = PLANS[name]
     texts = {target: started(spec, target) for target in TARGETS}
-    able = [target for target, text in texts.items() if not text.startswith("refused: ")]
+    able = {text: target for target, text in texts.items() if not text.startswith("refused: ")}
     assert able
     for text in texts.values():
         if text.startswith("refused: "):
             said = (
                 text.partition("launch it --for ")[2].rstrip(")").removesuffix(" with a program of your own")
             )
-            assert said.split(", ") == able
+            assert said.split(", ") == list(able.values())  # of two names of a tool its own
 
 
 def started(spec: Spec, target: str) -> str:
@@ -387,6 +391,36 @@ def test_pictures_of_a_mac_are_made_by_mflux_however_it_is_called() -> None:
     ):
         with pytest.raises(ChipwiseError, match=words):
             launch_files(replace(pictures, **changes), "mflux")
+
+
+def test_a_loop_is_told_to_verl() -> None:
+    one, apart = PLANS["loop"], PLANS["rollouts"]
+    train, verify = (file.text for file in launch_files(one, "verl"))
+    assert ("total_training_steps=500" in train, "total_training_steps=3" in verify) == (True, True)
+    assert all(text in train for text in ("param_offload=True", '"/16.0 GPU"', "adv_estimator=grpo"))
+    other = launch_files(apart, "verl")[0].text
+    said = (
+        "strategy=fsdp2",
+        "hybrid_engine=False",
+        "trainer.nnodes=2",
+        "rollout.nnodes=1",
+        "quantization=fp8",
+    )
+    assert all(text in other for text in (*said, "adv_estimator=gae", "model.lora_rank=16"))
+    assert "param_offload" not in other
+    assert isinstance(one, LoopSpec)
+    for changes, words in (
+        ({"runtime": "mlx"}, "does not sample with mlx"),
+        ({"machine": TPU}, "does not run on tpu-v5p"),
+        ({"precision": "fp8"}, "does not train in fp8"),
+        ({"sample_devices": 4}, "whole hosts"),
+        ({"layout": replace(one.layout, dp=6)}, "not among 6 ranks"),
+    ):
+        with pytest.raises(ChipwiseError, match=words):
+            launch_files(replace(one, **changes), "verl")
+    with pytest.raises(ChipwiseError, match=r"this plan is a loop.*launch it --for verl"):
+        launch_files(one, "vllm")
+    assert own_tool(one, ()) == "verl"
 
 
 def test_without_a_name_a_plan_is_started_by_its_own_software() -> None:

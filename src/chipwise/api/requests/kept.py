@@ -55,12 +55,11 @@ class LaunchRequest(Asked):
     def run(self) -> LaunchReport:
         """The files. Raises `UsageError` for text that is no answer with such a plan, or a tool that cannot start
         it."""
-        from chipwise.api.launching import started, usual_tool
-        from chipwise.api.saving import saved_of
+        from chipwise.api import launching, saving
 
-        saved = saved_of(self.saved, "saved")
-        target = self.for_ or usual_tool(saved, self.plan)
-        files, plan, words = started(saved, target, self.plan)
+        saved = saving.saved_of(self.saved, "saved")
+        target = self.for_ or launching.usual_tool(saved, self.plan)
+        files, plan, words = launching.started(saved, target, self.plan)
         return LaunchReport(target, plan, files, words)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
-from chipwise.report.launch.spec import Launched, Spec
+from chipwise.report.launch.spec import Launched
 
 GIVEN = ("NODE_RANK", "HEAD_ADDRESS")
 # what a shell reads as text whatever it holds, and (in a group) a variable that must be set
@@ -122,7 +122,7 @@ def comment(spec: Launched, tool: Tool, notes: Iterable[str] = ()) -> str:
     return "\n".join(f"# {shorten(line, 300)}" for line in lines) + "\n"
 
 
-def script(spec: Spec, tool: Tool, *commands: object, notes: Iterable[str] = ()) -> str:
+def script(spec: Launched, tool: Tool, *commands: object, notes: Iterable[str] = ()) -> str:
     """A shell script of commands."""
     body = "\n\n".join(str(c) for c in commands)
     return f"#!/usr/bin/env bash\n{comment(spec, tool, notes)}set -euo pipefail\n\n{body}\n"

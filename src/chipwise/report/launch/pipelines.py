@@ -115,7 +115,7 @@ def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
             f"{tool.name} makes all steps of a picture, on one machine", "plan without --spread and cached="
         )
     sizes = dict(spec.sizes)
-    facts = {n: round(sizes[n]) for n in ("steps", "width", "height")} | {
+    facts = {n: round(sizes.get(n, 0.0)) for n in ("steps", "width", "height")} | {
         "name": name,
         "prompt": Env("PROMPT", "what is made"),
         "seeds": tuple(range(1, spec.batch + 1)),

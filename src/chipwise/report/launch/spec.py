@@ -298,8 +298,53 @@ class PipelineSpec:
     parts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LoopLayout:
+    """How training is spread in a loop; fields are those of `TrainLayoutRecord`."""
+
+    tp: int
+    pp: int
+    vp: int
+    cp: int
+    ep: int
+    dp: int
+    micro_batch: int
+    sharding: str
+    shard_ranks: int
+    recompute: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSpec:
+    """A loop of reinforcement learning: `prompts` of a step with `samples` answers each, of `longest` tokens at most.
+    `train_devices` train; `sample_devices` sample beside them, 0: the same ones do. An engine has `tp` devices in each
+    of `pp` stages; `updates` steps of the optimiser follow on the answers of a step."""
+
+    title: str
+    model: str
+    machine: LaunchMachine
+    train_devices: int
+    sample_devices: int
+    layout: LoopLayout
+    runtime: str
+    tp: int
+    pp: int
+    prompts: int
+    samples: int
+    longest_prompt: int
+    longest: int
+    steps: int
+    updates: int
+    critic: bool
+    reference: bool
+    method: str
+    precision: str
+    rollout_precision: str
+    expected: tuple[str, ...]
+
+
 Spec = ServeSpec | TrainSpec
-Launched = Spec | PipelineSpec
+Launched = Spec | PipelineSpec | LoopSpec
 
 
 def check_spec(spec: Launched) -> None:

@@ -11,10 +11,18 @@ from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.kubernetes import kubernetes
+from chipwise.report.launch.loops import verl
 from chipwise.report.launch.networks import network_jax, network_torch
 from chipwise.report.launch.pipelines import diffusers, mflux
 from chipwise.report.launch.serving import dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
-from chipwise.report.launch.spec import Launched, LaunchFile, PipelineSpec, ServeSpec, check_spec
+from chipwise.report.launch.spec import (
+    Launched,
+    LaunchFile,
+    LoopSpec,
+    PipelineSpec,
+    ServeSpec,
+    check_spec,
+)
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
@@ -49,7 +57,8 @@ PIPELINES: Mapping[str, Render] = {
     "torch": network_torch,
     "jax": network_jax,
 }
-TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *ANYWHERE)))
+LOOPS: Mapping[str, Render] = {"verl": verl}
+TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *LOOPS, *ANYWHERE)))
 
 
 def own_tool(spec: Launched, usual: Sequence[str]) -> str:
@@ -90,18 +99,24 @@ def launch_files(spec: Launched, target: str) -> tuple[LaunchFile, ...]:
 
 
 def _does(target: str) -> str:
+    if target in LOOPS:
+        return "samples and trains in a loop"
     return "serves" if target in SERVING else "trains" if target in TRAINING else "makes pictures and clips"
 
 
 def _planned(spec: Launched) -> str:
     if isinstance(spec, PipelineSpec):
         return "generates no tokens"
+    if isinstance(spec, LoopSpec):
+        return "is a loop of both"
     return "serves" if isinstance(spec, ServeSpec) else "trains"
 
 
 def _renders(spec: Launched) -> Mapping[str, Render]:
     if isinstance(spec, PipelineSpec):
         return PIPELINES
+    if isinstance(spec, LoopSpec):
+        return LOOPS
     return {**(SERVING if isinstance(spec, ServeSpec) else TRAINING), **ANYWHERE}
 
 
