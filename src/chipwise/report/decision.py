@@ -1,0 +1,125 @@
+"""Whether to rent, to own or to call an API: what each costs a month at the load asked for, and the words for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from chipwise.catalog.preferences import preferences
+from chipwise.units import format_number
+
+Way = Literal["api", "rent", "own"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRecord:
+    """Tokens of the same weights from an API: dollars per million, per request and, where a rate was asked, per hour of
+    it. Above `break_even_per_s` requests the first plan costs less (None: it has no price). `chip`: the vendor's own,
+    "" where it runs others'. `base_url` and `key`: the address, and the variable that holds a key. `date`: when the
+    package `source` was released in which the price was read, `age_days` ago. Speed and terms are not compared."""
+
+    provider: str
+    model: str
+    usd_per_million_in: float
+    usd_per_million_out: float
+    usd_per_request: float
+    usd_per_h: float | None
+    break_even_per_s: float | None
+    chip: str
+    base_url: str
+    key: str
+    page: str
+    date: str
+    age_days: int
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwningRecord:
+    """Buying the chips of a plan: dollars a month in use at all hours, over `years`; the purchase of whole machines
+    with `chips`, and the watts that they draw at work before cooling. `above_rent` and `above_api`: the share of all
+    hours above whose use it costs less than renting, or the API, for as many hours (None: it never does, or that has no
+    price). `assumed` names figures that the user did not give."""
+
+    usd_per_month: float
+    purchase_usd: float
+    chips: int
+    power_w: float
+    years: float
+    above_rent: float | None
+    above_api: float | None
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """The cheapest of the ways that bind nobody, or `own` where chips were asked to be bought; dollars a month of each
+    at the load asked for, None where no price is known. `rent_age_days`: the age of the price of renting, None where it
+    is not dated."""
+
+    choice: Way
+    api_usd_per_month: float | None
+    rent_usd_per_month: float | None
+    rent_date: str
+    rent_age_days: int | None
+    own: OwningRecord | None
+
+
+def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
+    """The sentences that open a plan: what to do and what it costs a month, then the other ways. `api` is the
+    cheapest."""
+    ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
+    opening = {"api": "Call an API", "rent": _renting(decision), "own": "Buy"}[decision.choice]
+    usd, what = ways.pop(decision.choice)
+    others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
+    return f"{opening}: {usd} a month at this load, {what}.{f' Instead: {others}.' if others else ''}"
+
+
+def _renting(decision: DecisionRecord) -> str:
+    """What to do where chips are rented: for a load that lasts, owning may cost less."""
+    own, rent = decision.own, decision.rent_usd_per_month
+    lasting = own and rent and own.usd_per_month <= rent * (1.0 - preferences().worth)
+    return "Rent, or buy for a load that lasts" if lasting else "Rent"
+
+
+def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
+    """Dollars a month, and what they are paid for; ("", "") where no price is known, as in the next two."""
+    if api is None or decision.api_usd_per_month is None:
+        return "", ""
+    return usd_words(
+        decision.api_usd_per_month
+    ), f"{api.model} at {api.provider}{dated(api.date, api.age_days)}"
+
+
+def _rent(decision: DecisionRecord) -> tuple[str, str]:
+    if decision.rent_usd_per_month is None:
+        return "", ""
+    return usd_words(
+        decision.rent_usd_per_month
+    ), f"rented{dated(decision.rent_date, decision.rent_age_days)}"
+
+
+def _own(decision: DecisionRecord) -> tuple[str, str]:
+    own, called = decision.own, decision.choice == "api"
+    if own is None:
+        return "", ""
+    share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
+    paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
+    use = f"less than {less} above {share:.0%} use" if share is not None else f"never less than {less}"
+    figures = [f"{usd_words(own.purchase_usd)} for {own.chips} chips", f"{own.power_w / 1000.0:.3g} kW"]
+    figures += [f"{own.years:g} years", *([use] if paid is not None else [])]
+    return usd_words(own.usd_per_month), f"owned ({', '.join(figures)})"
+
+
+def dated(date: str, age_days: int | None) -> str:
+    """When a price was read, in brackets, and how long ago where that is long."""
+    if not date:
+        return " (undated price)"
+    old = age_days is not None and age_days > preferences().dated_days
+    return f" (price of {date}{f', {age_days} days old' if old else ''})"
+
+
+def usd_words(usd: float) -> str:
+    """Dollars to three digits."""
+    return f"${format_number(usd)}" if usd < 1e6 else f"${usd / 1e6:.3g} M"
