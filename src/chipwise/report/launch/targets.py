@@ -13,7 +13,7 @@ from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.networks import network_jax, network_torch
 from chipwise.report.launch.pipelines import diffusers
-from chipwise.report.launch.serving import dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
+from chipwise.report.launch.serving import api, dynamo, llama_cpp, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import Launched, LaunchFile, PipelineSpec, ServeSpec, check_spec
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
@@ -30,6 +30,7 @@ SERVING: Mapping[str, Render] = {
     "torch": founding_torch,
     "jax": founding_jax,
     "torch-neuronx": founding_neuronx,
+    "api": api,
 }
 TRAINING: Mapping[str, Render] = {
     "megatron": megatron,
