@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import chipwise as cw
 from chipwise.api.deciding import HOURS_PER_MONTH, apis, decision
+from chipwise.api.launching import launch
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.saving import save
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Pricing, own_basis
+from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.catalog.token_prices import load_token_prices, token_prices_of
-from chipwise.report.decision import decided
+from chipwise.report.decision import age_words, decided
+from chipwise.report.plan import taken
 from chipwise.report.plans import PlanReport
 from chipwise.workload.workload import Workload
 
@@ -158,6 +164,17 @@ def test_prompts_that_a_vendor_does_not_read_are_not_sold(report: PlanReport) ->
     assert len(apis(first, name, long, DAY)) < len(apis(first, name, LOAD, DAY))
 
 
+def test_a_saved_plan_launches_the_cheapest_api(tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    found = save("plan", PlanRequest(model=LLAMA, rate="10/s", chips="h100", evidence="none"), path)
+    api = found.report.apis[0]
+    (file,) = launch(path, "api")
+    assert file.name == "client.py"
+    assert f"'base_url': '{api.base_url}'" in file.text
+    assert f"'model': '{api.model}'" in file.text
+    assert f"{api.key}=... python client.py --check" in file.text
+
+
 def test_a_chip_that_nobody_rents_out_carries_the_price_of_its_vendors_tokens() -> None:
     asked = cw.plan(LLAMA, rate="2/s", chips="h100,wse3-cs3", evidence="none")
     assert {p.chip for p in asked.plans if p.price is None} == {"wse3-cs3"}
@@ -166,3 +183,15 @@ def test_a_chip_that_nobody_rents_out_carries_the_price_of_its_vendors_tokens() 
         f"wse3-cs3, not for rent: cerebras sells {api.model} at ${api.usd_per_million_in:g} in"
         in " ".join(str(asked).split())
     )
+
+
+def test_a_plan_without_a_rate_says_how_old_its_price_is(report: PlanReport) -> None:
+    first = report.plans[0]
+    read = dt.date.fromisoformat(first.price.date)
+    for days, old in ((30, False), (31, True)):
+        with use(Snapshot(day=read + dt.timedelta(days=days))):
+            assert taken(first, "tp2", owned=False)[1].endswith(", 31 days old.") is old
+    with use(Snapshot(day=read + dt.timedelta(days=400))):
+        stale = replace(first, price=replace(first.price, stale=True))
+        assert "days old" not in taken(stale, "tp2", owned=False)[1], "said by the words of a stale price"
+    assert age_words("2026-09", 61) == ", up to 61 days old"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from chipwise.catalog.offer import earliest_day
+from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import HOURS_PER_YEAR, Pricing, own_basis
 from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_prices_of
@@ -87,7 +87,7 @@ def decision(
         api_usd_per_month=api,
         rent_usd_per_month=rent.mid * HOURS_PER_MONTH if rent else None,
         rent_date=rent.date if rent else "",
-        rent_age_days=_age_days(rent.date, today) if rent else None,
+        rent_age_days=age_days(rent.date, today) if rent else None,
         own=own,
     )
 
@@ -146,9 +146,3 @@ def _owned(
         above_api=above(None if api is None else api / HOURS_PER_MONTH),
         assumed=each.assumed,
     )
-
-
-def _age_days(day: str, today: date) -> int | None:
-    """Days since a price that may say its month or year alone; None where it says nothing."""
-    first = earliest_day(day)
-    return None if first is None else (today - first).days

@@ -55,6 +55,12 @@ def earliest_day(date: str) -> dt.date | None:
     return dt.date(year, month, day)
 
 
+def age_days(date: str, today: dt.date) -> int | None:
+    """Days since the first day that a date can mean; None for ""."""
+    day = earliest_day(date)
+    return None if day is None else (today - day).days
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One instance for rent, in US dollars per hour for the whole instance.
@@ -119,8 +125,8 @@ class Offer:
 
     def stale(self, today: dt.date) -> bool:
         """Whether the quote may be older than `stale_days` (`preferences`); undated offers are."""
-        day = self.earliest_day
-        return day is None or (today - day).days > preferences().stale_days
+        age = age_days(self.date, today)
+        return age is None or age > preferences().stale_days
 
     @property
     def size(self) -> tuple[str, str, int | None, bool]:

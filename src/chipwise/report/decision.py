@@ -70,17 +70,21 @@ def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
     """The sentences that open a plan: what to do and what it costs a month, then the other ways. `api` is the
     cheapest."""
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
-    opening = {"api": "Call an API", "rent": _renting(decision), "own": "Buy"}[decision.choice]
     usd, what = ways.pop(decision.choice)
     others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
-    return f"{opening}: {usd} a month at this load, {what}.{f' Instead: {others}.' if others else ''}"
+    return (
+        f"{_opening(decision)}: {usd} a month at this load, {what}.{f' Instead: {others}.' if others else ''}"
+    )
 
 
-def _renting(decision: DecisionRecord) -> str:
-    """What to do where chips are rented: for a load that lasts, owning may cost less."""
-    own, rent = decision.own, decision.rent_usd_per_month
-    lasting = own and rent and own.usd_per_month <= rent * (1.0 - preferences().worth)
-    return "Rent, or buy for a load that lasts" if lasting else "Rent"
+def _opening(decision: DecisionRecord) -> str:
+    """What to do, and whether owning costs less for a load that lasts."""
+    if decision.choice == "own":
+        return "Buy"
+    called = decision.choice == "api"
+    own, paid = decision.own, decision.api_usd_per_month if called else decision.rent_usd_per_month
+    lasting = own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
+    return ("Call an API" if called else "Rent") + (", or buy for a load that lasts" if lasting else "")
 
 
 def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
@@ -114,10 +118,14 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
 
 def dated(date: str, age_days: int | None) -> str:
     """When a price was read, in brackets, and how long ago where that is long."""
-    if not date:
-        return " (undated price)"
-    old = age_days is not None and age_days > preferences().dated_days
-    return f" (price of {date}{f', {age_days} days old' if old else ''})"
+    return f" (price of {date}{age_words(date, age_days)})" if date else " (undated price)"
+
+
+def age_words(date: str, age_days: int | None) -> str:
+    """How old the price of a day, a month or a year is, at most, where that is worth saying."""
+    if age_days is None or age_days <= preferences().dated_days:
+        return ""
+    return f", {'' if len(date) == len('2026-11-20') else 'up to '}{age_days} days old"
 
 
 def usd_words(usd: float) -> str:
