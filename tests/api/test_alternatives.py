@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import shlex
 
 import pytest
 
 import chipwise as cw
-from chipwise.api.alternatives import apis, published_as
+from chipwise.api.alternatives import published_as
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import load_token_prices
 from chipwise.errors import ChipwiseError
 from chipwise.report.plans import PlanReport
-from chipwise.workload.workload import Workload
 
 ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": "none"}
 LLAMA = "meta-llama/Llama-3.1-70B"
@@ -64,37 +61,6 @@ def test_what_was_asked_already_is_no_lever() -> None:
 
 def test_chips_without_a_price_have_no_levers() -> None:
     assert cw.plan(LLAMA, rate="1/s", have="8xh100", evidence="none").levers == ()
-
-
-def test_an_api_costs_what_its_tokens_cost_and_breaks_even_where_both_cost_the_same(
-    report: PlanReport,
-) -> None:
-    first, asked = report.plans[0], report.workload
-    cheapest = report.apis[0]
-    usd = (
-        asked.prompt_tokens * cheapest.usd_per_million_in + asked.output_tokens * cheapest.usd_per_million_out
-    ) / 1e6
-    assert cheapest.usd_per_request == pytest.approx(usd)
-    assert cheapest.usd_per_h == pytest.approx(3600.0 * 10.0 * usd)
-    assert cheapest.break_even_per_s * 3600.0 * usd == pytest.approx(first.price.mid)
-    assert [api.usd_per_request for api in report.apis] == sorted(api.usd_per_request for api in report.apis)
-
-
-def test_an_api_that_has_ended_sells_nothing(report: PlanReport) -> None:
-    w = Workload(rate_per_s=10.0)
-    ended = {p.model for p in load_token_prices() if p.deprecation_date and "8b" in p.model.lower()}
-    long_ago, late = dt.date(2024, 1, 1), dt.date(2030, 1, 1)
-    name = "meta-llama/Llama-3.1-8B-Instruct"
-    then, now = (apis(report.plans[0], name, w, day) for day in (long_ago, late))
-    assert {api.model for api in then} - {api.model for api in now} == ended & {api.model for api in then}
-    assert len(then) > len(now)
-
-
-def test_no_other_model_is_sold_for_it(report: PlanReport) -> None:
-    w = Workload(rate_per_s=10.0)
-    found = apis(report.plans[0], "meta-llama/Llama-Guard-3-8B", w, dt.date(2024, 1, 1))
-    assert {api.model for api in found} == {"llama-guard-3-8b"}
-    assert apis(report.plans[0], "Qwen/Qwen3-235B-A22B", w, dt.date(2026, 1, 1)) == ()
 
 
 @pytest.mark.parametrize(

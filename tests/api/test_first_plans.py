@@ -158,11 +158,12 @@ def test_a_limit_of_chips_leaves_billed_ones_idle() -> None:
 
 
 def test_an_api_that_costs_less_stands_in_the_first_words() -> None:
-    asked = {"chips": "h100", "evidence": "none"}
     with on_the_day():
-        seldom, often = (
-            " ".join(str(cw.plan("openai/gpt-oss-120b", rate=rate, **asked)).split())
-            for rate in ("0.05/s", "40/s")
+        seldom, dear = (
+            cw.plan(model, rate=rate, chips="h100", evidence="none").verdict()
+            for model, rate in (("openai/gpt-oss-120b", "0.05/s"), ("Qwen/Qwen3-14B", "100/s"))
         )
-    assert "Cheaper as an API: groq sells openai/gpt-oss-120b" in seldom
-    assert "Cheaper as an API" not in often
+    assert seldom[0].startswith("Call an API: $14.6 a month at this load, openai/gpt-oss-120b at wandb")
+    assert seldom[1].startswith("To run it yourself: rent 1x h100-sxm5-80gb")
+    assert dear[0].startswith("Rent, or buy for a load that lasts: $")
+    assert dear[1].startswith("Rent ")

@@ -16,7 +16,6 @@ from chipwise.catalog.price import (
     capex_for,
     load_assumptions,
     load_capex,
-    load_token_prices,
     own_basis,
     own_usd_per_h,
     rent_basis,
@@ -151,16 +150,6 @@ def test_purchases_carry_their_source():
         "years", "utilisation", "usd_per_kwh", "pue", "other_opex_share", "idle_power_share",
     }  # fmt: skip
     assert all(assumption.provenance.note for assumption in load_assumptions().values())
-
-
-def test_token_prices():
-    prices = load_token_prices()
-    assert len(prices) == 24
-    assert {price.chip for price in prices} == {"wse3-cs3", "groq-lpu1", "sn40l"}
-    assert all(price.source.ref and price.output_usd_per_million > 0 for price in prices)
-    big = next(p for p in prices if (p.chip, p.model) == ("groq-lpu1", "openai/gpt-oss-120b"))
-    found = (big.input_usd_per_million, big.output_usd_per_million, big.cached_usd_per_million)
-    assert found == (0.15, 0.6, 0.075)
 
 
 DAY = dt.date(2026, 11, 21)

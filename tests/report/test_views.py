@@ -179,8 +179,10 @@ def test_every_record_that_is_an_answer_is_shown() -> None:
 
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     first = report.plans[0]
-    said = " ".join(report.verdict())
-    assert said.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
+    decided, *lines = report.verdict()
+    assert decided.startswith("Call an API: $")
+    said = " ".join(lines)
+    assert said.startswith(f"To run it yourself: rent {first.chips}x {first.chip} with {first.runtime}")
     assert "10 requests/s" in said
     assert first.chance is not None
     assert (
@@ -192,8 +194,9 @@ def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     assert report.as_stored is not None
     assert f"With the weights as stored (bf16): {report.as_stored.chips}x {report.as_stored.chip}" in said
     assert f"Evidence: {first.pace.basis}." in said
-    assert replace(report, considered=1).verdict()[0].startswith(f"{first.chips}x {first.chip}")
-    free = replace(report, plans=(replace(first, price=None, ties=()),))
+    alone = replace(report, decision=None)
+    assert replace(alone, considered=1).verdict()[0].startswith(f"{first.chips}x {first.chip}")
+    free = replace(alone, plans=(replace(first, price=None, ties=()),))
     assert "no price is known" in free.verdict()[0]
     assert report.tables(everything=True)[0].head[2:5] == report.verdict()[:3]
 

@@ -1,10 +1,9 @@
-"""What stands beside the first plan: single changes that would make it cheaper, and tokens from an API."""
+"""What stands beside the first plan: single changes that would make it cheaper."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
@@ -12,15 +11,13 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import core, formats
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import ApiPrice, load_token_prices
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
-from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord
+from chipwise.report.plans import LeverRecord, PlanRecord
 from chipwise.units import duration_above, typed_s
 from chipwise.workload.lengths import PrefixCache
-from chipwise.workload.workload import Workload
 
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
@@ -133,41 +130,6 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             f"weights of 4 bits, {quality}",
             lambda: replace(context, found=load_generating(model, name, None)),
         )
-
-
-def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tuple[ApiRecord, ...]:
-    """What tokens of the same model cost from an API, cheapest first, and the rate above which the first plan costs
-    less: its dollars per hour over those of a request. Speed and terms of an API are not compared."""
-    if first.price is None or workload.task == "local":
-        return ()
-    found = []
-    for price in load_token_prices():
-        ended = price.deprecation_date is not None and price.deprecation_date <= today.isoformat()
-        if ended or core(price.model) != core(model):
-            continue
-        usd = _per_request(price, workload)
-        found.append(
-            ApiRecord(
-                price.provider,
-                price.model,
-                price.input_usd_per_million,
-                price.output_usd_per_million,
-                usd,
-                None if workload.rate_per_s is None else 3600.0 * workload.rate_per_s * usd,
-                first.price.mid / 3600.0 / usd,
-                price.source.ref,
-            )
-        )
-    return tuple(sorted(found, key=lambda api: api.usd_per_request))
-
-
-def _per_request(price: ApiPrice, w: Workload) -> float:
-    cached = w.prefix.cached_share * w.prompt_tokens if w.prefix else 0.0
-    again = (
-        price.input_usd_per_million if price.cached_usd_per_million is None else price.cached_usd_per_million
-    )
-    into = (w.prompt_tokens - cached) * price.input_usd_per_million + cached * again
-    return (into + w.output_tokens * price.output_usd_per_million) / 1e6
 
 
 @per_snapshot

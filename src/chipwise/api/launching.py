@@ -35,6 +35,7 @@ from chipwise.predict.pipeline import Spread
 from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
+    ApiCall,
     Guess,
     Launched,
     LaunchFile,
@@ -348,7 +349,17 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
             plan["batch"],
             interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
         ),
+        api=_called(report),
     )
+
+
+def _called(report: Mapping[str, Any]) -> ApiCall | None:
+    """The cheapest API of an answer whose address is known."""
+    sold = next((api for api in report.get("apis") or () if api.get("base_url")), None)
+    if sold is None:
+        return None
+    usd = (sold["usd_per_million_in"], sold["usd_per_million_out"])
+    return ApiCall(sold["provider"], sold["model"], sold["base_url"], sold["key"], *usd, sold["date"])
 
 
 def _measured(saved: Saved, plan: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -12,9 +12,10 @@ from math import ceil
 
 import numpy as np
 
-from chipwise.api.alternatives import apis, levers
+from chipwise.api.alternatives import levers
 from chipwise.api.candidates import CandidateFormat, Market, Space, formats
 from chipwise.api.context import Context
+from chipwise.api.deciding import apis, decision
 from chipwise.api.desk import assembled, machine_record, token_s
 from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
@@ -37,8 +38,9 @@ from chipwise.report.assemble import (
     rank_plans,
     workload_record,
 )
+from chipwise.report.decision import ApiRecord, DecisionRecord
 from chipwise.report.energy import Powered
-from chipwise.report.plans import ApiRecord, LeverRecord, PlanRecord, PlanReport
+from chipwise.report.plans import LeverRecord, PlanRecord, PlanReport
 from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.deployments import few_of, machine_for
@@ -52,15 +54,15 @@ from chipwise.workload.workload import Workload
 @dataclass(frozen=True)
 class Ranked:
     """Ranked plans, which can be shown already, and what is worked out beside them from what the search has found:
-    what would make the first plan cheaper, and tokens from an API."""
+    what would make the first plan cheaper, tokens from an API, and which of renting, owning and that is cheaper."""
 
     report: PlanReport
-    beside: Callable[[], tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]]
+    beside: Callable[[], tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...], DecisionRecord | None]]
 
     def whole(self) -> PlanReport:
-        """The answer with both."""
-        levers, apis = self.beside()
-        return replace(self.report, levers=levers, apis=apis)
+        """The answer with all of it."""
+        levers, apis, decision = self.beside()
+        return replace(self.report, levers=levers, apis=apis, decision=decision)
 
 
 def plan(
@@ -248,9 +250,9 @@ class _PlansAsked:
 
     def beside(
         self, space: Space, first: PlanRecord, name: str, *, timed: bool
-    ) -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...]]:
-        """What would make the first plan cheaper, and tokens of the model called `name` from an API. What formulas say
-        of changes is not held against what was simulated (`timed`)."""
+    ) -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...], DecisionRecord | None]:
+        """What would make the first plan cheaper, tokens of the model called `name` from an API, and whether to take
+        those. What formulas say of changes is not held against what was simulated (`timed`)."""
         its = next((c for c in self.market.chips if c.id == first.chip), None)
         alone = replace(self.market, chips=[its] if its else [], runtime=first.runtime)
 
@@ -260,7 +262,9 @@ class _PlansAsked:
         found: tuple[LeverRecord, ...] = ()
         if its and not timed:
             found = levers(first, its, space.context(first.precision), self.model, again)
-        return found, apis(first, name, self.workload, self.context.today)
+        day = self.context.today
+        sold = apis(first, name, self.workload, day)
+        return found, sold, decision(first, sold, self.context.pricing, self.workload, day)
 
 
 def _none(asked: _PlansAsked, space: Space, *, timed: bool) -> InfeasibleError:

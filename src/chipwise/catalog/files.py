@@ -44,11 +44,22 @@ def is_file(path: Path) -> bool:
 def read_text(path: Path, most_bytes: int, what: str) -> str:
     """The text of a regular file of at most `most_bytes`, expected to be `what`.
 
-    Raises `UsageError` for a file that is missing, too large, no regular file, no text or not readable.
+    Raises `UsageError` for a file that is no text, and as `read_bytes` does.
+    """
+    try:
+        return read_bytes(path, most_bytes, what).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not a text file", f"expected {what}") from None
+
+
+def read_bytes(path: Path, most_bytes: int, what: str) -> bytes:
+    """The same of a file that need not be text.
+
+    Raises `UsageError` for a file that is missing, too large, no regular file or not readable.
     """
     try:
         if str(path) in current().given:
-            return own_bytes(path).decode("utf-8")
+            return own_bytes(path)
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
             raise UsageError(f"{path}: not a file", f"expected {what}")
@@ -57,11 +68,9 @@ def read_text(path: Path, most_bytes: int, what: str) -> str:
             raise UsageError(
                 f"{path}: {size} is too large", f"expected {what}, at most {most_bytes / 1e6:g} MB"
             )
-        return own_bytes(path).decode("utf-8")
+        return own_bytes(path)
     except FileNotFoundError:
         raise UsageError(f"no such file: {path}", f"expected {what}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not a text file", f"expected {what}") from None
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{path}: cannot be read", getattr(error, "strerror", None) or "check the path"

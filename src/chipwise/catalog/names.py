@@ -37,8 +37,12 @@ TUNED = frozenset(
     ("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta")
 )
 """How a model was tuned: words that leave its dimensions alone."""
+OTHER_WEIGHTS = frozenset(("thinking", "preview", "beta"))
+"""Of these the words that name another set of weights."""
 ANSWERING = frozenset(("instruct", "it", "chat"))
 """Words for the same: tuned to answer."""
+UNTUNED = frozenset(("base", "pt"))
+"""Words for the same: not tuned."""
 BRANDS = frozenset(("c4ai", "nvidia", "meta", "ai21", "microsoft", "ibm", "google"))
 GRADES = frozenset(("mini", "small", "medium", "large", "lite", "air", "tiny", "nano", "max"))
 """Sizes in words."""
@@ -118,6 +122,30 @@ def _words(name: str) -> _Words:
 def core(name: str) -> tuple[str, ...]:
     """The words of a name that say which model it is: no organisation, tuning or format."""
     return tuple(word for word in _words(name).words if word not in TUNED | BRANDS)
+
+
+def weights(name: str) -> tuple[str, ...]:
+    """The same with the words that say other weights of the same dimensions, as `thinking` does: a base model and the
+    one that was tuned to answer are one."""
+    return tuple(word for word in _words(name).words if word not in (TUNED - OTHER_WEIGHTS) | BRANDS)
+
+
+def tuned(name: str) -> tuple[str, ...]:
+    """Whether a name says a base model or one tuned to answer."""
+    return tuple("it" if w in ANSWERING else "base" for w in _words(name).words if w in ANSWERING | UNTUNED)
+
+
+def made_by(name: str, known: str) -> bool:
+    """Whether the organisation of a name may be that of a known one: `z-ai` and `zai-org`; a name without one is
+    anybody's."""
+    mine, other = ("".join(filter(str.isalnum, _words(n).organisation)) for n in (name, known))
+    return mine.startswith(other) or other.startswith(mine)
+
+
+def packed(name: str) -> bool:
+    """Whether a name is that of weights that somebody else packed anew, or in another format."""
+    said = _words(name)
+    return bool(said.formats) or said.organisation in SELLERS
 
 
 def formats(name: str) -> tuple[str, ...]:

@@ -47,6 +47,20 @@ instance itself. `doubt`: why the price is listed but not counted."""
 _GIB = 2.0**30
 
 
+def earliest_day(date: str) -> dt.date | None:
+    """The first day that "2026-07-20", "2026-09" or "2026" can mean; None for ""."""
+    if not date:
+        return None
+    year, month, day = ([int(part) for part in date.split("-")] + [1, 1])[:3]
+    return dt.date(year, month, day)
+
+
+def age_days(date: str, today: dt.date) -> int | None:
+    """Days since the first day that a date can mean; None for ""."""
+    day = earliest_day(date)
+    return None if day is None else (today - day).days
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """One instance for rent, in US dollars per hour for the whole instance.
@@ -107,15 +121,12 @@ class Offer:
     @property
     def earliest_day(self) -> dt.date | None:
         """The first day that `date` can mean; None for an undated offer."""
-        if not self.date:
-            return None
-        year, month, day = ([int(part) for part in self.date.split("-")] + [1, 1])[:3]
-        return dt.date(year, month, day)
+        return earliest_day(self.date)
 
     def stale(self, today: dt.date) -> bool:
         """Whether the quote may be older than `stale_days` (`preferences`); undated offers are."""
-        day = self.earliest_day
-        return day is None or (today - day).days > preferences().stale_days
+        age = age_days(self.date, today)
+        return age is None or age > preferences().stale_days
 
     @property
     def size(self) -> tuple[str, str, int | None, bool]:

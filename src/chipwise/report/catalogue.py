@@ -11,10 +11,12 @@ from chipwise.catalog.chip import Chip, Provenance
 from chipwise.catalog.chip_reader import MEASURES
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.offer import Offer
-from chipwise.catalog.price import ApiPrice, PriceRange
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import PriceRange
 from chipwise.catalog.runtime_spec import Policies, Rule, Runtime
 from chipwise.catalog.snapshot import today
 from chipwise.catalog.system_spec import System
+from chipwise.catalog.token_prices import ApiPrice
 from chipwise.evidence.item import Item
 from chipwise.report.answer import Answer
 from chipwise.report.evidence import items_view
@@ -603,18 +605,30 @@ def offers_view(offers: Sequence[Offer], today: date) -> Table:
 
 
 TOKEN_PRICES = (
-    Column("chip", "chip"),
     Column("provider", "provider"),
     Column("model", "model"),
     Column("$/M in", "input_usd_per_million", "{:.2f}".format, right=True),
     Column("$/M out", "output_usd_per_million", "{:.2f}".format, right=True),
     Column("$/M cached", "cached_usd_per_million", "{:.2f}".format, right=True, spare=2),
-    Column("read", lambda p: p.source.date or "", spare=1),
-    Column("source", "source.ref", spare=3),
+    Column("date", "date"),
+    Column("model here", "config", spare=1),
+    Column("own chip", "chip", spare=2),
+    Column("source", "source", spare=3),
+    Column("licence", "licence", spare=4),
 )
 """What is said of the price of an API."""
 
 
-def token_prices_view(prices: Sequence[ApiPrice]) -> Table:
+def token_prices_view(prices: Sequence[ApiPrice], today: date) -> Table:
     """Dollars per million tokens of vendors' APIs: no cost of a chip."""
-    return Table.of(prices, TOKEN_PRICES, (), ("the price of an API, not the cost of a chip",))
+    dates = sorted(p.date for p in prices)
+    old = sum(p.age_days(today) > preferences().dated_days for p in prices)
+    span = f"{dates[0]} to {dates[-1]}" if dates else ""
+    days = f"read {span}, {old} of them more than {preferences().dated_days:.0f} days ago; " if dates else ""
+    vendors, models = len({p.provider for p in prices}), len({p.config for p in prices if p.config})
+    count = f"prices: {len(prices)}, vendors: {vendors}, models of the catalogue: {models}; "
+    foot = (
+        f"{count}{days}the price of an API, not the cost of a chip; newer ones: pip download --no-deps litellm, then "
+        "chipwise offers update --from FILE.whl"
+    )
+    return Table.of(prices, TOKEN_PRICES, (), (foot,))

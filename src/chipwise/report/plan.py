@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from chipwise.catalog.chips import recalled_words
+from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Answer
+from chipwise.report.decision import age_words
 from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord, Quantified
 from chipwise.report.table import Column
 from chipwise.units import duration_words, format_number
@@ -115,7 +118,8 @@ def taken(p: Plan, how: str, *, owned: bool, instead: str = "") -> tuple[str, st
     mine = p.price is None or p.price.basis.startswith("owned")
     where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
     instead = f" in place of {instead}" if instead not in ("", p.runtime) else ""
-    cost = "" if owned else f": {cost_words(p.price, p.chips)}"
+    date = "" if p.price is None or p.price.stale else p.price.date
+    cost = "" if owned else f": {cost_words(p.price, p.chips)}{age_words(date, age_days(date, today()))}"
     return "Use " if mine else "Rent ", f"{p.machines}{where} with {p.runtime}{instead} ({how}){cost}."
 
 

@@ -15,6 +15,7 @@ from chipwise.evidence.discrepancy import apart_of
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Tabled
+from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport, amdahl_view
 from chipwise.report.plan import (
@@ -177,30 +178,16 @@ class LeverRecord:
     saves: float
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRecord:
-    """Tokens of the same model from an API: dollars per million, per request and, where a rate was asked, per hour of
-    it. Above `break_even_per_s` requests the first plan costs less. Speed and terms are not compared."""
-
-    provider: str
-    model: str
-    usd_per_million_in: float
-    usd_per_million_out: float
-    usd_per_request: float
-    usd_per_h: float | None
-    break_even_per_s: float
-    source: str
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class PlanReport(Ranking):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
-    changes that would make the first cheaper, `apis` sell tokens of the same model. `cheapest` is
-    the cheapest plan of those that could come first, where it is another, and `saves` the share of the cost of the
-    first. `kept`: a plan keeps the targets as surely as was asked; else the likeliest stands first, and `ways` are
-    changes with which one would. `by`: what plans are the best of. `software` are the best plans on the chip of the
-    first under other software, their ranks behind those of `plans`."""
+    changes that would make the first cheaper, `apis` sell tokens of the same weights, `decision` is whether to call
+    one, rent or own (None: no rate, or nothing is paid). `cheapest` is the cheapest plan of those that could come
+    first, where it is another, and `saves` the share of the cost of the first. `kept`: a plan keeps the targets as
+    surely as was asked; else the likeliest stands first, and `ways` are changes with which one would. `by`: what plans
+    are the best of. `software` are the best plans on the chip of the first under other software, their ranks behind
+    those of `plans`."""
 
     inside: ClassVar[bool] = True
 
@@ -215,6 +202,7 @@ class PlanReport(Ranking):
     owned: bool = False
     levers: tuple[LeverRecord, ...] = ()
     apis: tuple[ApiRecord, ...] = ()
+    decision: DecisionRecord | None = None
     cheapest: PlanRecord | None = None
     saves: float = 0.0
     kept: bool = True
@@ -399,12 +387,19 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     verb, what = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
     # nothing was chosen where one deployment was asked about
     opening = f"{verb}{what}" if report.considered > 1 else what
+    if report.decision is not None and report.decision.choice == "api":
+        opening = f"To run it yourself: {verb.lower()}{what}"
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         opening = f"{missed}{works}. Nearest: {what}"
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    return (opening, _does(report), found, *_alternatives(report))
+    said = (opening, _does(report), found, *_alternatives(report))
+    return said if report.decision is None else (decided(report.decision, _cheapest_api(report)), *said)
+
+
+def _cheapest_api(report: PlanReport) -> ApiRecord | None:
+    return next(iter(report.apis), None)
 
 
 def _asked_of(report: PlanReport) -> str:
@@ -463,9 +458,8 @@ def _surely(chance: float) -> str:
 
 
 def _alternatives(report: PlanReport) -> list[str]:
-    """An API where it costs less, the best plan with the checkpoint as it is, and plans that the prediction cannot tell
-    from the first."""
-    first, lines = report.plans[0], _by_api(report)
+    """The best plan with the checkpoint as it is, and plans that the prediction cannot tell from the first."""
+    first, lines = report.plans[0], list[str]()
     if report.as_stored is not None:
         stored = report.as_stored
         lines.append(
@@ -479,22 +473,6 @@ def _alternatives(report: PlanReport) -> list[str]:
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
     alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
     return lines + tied_words(tied, alike)
-
-
-def _by_api(report: PlanReport) -> list[str]:
-    """That tokens cost less from an API than the first plan does at this load, by more than a change is worth naming
-    for; one that keeps no target is none to be compared with."""
-    first = report.plans[0]
-    if not report.apis or first.price is None:
-        return []
-    api = report.apis[0]
-    saves = 1.0 - api.usd_per_h / first.price.mid if api.usd_per_h is not None else 0.0
-    if saves < preferences().worth:
-        return []
-    return [
-        f"Cheaper as an API: {api.provider} sells {api.model} for about ${format_number(api.usd_per_h or 0.0)}/h at "
-        f"this load, {saves:.0%} less; chips cost less above {format_number(api.break_even_per_s)} requests/s."
-    ]
 
 
 def _apart(p: PlanRecord, first: PlanRecord) -> str:
@@ -602,7 +580,9 @@ def _unpriced(report: PlanReport) -> list[str]:
         return []
     named = ", ".join(f"{p.machines} ({p.spread})" for p in without[:NAMED])
     more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
-    return [f"not compared, no price known: {named}{more} (give one: --price-of {without[0].chip}=USD)"]
+    said = [f"not compared, no price known: {named}{more} (give one: --price-of {without[0].chip}=USD)"]
+    sold = [api for api in report.apis if api.chip in {p.chip for p in without}]
+    return said + [f"{api.chip}, not for rent: {_sells(api)}{dated(api.date, api.age_days)}" for api in sold]
 
 
 def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
@@ -640,12 +620,19 @@ def cheaper(report: PlanReport) -> list[str]:
         said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
     for api in report.apis[:1]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
+        above = api.break_even_per_s
+        less = "" if above is None else f"; #1 costs less above {format_number(above)} requests/s"
         said.append(
-            f"as an API: {api.provider} sells {api.model} at ${api.usd_per_million_in:g} in, "
-            f"${api.usd_per_million_out:g} out per million tokens{rate}; #1 costs less above "
-            f"{format_number(api.break_even_per_s)} requests/s (speed and terms not compared)"
+            f"as an API: {_sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
         )
     return said
+
+
+def _sells(api: ApiRecord) -> str:
+    return (
+        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in, ${api.usd_per_million_out:g} out per "
+        "million tokens"
+    )
 
 
 SHARES = (

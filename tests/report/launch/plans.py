@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chipwise.report.launch.spec import (
+    ApiCall,
     Guess,
     Latent,
     Launched,
@@ -25,6 +26,11 @@ from chipwise.report.launch.spec import (
 
 AWS = (("aws", "p5.48xlarge", "us-east-1", 8), ("gcp", "a3-highgpu-8g", "us-central1", 8))
 SERVED = ("predicted: TTFT 170 ms [90 ms to 400 ms], TPOT 24.0 ms [19.0 ms to 30.0 ms] (80 %)",)
+
+API = ApiCall(
+    "nebius", "meta-llama/Meta-Llama-3.1-70B-Instruct", "https://api.tokenfactory.nebius.com/v1", "NEBIUS_API_KEY",
+    0.13, 0.4, "2026-11-20",
+)  # fmt: skip
 
 
 def served(**changes: object) -> ServeSpec:
@@ -262,7 +268,7 @@ PLANS: dict[str, Launched] = {
         network=NETWORK,
         passes=LaunchPasses(0.01, 0.002, 3.0, interval=(0.5, 2.0)),
     ),
-    "dense": served(),
+    "dense": served(api=API),
     "experts": experts(),
     "apart": experts(
         machine=LaunchMachine("h200-sxm-141gb", "nvidia", 8, 8, ()),

@@ -1,12 +1,15 @@
-"""Serving: scripts for vLLM (and vLLM on Neuron), SGLang, TensorRT-LLM, Dynamo, llama.cpp, MLX."""
+"""Serving: scripts for vLLM (and vLLM on Neuron), SGLang, TensorRT-LLM, Dynamo, llama.cpp, MLX; a client of an API."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 
+from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
+from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT, verification
-from chipwise.report.launch.command import Command, script
+from chipwise.report.launch.command import Command, comment, script
 from chipwise.report.launch.engines import (
     fitting,
     llama_command,
@@ -73,6 +76,23 @@ def mlx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
 def neuronx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`vllm serve` with the Neuron plugin: one compiled program of fixed batch and length."""
     return _pair(spec, "neuronx", serve_command(spec, "neuronx"))
+
+
+def api(spec: ServeSpec) -> tuple[LaunchFile, ...]:
+    """A client of the cheapest API that sells the same weights, which checks its price and speed. Raises `UsageError`
+    where none is known."""
+    if spec.api is None:
+        raise UsageError(f"no API is known that sells {spec.model}", "chipwise offers tokens")
+    plan = {**asdict(spec.api), "prompt_tokens": spec.prompt_tokens, "output_tokens": spec.output_tokens}
+    body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
+    notes = [
+        f"to verify address, price and speed, which costs a request: {spec.api.key}=... python client.py --check"
+    ]
+    program = shipped_text("report/launch/data/api.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
+    head = comment(
+        replace(spec, title=f"{spec.api.model} at {spec.api.provider}", expected=()), get_tool("api"), notes
+    )
+    return (LaunchFile("client.py", f"#!/usr/bin/env python3\n{head}{program}", script=True),)
 
 
 def _pair(

@@ -102,6 +102,20 @@ class LaunchPasses:
 
 
 @dataclass(frozen=True, slots=True)
+class ApiCall:
+    """The same weights from a vendor's API: its address, the variable that holds a key, what it calls the model, and
+    dollars per million tokens in and out on a day."""
+
+    provider: str
+    model: str
+    base_url: str
+    key: str
+    usd_in: float
+    usd_out: float
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
     the checkpoint, which has them `stored` so, holds them as they run; `kv` is "" for the runtime's own;
@@ -112,7 +126,8 @@ class ServeSpec:
     `prompt_workers` work off prompts for all of them; `cached_tokens` of a prompt are found in the cache; `spread` are
     standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
     read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices);
-    `network` is None where it is no decoder of one width; `passes` are predicted."""
+    `network` is None where it is no decoder of one width; `passes` are predicted; `api` sells the same tokens (None:
+    nobody of a known address does)."""
 
     title: str
     model: str
@@ -147,6 +162,7 @@ class ServeSpec:
     placed: Placed | None = None
     network: LaunchNetwork | None = None
     passes: LaunchPasses = LaunchPasses()
+    api: ApiCall | None = None
 
     @property
     def wide(self) -> bool:

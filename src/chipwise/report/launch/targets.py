@@ -14,7 +14,7 @@ from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.loops import verl
 from chipwise.report.launch.networks import network_jax, network_torch
 from chipwise.report.launch.pipelines import diffusers, mflux
-from chipwise.report.launch.serving import dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
+from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import (
     Launched,
     LaunchFile,
@@ -39,6 +39,7 @@ SERVING: Mapping[str, Render] = {
     "torch": founding_torch,
     "jax": founding_jax,
     "torch-neuronx": founding_neuronx,
+    "api": api,
 }
 TRAINING: Mapping[str, Render] = {
     "megatron": megatron,

@@ -1,0 +1,148 @@
+"""To rent, to own or to call an API: what tokens of a model cost from vendors, and what each way costs a month."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+
+from chipwise.catalog.offer import age_days
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import HOURS_PER_YEAR, Pricing, own_basis
+from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_prices_of
+from chipwise.errors import UsageError
+from chipwise.report.assemble import price_record
+from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, Way
+from chipwise.report.plans import PlanRecord
+from chipwise.report.records import PriceRecord
+from chipwise.workload.workload import Workload
+
+HOURS_PER_MONTH = HOURS_PER_YEAR / 12.0
+SECONDS_PER_DAY = 86400.0
+
+
+def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tuple[ApiRecord, ...]:
+    """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
+    less: its dollars per hour over those of a request. Prices that are not stale, older ones where there is no other;
+    none of a vendor that has ended the model, or does not read prompts of that length."""
+    if workload.task == "local":
+        return ()
+    length = workload.prompt_tokens + workload.output_tokens
+    sold = [
+        p
+        for p in token_prices_of(model)
+        if not (p.deprecation_date and p.deprecation_date <= today.isoformat())
+        and (p.max_input_tokens is None or length <= p.max_input_tokens)
+    ]
+    fresh = [p for p in sold if p.age_days(today) <= preferences().stale_days]
+    found = (_record(p, first.price, workload, today) for p in fresh or sold)
+    return tuple(sorted(found, key=lambda api: (api.usd_per_request, api.provider, api.model)))
+
+
+def _record(price: ApiPrice, plan: PriceRecord | None, w: Workload, today: date) -> ApiRecord:
+    usd, vendor = _per_request(price, w), load_api_vendors().get(price.provider)
+    return ApiRecord(
+        provider=price.provider,
+        model=price.model,
+        usd_per_million_in=price.input_usd_per_million,
+        usd_per_million_out=price.output_usd_per_million,
+        usd_per_request=usd,
+        usd_per_h=None if w.rate_per_s is None else 3600.0 * w.rate_per_s * usd,
+        break_even_per_s=None if plan is None else plan.mid / 3600.0 / usd,
+        chip=price.chip,
+        base_url=vendor.base_url if vendor else "",
+        key=vendor.key if vendor else "",
+        page=price.page or (vendor.page if vendor else ""),
+        date=price.date,
+        age_days=price.age_days(today),
+        source=price.source,
+        licence=price.licence,
+    )
+
+
+def _per_request(price: ApiPrice, w: Workload) -> float:
+    cached = w.prefix.cached_share * w.prompt_tokens if w.prefix else 0.0
+    again = (
+        price.input_usd_per_million if price.cached_usd_per_million is None else price.cached_usd_per_million
+    )
+    into = (w.prompt_tokens - cached) * price.input_usd_per_million + cached * again
+    return (into + w.output_tokens * price.output_usd_per_million) / 1e6
+
+
+def decision(
+    first: PlanRecord, sold: Sequence[ApiRecord], pricing: Pricing | None, w: Workload, today: date
+) -> DecisionRecord | None:
+    """What the first plan costs a month rented and owned, and its tokens from the first API of `sold`; None where
+    nothing is paid, no rate was asked, or the plan keeps no target. An API is chosen where it costs less by more than a
+    change is worth naming for. Chips that are owned are in use at all hours, as rented ones are."""
+    if pricing is None or first.price is None or not _comparable(first, w):
+        return None
+    bought = pricing.kind == "own"
+    rent, api = _rented(first, pricing, today), _called(first, sold, w)
+    own = _owned(first, pricing, rent, api)
+    run = own.usd_per_month if bought and own else first.price.mid * HOURS_PER_MONTH
+    choice: Way = "own" if bought else "rent"
+    return DecisionRecord(
+        choice="api" if api is not None and api <= run * (1.0 - preferences().worth) else choice,
+        api_usd_per_month=api,
+        rent_usd_per_month=rent.mid * HOURS_PER_MONTH if rent else None,
+        rent_date=rent.date if rent else "",
+        rent_age_days=age_days(rent.date, today) if rent else None,
+        own=own,
+    )
+
+
+def _comparable(first: PlanRecord, w: Workload) -> bool:
+    """Whether a plan serves a rate of requests within its targets, on chips of one kind."""
+    served = w.task == "serve" and w.rate_per_s is not None
+    return served and not first.parts and first.keeps_targets(w.confidence)
+
+
+def _group(first: PlanRecord) -> int:
+    """Chips that share a machine."""
+    return max(first.layout.tp, 1)
+
+
+def _rented(first: PlanRecord, pricing: Pricing, today: date) -> PriceRecord | None:
+    """What the chips of a plan cost for rent, None where no price is known."""
+    if pricing.kind != "own":
+        return first.price
+    return price_record(Pricing().basis(first.chip, today), first.chips, _group(first))
+
+
+def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:
+    """Dollars a month for the tokens of the load from the first API, over a day where the rate follows one; None where
+    nobody sells them."""
+    rate = first.day.requests_per_day / SECONDS_PER_DAY if first.day else w.rate_per_s
+    return 3600.0 * HOURS_PER_MONTH * rate * sold[0].usd_per_request if sold and rate else None
+
+
+def _owned(
+    first: PlanRecord, pricing: Pricing, rent: PriceRecord | None, api: float | None
+) -> OwningRecord | None:
+    """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known. `api`
+    is dollars a month."""
+    try:
+        each = own_basis(first.chip, **{**pricing.figures, "utilisation": 1.0})
+    except UsageError:
+        return None
+    hour = each.hour(first.chips, _group(first))
+    chips = round(float(hour.billed))
+    idle = replace(each, idle_power_share=1.0, power_w=each.power_w * each.idle_power_share)
+    idle_h = chips * idle.usd_per_h
+    work_h = float(hour.mid) - idle_h
+
+    def above(other_h: float | None) -> float | None:
+        """The share of hours in use at which both cost the same: idle_h + share x work_h = share x other_h."""
+        return idle_h / (other_h - work_h) if other_h is not None and other_h >= idle_h + work_h else None
+
+    return OwningRecord(
+        usd_per_month=float(hour.mid) * HOURS_PER_MONTH,
+        purchase_usd=chips * each.capex_usd,
+        chips=chips,
+        power_w=chips * each.power_w,
+        years=each.years,
+        above_rent=above(rent.mid if rent else None),
+        above_api=above(None if api is None else api / HOURS_PER_MONTH),
+        assumed=each.assumed,
+    )

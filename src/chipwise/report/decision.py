@@ -1,0 +1,133 @@
+"""Whether to rent, to own or to call an API: what each costs a month at the load asked for, and the words for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from chipwise.catalog.preferences import preferences
+from chipwise.units import format_number
+
+Way = Literal["api", "rent", "own"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRecord:
+    """Tokens of the same weights from an API: dollars per million, per request and, where a rate was asked, per hour of
+    it. Above `break_even_per_s` requests the first plan costs less (None: it has no price). `chip`: the vendor's own,
+    "" where it runs others'. `base_url` and `key`: the address, and the variable that holds a key. `date`: when the
+    package `source` was released in which the price was read, `age_days` ago. Speed and terms are not compared."""
+
+    provider: str
+    model: str
+    usd_per_million_in: float
+    usd_per_million_out: float
+    usd_per_request: float
+    usd_per_h: float | None
+    break_even_per_s: float | None
+    chip: str
+    base_url: str
+    key: str
+    page: str
+    date: str
+    age_days: int
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwningRecord:
+    """Buying the chips of a plan: dollars a month in use at all hours, over `years`; the purchase of whole machines
+    with `chips`, and the watts that they draw at work before cooling. `above_rent` and `above_api`: the share of all
+    hours above whose use it costs less than renting, or the API, for as many hours (None: it never does, or that has no
+    price). `assumed` names figures that the user did not give."""
+
+    usd_per_month: float
+    purchase_usd: float
+    chips: int
+    power_w: float
+    years: float
+    above_rent: float | None
+    above_api: float | None
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """The cheapest of the ways that bind nobody, or `own` where chips were asked to be bought; dollars a month of each
+    at the load asked for, None where no price is known. `rent_age_days`: the age of the price of renting, None where it
+    is not dated."""
+
+    choice: Way
+    api_usd_per_month: float | None
+    rent_usd_per_month: float | None
+    rent_date: str
+    rent_age_days: int | None
+    own: OwningRecord | None
+
+
+def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
+    """The sentences that open a plan: what to do and what it costs a month, then the other ways. `api` is the
+    cheapest."""
+    ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
+    usd, what = ways.pop(decision.choice)
+    others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
+    return (
+        f"{_opening(decision)}: {usd} a month at this load, {what}.{f' Instead: {others}.' if others else ''}"
+    )
+
+
+def _opening(decision: DecisionRecord) -> str:
+    """What to do, and whether owning costs less for a load that lasts."""
+    if decision.choice == "own":
+        return "Buy"
+    called = decision.choice == "api"
+    own, paid = decision.own, decision.api_usd_per_month if called else decision.rent_usd_per_month
+    lasting = own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
+    return ("Call an API" if called else "Rent") + (", or buy for a load that lasts" if lasting else "")
+
+
+def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
+    """Dollars a month, and what they are paid for; ("", "") where no price is known, as in the next two."""
+    if api is None or decision.api_usd_per_month is None:
+        return "", ""
+    return usd_words(
+        decision.api_usd_per_month
+    ), f"{api.model} at {api.provider}{dated(api.date, api.age_days)}"
+
+
+def _rent(decision: DecisionRecord) -> tuple[str, str]:
+    if decision.rent_usd_per_month is None:
+        return "", ""
+    return usd_words(
+        decision.rent_usd_per_month
+    ), f"rented{dated(decision.rent_date, decision.rent_age_days)}"
+
+
+def _own(decision: DecisionRecord) -> tuple[str, str]:
+    own, called = decision.own, decision.choice == "api"
+    if own is None:
+        return "", ""
+    share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
+    paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
+    use = f"less than {less} above {share:.0%} use" if share is not None else f"never less than {less}"
+    figures = [f"{usd_words(own.purchase_usd)} for {own.chips} chips", f"{own.power_w / 1000.0:.3g} kW"]
+    figures += [f"{own.years:g} years", *([use] if paid is not None else [])]
+    return usd_words(own.usd_per_month), f"owned ({', '.join(figures)})"
+
+
+def dated(date: str, age_days: int | None) -> str:
+    """When a price was read, in brackets, and how long ago where that is long."""
+    return f" (price of {date}{age_words(date, age_days)})" if date else " (undated price)"
+
+
+def age_words(date: str, age_days: int | None) -> str:
+    """How old the price of a day, a month or a year is, at most, where that is worth saying."""
+    if age_days is None or age_days <= preferences().dated_days:
+        return ""
+    return f", {'' if len(date) == len('2026-11-20') else 'up to '}{age_days} days old"
+
+
+def usd_words(usd: float) -> str:
+    """Dollars to three digits."""
+    return f"${format_number(usd)}" if usd < 1e6 else f"${usd / 1e6:.3g} M"

@@ -1,0 +1,197 @@
+"""To rent, to own or to call an API: each figure worked again, and who is chosen when."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import chipwise as cw
+from chipwise.api.deciding import HOURS_PER_MONTH, apis, decision
+from chipwise.api.launching import launch
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.saving import save
+from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import Pricing, own_basis
+from chipwise.catalog.snapshot import Snapshot, use
+from chipwise.catalog.token_prices import load_token_prices, token_prices_of
+from chipwise.report.decision import age_words, decided
+from chipwise.report.plan import taken
+from chipwise.report.plans import PlanReport
+from chipwise.workload.workload import Workload
+
+ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": "none"}
+LLAMA = "meta-llama/Llama-3.1-70B"
+DAY = dt.date(2026, 11, 28)
+LOAD = Workload(rate_per_s=10.0)
+
+
+@pytest.fixture(scope="module")
+def report() -> PlanReport:
+    return cw.plan(LLAMA, **ASKED)  # type: ignore[no-any-return]
+
+
+def test_an_api_costs_what_its_tokens_cost_and_breaks_even_where_both_cost_the_same(
+    report: PlanReport,
+) -> None:
+    first, asked = report.plans[0], report.workload
+    cheapest = report.apis[0]
+    usd = (
+        asked.prompt_tokens * cheapest.usd_per_million_in + asked.output_tokens * cheapest.usd_per_million_out
+    ) / 1e6
+    assert cheapest.usd_per_request == pytest.approx(usd)
+    assert cheapest.usd_per_h == pytest.approx(3600.0 * 10.0 * usd)
+    assert cheapest.break_even_per_s * 3600.0 * usd == pytest.approx(first.price.mid)
+    assert [api.usd_per_request for api in report.apis] == sorted(api.usd_per_request for api in report.apis)
+
+
+def test_an_api_that_has_ended_sells_nothing(report: PlanReport) -> None:
+    ended = {p.model for p in load_token_prices() if p.deprecation_date and "8b" in p.model.lower()}
+    long_ago, late = dt.date(2024, 1, 1), dt.date(2030, 1, 1)
+    name = "meta-llama/Llama-3.1-8B-Instruct"
+    then, now = (apis(report.plans[0], name, LOAD, day) for day in (long_ago, late))
+    assert {api.model for api in then} - {api.model for api in now} == ended & {api.model for api in then}
+    assert len(then) > len(now)
+
+
+def test_no_other_model_is_sold_for_it(report: PlanReport) -> None:
+    found = apis(report.plans[0], "meta-llama/Llama-Guard-3-8B", LOAD, dt.date(2024, 1, 1))
+    assert {api.model for api in found} == {"llama-guard-3-8b"}
+    assert apis(report.plans[0], "openai-community/gpt2", LOAD, dt.date(2026, 1, 1)) == ()
+
+
+def test_each_way_costs_a_month_of_hours(report: PlanReport) -> None:
+    first, found = report.plans[0], report.decision
+    assert found is not None
+    assert HOURS_PER_MONTH == 730.0
+    assert found.rent_usd_per_month == pytest.approx(730.0 * first.price.mid)
+    assert found.api_usd_per_month == pytest.approx(730.0 * report.apis[0].usd_per_h)
+    own = found.own
+    assert own is not None
+    each = own_basis(first.chip, utilisation=1.0)
+    # eight are bought at once: DGX H100
+    assert own.chips == -(-first.chips // 8) * 8
+    assert own.purchase_usd == pytest.approx(own.chips * each.capex_usd)
+    assert own.power_w == pytest.approx(own.chips * each.power_w)
+    assert own.usd_per_month == pytest.approx(730.0 * own.chips * each.usd_per_h)
+
+
+@pytest.mark.parametrize("other", ["above_rent", "above_api"])
+def test_owning_costs_what_the_other_does_at_the_use_that_is_named(report: PlanReport, other: str) -> None:
+    sold = (replace(report.apis[0], usd_per_request=0.01),)  # dear enough that owning can cost less
+    found = decision(report.plans[0], sold, Pricing(), LOAD, DAY)
+    assert found is not None
+    assert found.own is not None
+    share = getattr(found.own, other)
+    usd = {"above_rent": found.rent_usd_per_month, "above_api": found.api_usd_per_month}[other]
+    used = own_basis(report.plans[0].chip, utilisation=share)
+    # dollars an hour of work, in a share of the hours; the other way is paid for as many
+    assert found.own.chips * used.usd_per_h == pytest.approx(usd / HOURS_PER_MONTH)
+    assert 0.0 < share < 1.0
+
+
+def test_an_api_is_called_where_it_costs_less_by_more_than_a_change_is_worth(report: PlanReport) -> None:
+    first, api = report.plans[0], report.apis[0]
+    even = first.price.mid / 3600.0 / 10.0
+    for part, choice in (
+        (1.0 - preferences().worth, "api"),
+        (1.0 - 0.9 * preferences().worth, "rent"),
+        (2.0, "rent"),
+    ):
+        found = decision(first, (replace(api, usd_per_request=0.999999 * part * even),), Pricing(), LOAD, DAY)
+        assert found is not None
+        assert found.choice == choice, part
+    assert decision(first, (), Pricing(), LOAD, DAY).choice == "rent"
+    assert decision(first, (), Pricing("own"), LOAD, DAY).choice == "own"
+
+
+def test_where_nothing_is_paid_or_no_rate_is_asked_nothing_is_decided(report: PlanReport) -> None:
+    first, sold = report.plans[0], report.apis
+    assert decision(first, sold, None, LOAD, DAY) is None
+    assert decision(first, sold, Pricing(), Workload(), DAY) is None
+    assert decision(replace(first, price=None), sold, Pricing(), LOAD, DAY) is None
+    assert decision(replace(first, chance=0.2), sold, Pricing(), LOAD, DAY) is None
+    assert cw.plan(LLAMA, rate="1/s", have="8xh100", evidence="none").decision is None
+
+
+def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanReport) -> None:
+    assert report.decision is not None
+    api, own = report.apis[0], report.decision.own
+    assert report.verdict()[0] == decided(report.decision, api)
+    called = replace(report.decision, choice="api", api_usd_per_month=1234.0)
+    assert decided(called, api).startswith(
+        f"Call an API: $1,230 a month at this load, {api.model} at {api.provider} (price of {api.date}"
+    )
+    assert own is not None
+    said = decided(replace(report.decision, choice="rent", rent_usd_per_month=2.0 * own.usd_per_month), api)
+    assert said.startswith("Rent, or buy for a load that lasts: $")
+    assert f"4 years, less than rent above {own.above_rent:.0%} use" in said
+    dear = replace(own, above_rent=None, usd_per_month=1e7)
+    said = decided(replace(report.decision, choice="rent", own=dear), api)
+    assert said.startswith("Rent: $")
+    assert "$10 M owned" in said
+    assert "never less than rent" in said
+    alone = replace(report.decision, choice="rent", own=None, api_usd_per_month=None)
+    assert "Instead" not in decided(alone, None)
+
+
+def test_a_price_older_than_a_month_says_so(report: PlanReport) -> None:
+    assert report.decision is not None
+    young, old = (
+        replace(report.decision, choice="rent", rent_date="2026-10-10", rent_age_days=n) for n in (30, 31)
+    )
+    assert "rented (price of 2026-10-10)" in decided(young, None)
+    assert "rented (price of 2026-10-10, 31 days old)" in decided(old, None)
+    api = replace(report.apis[0], date="2026-05-21", age_days=191)
+    assert "(price of 2026-05-21, 191 days old)" in decided(old, api)
+
+
+def test_old_prices_of_tokens_count_where_there_are_no_others(report: PlanReport) -> None:
+    first, name = report.plans[0], "meta-llama/Llama-3.1-8B-Instruct"
+    known = {p.provider for p in token_prices_of(name) if p.date < "2026-06"}
+    assert known
+    assert not known & {api.provider for api in apis(first, name, LOAD, DAY)}
+    later = {api.provider for api in apis(first, name, LOAD, dt.date(2027, 11, 28))}
+    assert known <= later
+
+
+def test_prompts_that_a_vendor_does_not_read_are_not_sold(report: PlanReport) -> None:
+    first, name = report.plans[0], "openai/gpt-oss-120b"
+    least = min(p.max_input_tokens for p in token_prices_of(name) if p.max_input_tokens)
+    long = replace(LOAD, prompt_tokens=float(least), output_tokens=100.0)
+    assert len(apis(first, name, long, DAY)) < len(apis(first, name, LOAD, DAY))
+
+
+def test_a_saved_plan_launches_the_cheapest_api(tmp_path: Path) -> None:
+    path = str(tmp_path / "plan.json")
+    found = save("plan", PlanRequest(model=LLAMA, rate="10/s", chips="h100", evidence="none"), path)
+    api = found.report.apis[0]
+    (file,) = launch(path, "api")
+    assert file.name == "client.py"
+    assert f"'base_url': '{api.base_url}'" in file.text
+    assert f"'model': '{api.model}'" in file.text
+    assert f"{api.key}=... python client.py --check" in file.text
+
+
+def test_a_chip_that_nobody_rents_out_carries_the_price_of_its_vendors_tokens() -> None:
+    asked = cw.plan(LLAMA, rate="2/s", chips="h100,wse3-cs3", evidence="none")
+    assert {p.chip for p in asked.plans if p.price is None} == {"wse3-cs3"}
+    api = next(api for api in asked.apis if api.chip == "wse3-cs3")
+    assert (
+        f"wse3-cs3, not for rent: cerebras sells {api.model} at ${api.usd_per_million_in:g} in"
+        in " ".join(str(asked).split())
+    )
+
+
+def test_a_plan_without_a_rate_says_how_old_its_price_is(report: PlanReport) -> None:
+    first = report.plans[0]
+    read = dt.date.fromisoformat(first.price.date)
+    for days, old in ((30, False), (31, True)):
+        with use(Snapshot(day=read + dt.timedelta(days=days))):
+            assert taken(first, "tp2", owned=False)[1].endswith(", 31 days old.") is old
+    with use(Snapshot(day=read + dt.timedelta(days=400))):
+        stale = replace(first, price=replace(first.price, stale=True))
+        assert "days old" not in taken(stale, "tp2", owned=False)[1], "said by the words of a stale price"
+    assert age_words("2026-09", 61) == ", up to 61 days old"
