@@ -52,7 +52,7 @@ MANY = 4096
 """Chips of a kind that a question asks about, so that none of its layouts is left out; the assignment counts them."""
 MOST_LAYOUTS = 4
 """Layouts of a demand on a chip that are candidates: the smallest, and those that do most with a chip."""
-MOST_ASKED = 8
+MOST_ASKED = 4
 """Supplies of which a machine more and fewer is asked, the busiest first."""
 END = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of an interval to its end
 OWN_WORDS = (
@@ -118,7 +118,12 @@ class FleetAsked:
     max_watts: float = np.inf
     usd_per_kwh: float = 0.0
     mixed: bool = True
-    effort: Effort = Effort(60.0, 1e-4)  # noqa: RUF009 - a value
+    effort: Effort = Effort(30.0, 0.01)  # noqa: RUF009 - a value
+
+    @property
+    def further(self) -> Effort:
+        """How long each question about another supply may take."""
+        return replace(self.effort, seconds=self.effort.seconds / 3.0)
 
     @property
     def slices(self) -> int:
@@ -184,7 +189,8 @@ def _served(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) ->
     for p in usable:
         supply = asked.supplies[p]
         if supply.kind == API:
-            yield from _called(asked, d, p, why)
+            rented = [asked.supplies[other].chip for other in usable if asked.supplies[other].kind == RENT]
+            yield from _called(asked, d, p, ",".join(dict.fromkeys(rented)), why)
             continue
         mine = [_way(asked, d, p, plan) for plan in plans if plan.chip == supply.chip]
         some = _useful([w for w in mine if w is not None and w.chips <= supply.room])
@@ -273,13 +279,14 @@ def _useful(ways: list[_Way]) -> list[_Way]:
     return [*kept[:1], *rest[: MOST_LAYOUTS - 1]]
 
 
-def _called(asked: FleetAsked, d: int, p: int, why: list[str]) -> Iterator[_Way]:
-    """Tokens of the demand's model from the cheapest API of a supply: as much of it as is wanted."""
+def _called(asked: FleetAsked, d: int, p: int, rented: str, why: list[str]) -> Iterator[_Way]:
+    """Tokens of the demand's model from the cheapest API of a supply: as much of it as is wanted. A plan on `rented`
+    chips (none: any for rent) is what they are compared with."""
     demand, supply = asked.demands[d], asked.supplies[p]
     question = demand.question
     assert isinstance(question, PlanRequest)
     try:
-        report = question.ranked(None, published=False).report
+        report = replace(question, chips=rented or None).ranked(None, published=False).report
     except InfeasibleError as error:
         why.append(error.what)
         return
@@ -303,10 +310,16 @@ def _trained(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -
         if supply.kind == API:
             continue
         own = supply.kind == OWN
-        place = {"have": f"{supply.chips}x{supply.chip}"} if own else {"chips": supply.chip}
-        paid = {} if own else {"provider": supply.pricing.provider, "region": supply.pricing.region}
+        paid = supply.pricing
+        there = (
+            replace(question, have=f"{supply.chips}x{supply.chip}")
+            if own
+            else replace(
+                question, chips=supply.chip, price=paid.kind, provider=paid.provider, region=paid.region
+            )
+        )
         try:
-            plans = replace(question, **place, **paid).run().plans
+            plans = there.run().plans
         except InfeasibleError as error:
             why.append(error.what)
             continue
@@ -433,11 +446,13 @@ class _Placed:
 
     def _demand(self, d: int, placements: Sequence[PlacementRecord]) -> DemandRecord:
         demand, placed = self.asked.demands[d], bool(self.found.placed[d])
-        why, least = "", ()
+        why, least = "", tuple[str, ...]()
         if demand.name in self.never:
             why = self.never[demand.name]
         elif not placed:
-            why = "there is not enough supply for it with those of higher or equal priority"
+            limits = np.isfinite([self.asked.max_usd_per_h, self.asked.max_watts]).any()
+            within = ", within the limits of the fleet," if limits else ""
+            why = f"there is not enough supply{within} for it and those of higher or equal priority"
             least = tuple(self._least(d))
         return DemandRecord(
             demand.name,
@@ -460,16 +475,16 @@ class _Placed:
             if (
                 supply.chips is not None
                 and usable
-                and (more := least_more(self.problem, wanted, p, self.asked.effort))
+                and (more := least_more(self.problem, wanted, p, self.asked.further))
             ):
                 count = round(more.more)
                 yield f"{count * supply.per_machine:,} more {supply.chip} in {supply.name}"
         if np.isfinite(self.asked.max_usd_per_h):
-            more = least_more(self.problem, wanted, GROWS_USD, self.asked.effort)
+            more = least_more(self.problem, wanted, GROWS_USD, self.asked.further)
             if more:
                 yield f"max_usd_per_h = {self.asked.max_usd_per_h + more.more:,.2f}"
         if np.isfinite(self.asked.max_watts):
-            more = least_more(self.problem, wanted, GROWS_WATTS, self.asked.effort)
+            more = least_more(self.problem, wanted, GROWS_WATTS, self.asked.further)
             if more:
                 yield f"max_watts = {self.asked.max_watts + more.more:,.0f}"
 
@@ -511,7 +526,7 @@ class _Placed:
         """The assignment with another room of a supply."""
         rooms = self.problem.room.copy()
         rooms[p] = max(room, 0.0)
-        return assign(replace(self.problem, room=rooms), self.asked.effort)
+        return assign(replace(self.problem, room=rooms), self.asked.further)
 
     def _change(self, other: Assigned) -> float:
         """Dollars a day that another assignment saves; differences within what both may be off are none."""
@@ -572,7 +587,8 @@ class _Placed:
             yield "speed and terms of APIs are not compared with the targets"
         yield "every replica carries its share of the load at the utilisation that plans are given"
         if any(d.tokens for d in self.asked.demands):
-            yield "jobs run at the throughput that is reached with the probability asked, and come again every day"
+            yield "jobs run at the throughput that is reached with the probability asked"
+            yield "jobs due within a day come again every day, others do a part of their tokens every day"
         if np.isfinite(self.asked.max_usd_per_h):
             yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
         if np.isfinite(self.asked.max_watts):

@@ -140,8 +140,8 @@ def simulate(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> N
 
 @taking(FleetRequest)
 def fleet(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
-    """Many demands on what you own, rent and call: which runs where, at which hours, what it costs, and what one machine
-    more or fewer would change."""
+    """Many demands on what you own, rent and call: which runs where, at which hours, what it costs, and what one
+    machine more or fewer would change."""
     report = output.of("fleet", FleetRequest(**given))
     tables = report.tables()
     output.show(tables[:1] if output.format == "csv" else tables, report)

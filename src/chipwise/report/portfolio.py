@@ -14,6 +14,8 @@ from chipwise.units import format_number
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
+EXACT = 1e-5
+"""Below which a gap reads as none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ class PortfolioReport(Answer):
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
         """A line for each placement, the day slice by slice where there are several, and a line for each supply."""
         head = ("", " ".join(self.verdict()), "")
-        foot = [*_missing(self), *(f"{p.demand} on {p.supply}: {p.note}" for p in self.placements if p.note)]
+        noted = dict.fromkeys(f"{p.demand}: {p.note}" for p in self.placements if p.note)
+        foot = [*_missing(self), *noted]
         foot += [f"assumed: {'; '.join(self.assumptions)}"]
         tables = [Table.of(self.placements, PLACED, head, foot)]
         if len(self.slices) > 1:
@@ -143,6 +146,10 @@ def dollars(usd: float) -> str:
 
 def _chips(p: PlacementRecord) -> str:
     return f"{p.chips:,}x {p.chip}" if p.chips else "tokens"
+
+
+def _percent(share: float) -> str:
+    return "<1%" if share < 0.005 else f"{share:.0%}"
 
 
 def _working(p: PlacementRecord) -> str:
@@ -180,17 +187,15 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
     words = {OWN: "for power of owned machines", RENT: "for rented chips", API: "for tokens of APIs"}
     parts = [f"{_month(report, usd)} {words[kind]}" for kind, usd in by_kind.items() if usd > 0.005]
     cost = f" for {_month(report, report.usd_per_day)} a month" if parts else " on machines that you own"
+    if not placed:
+        count, cost = "No demand is", ""
     yield f"{count} placed{cost}{': ' + ', '.join(parts) if len(parts) > 1 else ''}."
     for d in report.demands:
         if not d.placed:
             yield f"{d.name} is not placed: {d.why}."
     if report.usd_per_day > 0:
-        least = _month(report, report.bound_usd_per_day)
-        yield (
-            "No other assignment of these candidates costs less."
-            if report.gap < 1e-6
-            else f"No assignment of these candidates costs less than {least} a month (gap {report.gap:.2%})."
-        )
+        less = f"as much as {report.gap:.2%} " if report.gap >= EXACT else ""
+        yield f"No other assignment of these candidates costs {less}less."
     yield from _changed(report)
 
 
@@ -248,7 +253,7 @@ PLACED = (
     Column("layout", "spread", short="layout"),
     Column("software", lambda p: p.runtime or None, spare=1, short="runtime"),
     Column("weights", lambda p: p.precision or None, spare=3, short="precision"),
-    Column("work", "share", lambda x: f"{x:.0%}", right=True, short="share"),
+    Column("work", "share", _percent, right=True, short="share"),
     Column("hours", _working, prose=True, spare=2),
     Column("$/day", "usd_per_day", _usd, right=True, short="usd_per_day"),
 )

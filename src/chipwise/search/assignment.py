@@ -40,7 +40,7 @@ class AssignmentProblem:
     `hours` of each slice; `need` per second of each demand in each slice [D, S]; of a demand with an `amount` a day (0:
     none) slices in which it may run have a need above 0, whatever it is. Demands of a higher `priority` go first.
     `room` in chips of a supply (infinite: no limit), whose machines have `machine` chips; where they are not `mixed`,
-    a machine holds one demand at a time. A candidate places its `demand` on a `supply` (-1: one without machines): a
+    a machine holds one demand at a time. A candidate places its `demand` on a `supply`: a
     unit adds `rate` per second, takes `chips`, `usd_per_h` and `watts`. `whole`: units are whole numbers; `held`: the
     same number in every slice.
     """
@@ -103,9 +103,9 @@ def assign(p: AssignmentProblem, effort: Effort) -> Assigned | None:
     """The best assignment, None where the time was too short for any. By priority as many demands are placed as can be
     together with those before; then the day is as cheap as it can be. Raises `MissingExtraError` without SciPy."""
     able = p.able
-    found = _cheapest(p, able, effort)
-    if isinstance(found, Assigned):
-        return found
+    together = _cheapest(p, able, effort)
+    if together is not None:
+        return _even(p, together)
     programme = _Programme(p)
     counts: list[tuple[NDArray[np.bool_], float]] = []
     reached = np.zeros(len(able))
@@ -117,7 +117,22 @@ def assign(p: AssignmentProblem, effort: Effort) -> Assigned | None:
             return None
         counts.append((mine, float(np.sum(most.placed & mine))))
     found = programme.solved(effort, at_most=reached, counts=counts)
-    return found if isinstance(found, Assigned) else None
+    return _even(p, found) if isinstance(found, Assigned) else None
+
+
+def _even(p: AssignmentProblem, found: Assigned) -> Assigned:
+    """The same with jobs spread evenly over the slices in which they may run, on supplies without a limit: a day costs
+    the same with fewer chips at once."""
+    units = found.units.copy()
+    limited = np.isfinite(p.room[p.supply]) | np.isfinite(p.max_usd_per_h) | p.held
+    for k in np.flatnonzero((p.amount[p.demand] > 0) & ~limited & (len(set(p.hours)) == 1)):
+        able = np.flatnonzero(p.need[p.demand[k]] > 0)
+        total = units[k].sum()
+        units[k, able] = total / len(able)
+        if p.whole[k]:
+            each, rest = divmod(round(total), len(able))
+            units[k, able] = each + (np.arange(len(able)) < rest)
+    return replace(found, units=units)
 
 
 def _cheapest(p: AssignmentProblem, placed: NDArray[np.bool_], effort: Effort) -> Assigned | None:
@@ -244,9 +259,9 @@ class _Programme:
                 values = p.rate[mine[k]] * HOUR_S * p.hours[s] / p.amount[d]
                 self._row([*at[k, s], self.placed[d]], [*values, -1.0], 0.0, np.inf)
                 continue
-            for s in np.flatnonzero(p.need[d] > 0):
-                values = p.rate[mine] / p.need[d, s]
-                self._row([*at[:, s], self.placed[d]], [*values, -1.0], 0.0, np.inf)
+            for i in np.flatnonzero(p.need[d] > 0):
+                values = p.rate[mine] / p.need[d, i]
+                self._row([*at[:, i], self.placed[d]], [*values, -1.0], 0.0, np.inf)
 
     def _room(self, supply: int) -> None:
         """The chips of a supply hold what runs on it in every slice; machines that are not mixed are dealt out."""
@@ -310,7 +325,7 @@ class _Programme:
         ends = [(a, b) for a, b in zip(self.low, self.high, strict=True)] + [(n, n) for _, n in counts]
         found = _highs(rows, ends, (cost, low, high, whole), effort)
         if found.x is None:
-            return found.status != 2
+            return bool(found.status != 2)
         x = np.where(whole > 0, np.round(found.x), found.x)
         held = self.at >= 0
         units = np.where(held, x[np.where(held, self.at, 0)], 0.0)
@@ -400,7 +415,9 @@ def _matrix(rows: list[tuple[NDArray[np.int64], Array]], width: int) -> Any:
     _, sparse = _scipy()
     starts = np.cumsum([0, *(len(at) for at, _ in rows)])
     at = np.concatenate([at for at, _ in rows]) % width
-    return sparse.csr_array((np.concatenate([v for _, v in rows]), at, starts), shape=(len(rows), width))
+    matrix = sparse.csr_array((np.concatenate([v for _, v in rows]), at, starts), shape=(len(rows), width))
+    matrix.sum_duplicates()  # a column that is held stands in every slice of a job
+    return matrix
 
 
 def _scipy() -> tuple[Any, Any]:

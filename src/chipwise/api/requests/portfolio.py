@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from math import gcd
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
 from chipwise.api.requests.command import command_line
@@ -20,7 +20,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.machine import counted
 from chipwise.catalog.price import Pricing
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.portfolio import API, OWN, RENT, PortfolioReport
 from chipwise.search.assignment import Effort
 from chipwise.search.deployments import machine_for
@@ -57,8 +57,11 @@ SUPPLIES = {
 }
 SHARED = ("max_usd_per_h", "max_watts", "usd_per_kwh", "mixing")
 TASKS = ("serve", "batch", "train", "finetune")
-EXAMPLE = (
-    '[[demand]] model = "Qwen/Qwen3-32B", rate = "5/s"; [[own]] chips = "16xh100"; [[rent]] chips = "h200"'
+EXAMPLE = Sentence(
+    "for example ",
+    CommandText(
+        """fleet '{"demand": [{"model": "Qwen/Qwen3-32B", "rate": "5/s"}], "own": [{"chips": "16xh100"}]}'"""
+    ),
 )
 FLEET = (
     "a TOML file with tables [[demand]] (model, with rate, day, or tokens and deadline), [[own]] and [[rent]] (chips), "
@@ -72,8 +75,8 @@ def _said(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class FleetRequest(Asked):
-    """Many demands on what you own, rent and call: which runs where, at which hours, what it costs, and what one machine
-    more or fewer would change."""
+    """Many demands on what you own, rent and call: which runs where, at which hours, what it costs, and what one
+    machine more or fewer would change."""
 
     fleet: str = ask(
         FLEET,
@@ -83,8 +86,11 @@ class FleetRequest(Asked):
             lambda text, _: text, _said, (OBJECT,), names=False, told=f"{FLEET}, as text or as an object"
         ),
     )
-    gap: str = ask("how far from the least cost the assignment may be, e.g. 1%", "0.01%", reading=SHARE)
-    seconds: float = ask("the most seconds that one assignment may take", 60.0)
+    gap: str = ask("how far from the least cost the assignment may be, e.g. 1%", "1%", reading=SHARE)
+    seconds: float = ask(
+        "the most seconds that the assignment may take, and a third of it each question of one machine more or fewer",
+        30.0,
+    )
 
     def run(self) -> PortfolioReport:
         """The assignment. Raises `UsageError` and `UnknownNameError` for a file that cannot be used, and the errors of
@@ -107,7 +113,7 @@ class FleetRequest(Asked):
             )
         demands = tuple(_demand(i, table, supplies) for i, table in enumerate(document.get("demand", ()), 1))
         if not demands:
-            raise UsageError("the fleet has no demand", f"for example {EXAMPLE}", field="fleet")
+            raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
         found = FleetAsked(
             demands,
             tuple(s for _, s in supplies),
@@ -138,9 +144,7 @@ def fleet_document(text: str) -> dict[str, Any]:
                 text if is_inline(text) else read_text(Path(text), MOST_BYTES, "a TOML file of a fleet")
             )
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise UsageError(
-            f"{named}: cannot be read: {shorten(str(error))}", f"for example {EXAMPLE}", field="fleet"
-        ) from None
+        raise UsageError(f"{named}: cannot be read: {shorten(str(error))}", EXAMPLE, field="fleet") from None
     _known(document, named, ("demand", *SUPPLIES, "fleet"))
     for kind in ("demand", *SUPPLIES):
         tables = document.get(kind, [])
@@ -163,7 +167,7 @@ def _known(table: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None
 
 def _table(table: Any, where: str, names: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(table, dict):
-        raise UsageError(f"{where} is not a table", f"for example {EXAMPLE}", field="fleet")
+        raise UsageError(f"{where} is not a table", EXAMPLE, field="fleet")
     _known(table, where, names)
     return table
 
@@ -238,9 +242,10 @@ def _supplies(kind: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Supply
         raise UsageError(f"{where} names no chips", 'for example chips = "16xh100"', field="fleet")
     given = _text(table, "name")
     with _within(where):
-        paid = Pricing(
-            _choice(table, "price", ("rent", "spot")), _text(table, "provider"), _text(table, "region")
-        )  # type: ignore[arg-type]
+        how: Literal["rent", "spot"] = (
+            "spot" if _choice(table, "price", ("rent", "spot")) == "spot" else "rent"
+        )
+        paid = Pricing(how, _text(table, "provider"), _text(table, "region"))
         for said in chips:
             chip, count = counted(said, dealt=True) or (said, None)
             chip = get_chip(chip).id
