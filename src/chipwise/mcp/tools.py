@@ -117,6 +117,13 @@ SAID: Mapping[str, Offered] = {
         rows_answer,
         ("model", "chips", "counts", "prompts", "samples", "in", "out", "steps"),
     ),
+    "fleet": Offered(
+        "Many demands on one fleet",
+        "Places models and jobs on owned, rented and called supplies by the hour. `fleet` has lists `demand` (name, model, "
+        "rate or day, or tokens and deadline), `own` and `rent` (chips), `api`.",
+        table_answer,
+        ("fleet",),
+    ),
     "kernel": Offered(
         "One operator",
         "Time of one operator on chips and at the roofline: a product, attention, experts, a copy, a collective.",
