@@ -33,9 +33,9 @@ CODES = (0, 2, 3, 4)
 """Exit codes of an answer and of refusals."""
 WEIGHTS = {
     "plan": 4, "fit": 24, "estimate": 40, "explain": 16, "compare": 2, "local": 8, "operators": 6, "load": 6,
-    "sensitivity": 4, "frontier": 1, "simulate": 14, "train": 10, "rl": 1, "fleet": 1, "kernel": 24, "evidence": 2, "match": 4,
-    "claim": 4, "check_statement": 6, "launch": 3, "replay": 2, "diff": 2, "chips": 5, "models": 5, "systems": 3,
-    "runtimes": 3, "offers": 3,
+    "sensitivity": 4, "frontier": 1, "simulate": 14, "train": 10, "rl": 1, "kernel": 24, "evidence": 2, "match": 4,
+    "fleet": 1, "claim": 4, "check_statement": 6, "launch": 3, "replay": 2, "diff": 2, "chips": 5, "models": 5,
+    "systems": 3, "runtimes": 3, "offers": 3,
 }  # fmt: skip
 """How often a verb is asked: a plan takes as long as ten estimates."""
 COMMANDS = ("plan", "fit", "estimate", "explain", "compare", "local", "simulate", "train", "rl", "fleet")

@@ -87,8 +87,8 @@ def test_a_machine_more_saves_and_one_fewer_costs(both: PortfolioReport) -> None
     assert hall.fewer_costs > 0
     assert hall.more_saves is not None
     said = " ".join(both.verdict())
-    assert said.startswith("All 2 demands are placed for $")
-    assert "If a machine of hall fails, a month costs $" in said
+    assert said.startswith("Both demands are placed for $")
+    assert "While a machine of hall is out, a day costs $" in said
 
 
 def test_a_rented_chip_alone_costs_what_the_plan_says() -> None:

@@ -119,8 +119,8 @@ SAID: Mapping[str, Offered] = {
     ),
     "fleet": Offered(
         "Many demands on one fleet",
-        "Places models and jobs on owned, rented and called supplies by the hour. `fleet` has lists `demand` (name, model, "
-        "rate or day, or tokens and deadline), `own` and `rent` (chips), `api`.",
+        "Places models and jobs on owned, rented and called supplies by the hour. `fleet` has lists `demand` (name, "
+        "model, rate or day, or tokens and deadline), `own` and `rent` (chips), `api`.",
         table_answer,
         ("fleet",),
     ),

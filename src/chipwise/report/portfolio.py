@@ -176,7 +176,7 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 def _verdict(report: PortfolioReport) -> Iterator[str]:
     placed = [d for d in report.demands if d.placed]
     count = (
-        f"All {len(placed)} demands are" if len(placed) == len(report.demands) else
+        f"{'Both' if len(placed) == 2 else f'All {len(placed)}'} demands are" if len(placed) == len(report.demands) else
         f"{len(placed)} of {len(report.demands)} demands are"
     )  # fmt: skip
     if len(report.demands) == 1 == len(placed):
@@ -209,11 +209,11 @@ def _changed(report: PortfolioReport) -> Iterator[str]:
         if s.fewer_costs is None or s.kind != OWN:
             continue
         if s.fewer_loses:
-            yield f"If a machine of {s.name} fails, {', '.join(s.fewer_loses)} cannot be placed."
+            yield f"While a machine of {s.name} is out, {', '.join(s.fewer_loses)} cannot be placed."
         elif s.fewer_costs > 0.005:
-            yield f"If a machine of {s.name} fails, a month costs {_month(report, s.fewer_costs)} more."
+            yield f"While a machine of {s.name} is out, a day costs {dollars(s.fewer_costs)} more."
         else:
-            yield f"If a machine of {s.name} fails, everything still runs at the same cost."
+            yield f"While a machine of {s.name} is out, everything still runs at the same cost."
 
 
 def _missing(report: PortfolioReport) -> Iterator[str]:
