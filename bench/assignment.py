@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from chipwise.search.assignment import AssignmentProblem, Effort, assign
+from chipwise.search.assignment import Assigned, AssignmentProblem, Effort, assign
 
 DEMANDS, JOBS, HOURS = 30, 6, 24
 OWNED, RENTED, APIS = 12, 20, 8
@@ -64,11 +64,22 @@ def made_up(seed: int) -> AssignmentProblem:
     )
 
 
-def main() -> None:
-    problem = made_up(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+def assigned(seed: int = 0) -> tuple[float, Assigned | None]:
+    """Seconds, and what was found."""
+    problem = made_up(seed)
     start = time.perf_counter()
     found = assign(problem, Effort(seconds=MOST_S - 5.0, gap=MOST_GAP))
-    took = time.perf_counter() - start
+    return time.perf_counter() - start, found
+
+
+def seconds_to_gap() -> float:
+    """Seconds until the gap is small enough, infinite where it is not."""
+    took, found = assigned()
+    return took if found is not None and found.gap <= MOST_GAP else float("inf")
+
+
+def main() -> None:
+    took, found = assigned(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     if found is None:
         sys.exit(f"nothing found in {took:.1f} s")
     print(

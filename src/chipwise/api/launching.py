@@ -164,7 +164,10 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
             "prompt_workers": 0,
             "concurrency": 1.0,
         }
-        deployed = replace(question, rate=rate).deployed(plan) | {"concurrency": None}
+        deployed = replace(question, rate=rate).deployed(plan) | {
+            "replicas": plan["replicas"],
+            "concurrency": None,
+        }
         return answered("estimate", about(question, EstimateRequest, **deployed, rate=rate)).saved
 
 

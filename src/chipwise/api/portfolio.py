@@ -162,7 +162,7 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     if found is None:
         what = f"no assignment was found within {asked.effort.seconds:g} s"
         raise InfeasibleError(what, "--seconds gives it more time")
-    return _Placed(asked, ways, problem, found, never).report()
+    return _AssignedFleet(asked, ways, problem, found, never).report()
 
 
 def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
@@ -181,25 +181,30 @@ def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
 
 def _served(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[_Way]:
     """Candidates of a demand that generates tokens: what the search finds for it on all chips at once."""
-    demand = asked.demands[d]
-    question = demand.question
+    question = asked.demands[d].question
     assert isinstance(question, PlanRequest)
-    chips = dict.fromkeys(asked.supplies[p].chip for p in usable if asked.supplies[p].kind != API)
+    supplies = [asked.supplies[p] for p in usable]
+    chips = dict.fromkeys(s.chip for s in supplies if s.kind != API)
+    rented = ",".join(dict.fromkeys(s.chip for s in supplies if s.kind == RENT))
     plans = _plans(question, list(chips), why) if chips else []
-    for p in usable:
-        supply = asked.supplies[p]
+    for p, supply in zip(usable, supplies, strict=True):
         if supply.kind == API:
-            rented = [asked.supplies[other].chip for other in usable if asked.supplies[other].kind == RENT]
-            yield from _called(asked, d, p, ",".join(dict.fromkeys(rented)), why)
-            continue
-        mine = [_way(asked, d, p, plan) for plan in plans if plan.chip == supply.chip]
-        some = _useful([w for w in mine if w is not None and w.chips <= supply.room])
-        if not some and any(mine):
-            least = min(w.chips for w in mine if w is not None)
-            why.append(f"a replica takes {least:g} chips, {supply.name} has {supply.room:g}")
-        elif not some and any(plan.chip == supply.chip for plan in plans):
-            why.append(f"no price is known for {supply.chip} of {supply.name}")
-        yield from some
+            yield from _called(asked, d, p, rented, why)
+        else:
+            yield from _placed(asked, d, p, [plan for plan in plans if plan.chip == supply.chip], why)
+
+
+def _placed(asked: FleetAsked, d: int, p: int, plans: Sequence[PlanRecord], why: list[str]) -> Iterator[_Way]:
+    """Candidates of a demand on the chips of a supply, of which these are the plans."""
+    supply = asked.supplies[p]
+    paid = [way for plan in plans if (way := _way(asked, d, p, plan)) is not None]
+    some = _useful([w for w in paid if w.chips <= supply.room])
+    if paid and not some:
+        least = min(w.chips for w in paid)
+        why.append(f"a replica takes {least:g} chips, {supply.name} has {supply.room:g}")
+    if plans and not paid:
+        why.append(f"no price is known for {supply.chip} of {supply.name}")
+    yield from some
 
 
 def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[PlanRecord]:
@@ -305,38 +310,43 @@ def _trained(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -
     """Candidates of a run of training: each count of chips with which it is done by its deadline."""
     question = asked.demands[d].question
     assert isinstance(question, TrainRequest)
+    sure = CONFIDENCE if question.confidence is None else question.values["confidence"]
     for p in usable:
         supply = asked.supplies[p]
         if supply.kind == API:
             continue
-        own = supply.kind == OWN
-        paid = supply.pricing
-        there = (
-            replace(question, have=f"{supply.chips}x{supply.chip}")
-            if own
-            else replace(
-                question, chips=supply.chip, price=paid.kind, provider=paid.provider, region=paid.region
-            )
-        )
         try:
-            plans = there.run().plans
+            plans = _at(question, supply).run().plans
         except InfeasibleError as error:
             why.append(error.what)
             continue
-        sure = CONFIDENCE if question.confidence is None else question.values["confidence"]
         kept = [plan for plan in plans if plan.chance is None or plan.chance >= sure]
         if not kept:
-            why.append(
-                f"{supply.chip} of {supply.name}: no count of chips is done by the deadline as surely as asked"
-            )
-        for plan in kept:
-            power = plan.energy.wall_w if plan.energy else None
-            if own:
-                usd = power.mid / 1000.0 * asked.usd_per_kwh if power else 0.0
-                chips = _footprint(plan.chips, supply.per_machine)
-                yield _Way(d, p, 1.0, chips, usd, power.high if power else 0.0, held=True, plan=plan)
-            elif plan.price is not None and plan.price.billed <= supply.room:
-                yield _Way(d, p, 1.0, float(plan.price.billed), plan.price.mid, 0.0, held=True, plan=plan)
+            where = f"{supply.chip} of {supply.name}"
+            why.append(f"{where}: no count of chips is done by the deadline as surely as asked")
+        yield from (way for plan in kept if (way := _run(asked, d, p, plan)) is not None)
+
+
+def _at(question: TrainRequest, supply: Supply) -> TrainRequest:
+    """A run of training on the chips of a supply."""
+    paid = supply.pricing
+    if supply.kind == OWN:
+        return replace(question, have=f"{supply.chips}x{supply.chip}")
+    return replace(question, chips=supply.chip, price=paid.kind, provider=paid.provider, region=paid.region)
+
+
+def _run(asked: FleetAsked, d: int, p: int, plan: TrainPlanRecord) -> _Way | None:
+    """A plan of training as a candidate; None where it has no price, or takes more chips than there are."""
+    supply, power = asked.supplies[p], plan.energy.wall_w if plan.energy else None
+    if supply.kind == OWN:
+        chips = _footprint(plan.chips, supply.per_machine)
+        usd = power.mid / 1000.0 * asked.usd_per_kwh if power else 0.0
+        way = _Way(d, p, 1.0, chips, usd, power.high if power else 0.0, held=True, plan=plan)
+    elif plan.price is not None:
+        way = _Way(d, p, 1.0, float(plan.price.billed), plan.price.mid, 0.0, held=True, plan=plan)
+    else:
+        return None
+    return way if way.chips <= supply.room else None
 
 
 def _problem(asked: FleetAsked, ways: Sequence[_Way]) -> AssignmentProblem:
@@ -368,7 +378,7 @@ def _problem(asked: FleetAsked, ways: Sequence[_Way]) -> AssignmentProblem:
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _AssignedFleet:
     """An assignment with what it was made of, and what is said of it."""
 
     asked: FleetAsked

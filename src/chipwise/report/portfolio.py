@@ -16,6 +16,8 @@ OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
 EXACT = 1e-5
 """Below which a gap reads as none."""
+CENT = 0.005
+"""Dollars that read as none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,22 +176,7 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 
 
 def _verdict(report: PortfolioReport) -> Iterator[str]:
-    placed = [d for d in report.demands if d.placed]
-    count = (
-        f"{'Both' if len(placed) == 2 else f'All {len(placed)}'} demands are" if len(placed) == len(report.demands) else
-        f"{len(placed)} of {len(report.demands)} demands are"
-    )  # fmt: skip
-    if len(report.demands) == 1 == len(placed):
-        count = "The demand is"
-    by_kind = {
-        kind: sum(p.usd_per_day for p in report.placements if p.kind == kind) for kind in (OWN, RENT, API)
-    }
-    words = {OWN: "for power of owned machines", RENT: "for rented chips", API: "for tokens of APIs"}
-    parts = [f"{_month(report, usd)} {words[kind]}" for kind, usd in by_kind.items() if usd > 0.005]
-    cost = f" for {_month(report, report.usd_per_day)} a month" if parts else " on machines that you own"
-    if not placed:
-        count, cost = "No demand is", ""
-    yield f"{count} placed{cost}{': ' + ', '.join(parts) if len(parts) > 1 else ''}."
+    yield _cost(report)
     for d in report.demands:
         if not d.placed:
             yield f"{d.name} is not placed: {d.why}."
@@ -197,6 +184,20 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
         less = f"as much as {report.gap:.2%} " if report.gap >= EXACT else ""
         yield f"No other assignment of these candidates costs {less}less."
     yield from _changed(report)
+
+
+def _cost(report: PortfolioReport) -> str:
+    """How many demands are placed, and what a month costs by kind of supply."""
+    every, placed = len(report.demands), sum(d.placed for d in report.demands)
+    if not placed:
+        return "No demand is placed."
+    all_ = {1: "The demand is", 2: "Both demands are"}.get(every, f"All {every} demands are")
+    count = all_ if placed == every else f"{placed} of {every} demands are"
+    words = {OWN: "for power of owned machines", RENT: "for rented chips", API: "for tokens of APIs"}
+    usd = {kind: sum(p.usd_per_day for p in report.placements if p.kind == kind) for kind in words}
+    parts = [f"{_month(report, usd[kind])} {said}" for kind, said in words.items() if usd[kind] > CENT]
+    cost = f" for {_month(report, report.usd_per_day)} a month" if parts else " on machines that you own"
+    return f"{count} placed{cost}{': ' + ', '.join(parts) if len(parts) > 1 else ''}."
 
 
 def _changed(report: PortfolioReport) -> Iterator[str]:
@@ -210,7 +211,7 @@ def _changed(report: PortfolioReport) -> Iterator[str]:
             continue
         if s.fewer_loses:
             yield f"While a machine of {s.name} is out, {', '.join(s.fewer_loses)} cannot be placed."
-        elif s.fewer_costs > 0.005:
+        elif s.fewer_costs > CENT:
             yield f"While a machine of {s.name} is out, a day costs {dollars(s.fewer_costs)} more."
         else:
             yield f"While a machine of {s.name} is out, everything still runs at the same cost."

@@ -198,7 +198,7 @@ def _by_slice(programme: _Programme, wanted: Array, effort: Effort) -> Assigned 
             amount=np.where(job & ~idle, done, 0.0),
             **{name: getattr(p, name)[mine] for name in OF_CANDIDATES},
         )
-        part = Effort(max(left, 0.1) / (len(p.hours) - s), effort.gap / 2.0)
+        part = Effort(max(left, 0.1) / (len(p.hours) - s), effort.gap / 4.0)
         found = _Programme(alone).solved(part, at_least=wanted, at_most=wanted)
         if not isinstance(found, Assigned):
             return True

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from math import gcd
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
 from chipwise.api.requests.command import command_line
@@ -64,9 +64,10 @@ EXAMPLE = Sentence(
     ),
 )
 FLEET = (
-    "a TOML file with tables [[demand]] (model, with rate, day, or tokens and deadline), [[own]] and [[rent]] (chips), "
-    "[[api]] and [fleet] (max_usd_per_h, max_watts, ...)"
+    "a TOML file: lists demand (model, with rate, day, or tokens and deadline), own and rent (chips, e.g. 16xh100), "
+    "api; and fleet (max_usd_per_h, max_watts, usd_per_kwh, mixing)"
 )
+TOLD = FLEET.replace("a TOML file", "an object")
 
 
 def _said(value: Any) -> str:
@@ -82,13 +83,11 @@ class FleetRequest(Asked):
         FLEET,
         MISSING,
         file=True,
-        reading=Reading(
-            lambda text, _: text, _said, (OBJECT,), names=False, told=f"{FLEET}, as text or as an object"
-        ),
+        reading=Reading(lambda text, _: text, _said, (OBJECT,), names=False, told=TOLD),
     )
-    gap: str = ask("how far from the least cost the assignment may be, e.g. 1%", "1%", reading=SHARE)
+    gap: str = ask("distance from the least cost at which to stop", "1%", reading=SHARE)
     seconds: float = ask(
-        "the most seconds that the assignment may take, and a third of it each question of one machine more or fewer",
+        "the most seconds for the assignment; a third of it for each machine more or fewer",
         30.0,
     )
 
@@ -242,29 +241,30 @@ def _supplies(kind: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Supply
         raise UsageError(f"{where} names no chips", 'for example chips = "16xh100"', field="fleet")
     given = _text(table, "name")
     with _within(where):
-        how: Literal["rent", "spot"] = (
-            "spot" if _choice(table, "price", ("rent", "spot")) == "spot" else "rent"
-        )
-        paid = Pricing(how, _text(table, "provider"), _text(table, "region"))
+        spot = _choice(table, "price", ("rent", "spot")) == "spot"
+        paid = Pricing("spot" if spot else "rent", _text(table, "provider"), _text(table, "region"))
         for said in chips:
-            chip, count = counted(said, dealt=True) or (said, None)
-            chip = get_chip(chip).id
-            if kind == OWN and count is None:
-                count = 1
-            system = machine_for(get_chip(chip))
-            usual = min(system.chips_per_host if system else 1, count or 10**6)
-            machine = _count(table, "machine", usual, 1)
-            if kind == OWN and count is not None and count % machine:
-                what = f"{said}: machines of {machine} chips do not add up to {count}"
-                raise UsageError(
-                    what, f"say how many a machine has: machine = {gcd(count, machine)}", field="fleet"
-                )
-            alone = given or (f"own {chip}" if kind == OWN else chip)
-            name = alone if len(chips) == 1 else f"{given} {chip}".strip()
-            yield (
-                given or name,
-                Supply(name, kind, chip, count, machine, _count(table, "spare_machines", 0, 0), paid),
-            )
+            supply = _machines(kind, said, table)
+            own = f"own {supply.chip}" if kind == OWN else supply.chip
+            name = (given or own) if len(chips) == 1 else f"{given} {supply.chip}".strip()
+            yield given or name, replace(supply, name=name, pricing=paid)
+
+
+def _machines(kind: str, said: str, table: Mapping[str, Any]) -> Supply:
+    """So many chips in machines, not named yet. Raises `UsageError` for machines that do not add up to what one
+    owns."""
+    chip, count = counted(said, dealt=True) or (said, None)
+    chip = get_chip(chip).id
+    if kind == OWN:
+        count = count or 1
+    system = machine_for(get_chip(chip))
+    usual = min(system.chips_per_host if system else 1, count or 10**6)
+    machine = _count(table, "machine", usual, 1)
+    if kind == OWN and count is not None and count % machine:
+        what = f"{said}: machines of {machine} chips do not add up to {count}"
+        hint = f"say how many a machine has: machine = {gcd(count, machine)}"
+        raise UsageError(what, hint, field="fleet")
+    return Supply("", kind, chip, count, machine, _count(table, "spare_machines", 0, 0))
 
 
 def _choice(table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
@@ -283,28 +283,31 @@ def _demand(i: int, table: Mapping[str, Any], supplies: list[tuple[str, Supply]]
     where = f"demand {shorten(name, 40)}"
     if not model:
         raise UsageError(f"{where} has no model", 'for example model = "Qwen/Qwen3-32B"', field="fleet")
-    task = _choice(
-        {"task": "batch" if "tokens" in table and "rate" not in table else "serve", **table}, "task", TASKS
-    )
+    usual = "batch" if "tokens" in table and "rate" not in table else "serve"
+    task = _choice({"task": usual, **table}, "task", TASKS)
     training = task in TASKS[2:]
     _known(table, where, (*DEMAND, *(TRAINED if training else ASKED)))
-    on = _texts(table, "on")
-    groups = {group for group, _ in supplies} | {s.name for _, s in supplies}
-    for group in on:
-        if group not in groups:
-            raise UnknownNameError(f"supply of {where}", group, groups)
-    usable = tuple(s for group, s in supplies if not on or group in on or s.name in on)
+    usable = _usable(where, _texts(table, "on"), supplies)
     common = {
         "name": name,
         "priority": _count(table, "priority", 0, -1000),
         "on": tuple(s.name for s in usable),
     }
     given = {key: value for key, value in table.items() if key not in DEMAND or key == "model"}
-    chips = ",".join(dict.fromkeys(s.chip for s in usable if s.chip)) or None
+    chips = ",".join(dict.fromkeys(filter(None, (s.chip for s in usable)))) or None
     with _within(where):
         if training:
             return _run(_question(TrainRequest, given | {"task": task}), chips, common)
         return _used(_question(PlanRequest, given | {"task": task}), chips, common, table)
+
+
+def _usable(where: str, on: tuple[str, ...], supplies: list[tuple[str, Supply]]) -> list[Supply]:
+    """The supplies that a demand names, all where it names none. Raises `UnknownNameError`."""
+    groups = {group for group, _ in supplies} | {s.name for _, s in supplies}
+    for group in on:
+        if group not in groups:
+            raise UnknownNameError(f"supply of {where}", group, groups)
+    return [s for group, s in supplies if not on or group in on or s.name in on]
 
 
 def _question(kind: Any, given: Mapping[str, Any]) -> Any:
