@@ -157,7 +157,8 @@ def test_a_run_of_training_keeps_its_chips_all_day() -> None:
 
 def test_a_saved_fleet_is_made_again_and_its_placements_are_launched(tmp_path: Path) -> None:
     file, kept = tmp_path / "fleet.toml", tmp_path / "kept.json"
-    file.write_text(TEXT, "utf-8")
+    owned = TEXT[: TEXT.index("[[rent]]")].replace("[5, 60, 40]", "[20]").replace("8xh100", "16xh100")
+    file.write_text(owned, "utf-8")
     saving.save("fleet", FleetRequest(fleet=str(file)), str(kept))
     file.unlink()
     assert saving.replay(str(kept)).identical
@@ -215,7 +216,7 @@ def fleet(text: str = "", demand: str = 'rate = "10/s"', own: str = '[[own]]\nch
         (fleet(demand='rate = "1/s"\npriority = "high"'), UsageError, "a whole number"),
         (fleet(demand='rate = "1/s"\nday = [1, 2]'), UsageError, "two loads"),
         (fleet().replace(f'"{SMALL}"', '"flux-dev"'), UsageError, "chipwise plan flux-dev"),
-        (fleet() + fleet(), UsageError, "a name of its own"),
+        (fleet() + fleet(), UsageError, "give each another name"),
         ("demand = 3\n", UsageError, "[[demand]]"),
         ("x = [\n", UsageError, "cannot be read"),
         ("nowhere.toml", UsageError, "no such file"),

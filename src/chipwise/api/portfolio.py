@@ -595,7 +595,7 @@ class _AssignedFleet:
             yield "chips are rented by the hour on demand, each replica's machines at their own price"
         if API in kinds:
             yield "speed and terms of APIs are not compared with the targets"
-        yield "every replica carries its share of the load at the utilisation that plans are given"
+        yield "every replica takes its share of the load at the utilisation that plans are given"
         if any(d.tokens for d in self.asked.demands):
             yield "jobs run at the throughput that is reached with the probability asked"
             yield "jobs due within a day come again every day, others do a part of their tokens every day"
@@ -613,9 +613,7 @@ def check_names(asked: FleetAsked) -> None:
     ):
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
-            raise UsageError(
-                f"two of {what} are called {twice}", "give each a name of its own", field="fleet"
-            )
+            raise UsageError(f"two of {what} are called {twice}", "give each another name", field="fleet")
     if asked.slices > MOST_SLICES:
         what = f"the curves of the demands cut the day into {asked.slices} slices"
         raise UsageError(what, f"at most {MOST_SLICES}: give all the same number, e.g. 24", field="fleet")
