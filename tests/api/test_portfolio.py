@@ -216,6 +216,7 @@ def fleet(text: str = "", demand: str = 'rate = "10/s"', own: str = '[[own]]\nch
         (fleet(demand='rate = "1/s"\npriority = "high"'), UsageError, "a whole number"),
         (fleet(demand='rate = "1/s"\nday = [1, 2]'), UsageError, "two loads"),
         (fleet().replace(f'"{SMALL}"', '"flux-dev"'), UsageError, "chipwise plan flux-dev"),
+        (fleet().replace(SMALL, "net.py:make"), UsageError, "code is not run"),
         (fleet() + fleet(), UsageError, "give each another name"),
         ("demand = 3\n", UsageError, "[[demand]]"),
         ("x = [\n", UsageError, "cannot be read"),

@@ -24,6 +24,7 @@ from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameErr
 from chipwise.report.portfolio import API, OWN, RENT, PortfolioReport
 from chipwise.search.assignment import Effort
 from chipwise.search.deployments import machine_for
+from chipwise.tracing.sources import is_code
 from chipwise.units import duration_words, format_count, format_number, parse_quantity
 
 MOST_BYTES = 1_000_000
@@ -281,8 +282,7 @@ def _demand(i: int, table: Mapping[str, Any], supplies: list[tuple[str, Supply]]
     model = table.get("model")
     name = _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else f"{i}")
     where = f"demand {shorten(name, 40)}"
-    if not model:
-        raise UsageError(f"{where} has no model", 'for example model = "Qwen/Qwen3-32B"', field="fleet")
+    _check_model(where, model)
     usual = "batch" if "tokens" in table and "rate" not in table else "serve"
     task = _choice({"task": usual, **table}, "task", TASKS)
     training = task in TASKS[2:]
@@ -299,6 +299,15 @@ def _demand(i: int, table: Mapping[str, Any], supplies: list[tuple[str, Supply]]
         if training:
             return _run(_question(TrainRequest, given | {"task": task}), chips, common)
         return _used(_question(PlanRequest, given | {"task": task}), chips, common, table)
+
+
+def _check_model(where: str, model: Any) -> None:
+    """Raises `UsageError` for no model, and for one that is code."""
+    if not model:
+        raise UsageError(f"{where} has no model", 'for example model = "Qwen/Qwen3-32B"', field="fleet")
+    if isinstance(model, str) and is_code(model):
+        hint = "trace it with chipwise plan, or give its config.json"
+        raise UsageError(f"{where}: {shorten(model)}: code is not run for a fleet", hint, field="fleet")
 
 
 def _usable(where: str, on: tuple[str, ...], supplies: list[tuple[str, Supply]]) -> list[Supply]:
