@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 
 from bench import pairs
+from bench.assignment import seconds_to_gap
 from bench.cold import cold_seconds
 from bench.kernels import gemms_per_s
 from bench.page import answer_seconds
@@ -52,6 +53,8 @@ def results() -> Iterator[Result]:
     yield Result("closed loops, passes priced before", loops_per_s(), "1/s", 4_400_000.0)
     # of some three thousand measured rows none should be waited for
     yield Result("served rows, passes and loads", rows_per_s(), "1/s", 3_000.0)
+    assigned = "30 demands on 40 supplies, 24 hours, to 1 %"
+    yield Result(assigned, seconds_to_gap(), "s", 60.0, lower_is_better=True)
     yield Result("training layouts, step time and memory", layouts_per_s(), "1/s", 1_000_000.0)
 
 

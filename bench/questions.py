@@ -34,13 +34,13 @@ CODES = (0, 2, 3, 4)
 WEIGHTS = {
     "plan": 4, "fit": 24, "estimate": 40, "explain": 16, "compare": 2, "local": 8, "operators": 6, "load": 6,
     "sensitivity": 4, "frontier": 1, "simulate": 14, "train": 10, "rl": 1, "kernel": 24, "evidence": 2, "match": 4,
-    "claim": 4, "check_statement": 6, "launch": 3, "replay": 2, "diff": 2, "chips": 5, "models": 5, "systems": 3,
-    "runtimes": 3, "offers": 3,
+    "fleet": 1, "claim": 4, "check_statement": 6, "launch": 3, "replay": 2, "diff": 2, "chips": 5, "models": 5,
+    "systems": 3, "runtimes": 3, "offers": 3,
 }  # fmt: skip
 """How often a verb is asked: a plan takes as long as ten estimates."""
-COMMANDS = ("plan", "fit", "estimate", "explain", "compare", "local", "simulate", "train", "rl")
+COMMANDS = ("plan", "fit", "estimate", "explain", "compare", "local", "simulate", "train", "rl", "fleet")
 """Verbs whose options on the command line are their fields."""
-POSITIONAL = ("model", "saved")
+POSITIONAL = ("model", "saved", "fleet")
 STRANGE = 0.06
 """How often a value is one that nobody should send."""
 MODELS = (
@@ -105,6 +105,11 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "common_prefix": ("0", "500"),
     "train_share": ("50%", "25%"),
     "longest": ("8k", "1000"),
+    "fleet": (
+        '{"demand": [{"model": "Qwen/Qwen3-8B", "rate": "5/s"}], "own": [{"chips": "8xh100"}]}',
+        '{"demand": [{"model": "gpt-oss-120b", "tokens": "1B"}], "rent": [{"chips": "h200"}], "api": [{}]}',
+        '{"demand": [{"model": "Qwen3 8B", "day": [1, 9]}], "own": [{"chips": "3xl4"}]}', "fleet.toml", "x = 1",
+    ),
 }  # fmt: skip
 """What is given for fields of text, by name."""
 

@@ -31,6 +31,7 @@ __all__ = [
     "evidence",
     "explain",
     "fit",
+    "fleet",
     "frontier",
     "kernel",
     "launch",

@@ -789,6 +789,9 @@ def test_every_option_is_in_the_form(site: str, verb: str) -> None:
         assert f'name="{name}"' in text
 
 
+FLEET = '{"demand":[{"model":"meta-llama/Llama-3.1-8B","rate":"10/s"}],"own":[{"chips":"8xh100"}]}'
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_its_twin(site: str, verb: str) -> None:
     record = '{"question":{"verb":"estimate","request":{"model":"meta-llama/Llama-3.1-8B","chip":"l4"}}}'
@@ -796,6 +799,7 @@ def test_every_verb_has_its_twin(site: str, verb: str) -> None:
         "estimate": "?model=meta-llama/Llama-3.1-8B&chip=l4",
         "simulate": "?model=meta-llama/Llama-3.1-8B&chip=l4&rate=1/s&requests=20",
         "rl": "?model=Qwen/Qwen3-8B&chips=h100&counts=16&out=4000",
+        "fleet": f"?fleet={quote(FLEET)}",
         "launch": f"?for=vllm&saved={quote(record)}",
         "replay": f"?saved={quote(record[:-1])},%22plans%22:[]}}",
         "diff": f"?before={quote(record)}&after={quote(record)}",

@@ -17,6 +17,8 @@ from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import OwnChips, Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.reinforce import RlRequest
+from chipwise.api.requests.portfolio import FleetRequest
+from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import answered, asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
 from chipwise.catalog.chip import Chip
@@ -155,6 +157,38 @@ def _at_desk(saved: Saved, rank: int) -> Saved:
         return answered("plan", plan).saved
 
 
+def _in_fleet(saved: Saved, rank: int) -> Saved:
+    """The deployment that a placement of a fleet stands for, asked under the same facts: at the most that it is given.
+    Raises `UsageError` for one that is not there, and for tokens of an API."""
+    rows = saved.report["placements"]
+    row = next((r for r in rows if r["rank"] == rank), None)
+    if row is None:
+        raise UsageError(f"no placement {rank} in it", f"1 to {len(rows)}", field="plan")
+    if not row["layout"]:
+        raise UsageError(
+            f"placement {rank} calls {row['supply']}", "--plan names one that runs on chips", field="plan"
+        )
+    with reading(saved.tables), use(saved.snapshot):
+        asked = cast(FleetRequest, request_of(saved.verb, saved.request)).asked()
+        question = next(d.question for d in asked.demands if d.name == row["demand"])
+        if isinstance(question, TrainRequest):
+            alone = replace(question, chips=row["chip"], counts=str(row["chips"]))
+            return answered("train", alone).saved
+        rate = None if question.rate is None else f"{row['rate_per_s']:.6g}/s"
+        plan = {
+            **row,
+            "replicas": round(row["replicas"]),
+            "spare": 0,
+            "prompt_workers": 0,
+            "concurrency": 1.0,
+        }
+        deployed = replace(question, rate=rate).deployed(plan) | {
+            "replicas": plan["replicas"],
+            "concurrency": None,
+        }
+        return answered("estimate", about(question, EstimateRequest, **deployed, rate=rate)).saved
+
+
 TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "stack", "system")
 """What of a plan its launch files say, as far as the plan has it."""
 
@@ -180,6 +214,8 @@ def spec_of(saved: Saved, rank: int = 1) -> Launched:
 def _spec(saved: Saved, rank: int) -> Launched:
     if saved.verb == "local":
         saved, rank = _at_desk(saved, rank), 1
+    if saved.verb == "fleet":
+        saved, rank = _in_fleet(saved, rank), 1
     plans = _plans(saved)
     if saved.verb not in (*SERVED, "train", "rl") or not plans:
         raise UsageError(

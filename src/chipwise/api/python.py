@@ -25,7 +25,7 @@ from chipwise.tracing.sources import trace as trace  # a verb of the library, lo
 if TYPE_CHECKING:
     from chipwise.api.stepping import PassTimes
 
-FIRST = ("model", "text", "op", "search")
+FIRST = ("model", "text", "op", "search", "fleet")
 """Fields that a program may give without their name: of those that a verb has, the first."""
 
 

@@ -27,6 +27,8 @@ COMMANDS = {
     "bounds it.",
     "training:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
     "together or apart: time of a step, days, cost, and what bounds it.",
+    "planning:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it costs, "
+    "and what one machine more or fewer would change.",
     "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
     "files of weights.",
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",

@@ -15,7 +15,7 @@ from chipwise.cli.app import read
 from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.table import Format, Table, render
 
-FIRST = ("model",)  # the fields that need no option before them
+FIRST = ("model", "fleet")  # the fields that need no option before them
 
 
 def whole(text: str) -> Parameter:

@@ -1,4 +1,4 @@
-"""plan, fit, estimate, explain, compare, local, simulate."""
+"""plan, fit, estimate, explain, compare, local, simulate, fleet."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from chipwise.api.requests.planning import (
     FitRequest,
     PlanRequest,
 )
+from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.cli.options import SavedOutput, refuse, taking
 from chipwise.errors import UsageError
 
@@ -135,3 +136,12 @@ def simulate(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> N
     """A deployment request by request: recorded arrivals, a rate, or all at once; percentiles with their interval."""
     report = output.of("simulate", SimulateRequest(**given))
     output.show(report.tables(), report)
+
+
+@taking(FleetRequest)
+def fleet(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
+    """Many demands on what you own, rent and call: which runs where, at which hours, what it costs, and what one
+    machine more or fewer would change."""
+    report = output.of("fleet", FleetRequest(**given))
+    tables = report.tables()
+    output.show(tables[:1] if output.format == "csv" else tables, report)

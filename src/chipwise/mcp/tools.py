@@ -103,7 +103,7 @@ SAID: Mapping[str, Offered] = {
         "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
         "buy for a budget. Name the machine, e.g. rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
         rows_answer,
-        ("have", "host_memory", "max_usd", "min_tps", "context", "use", "models", "share"),
+        ("have", "host_memory", "max_usd", "min_tps", "context", "use", "models"),
     ),
     "train": Offered(
         "Plan a training run",
@@ -115,7 +115,13 @@ SAID: Mapping[str, Offered] = {
         "Plan reinforcement learning",
         "A loop of sampling answers and training on them, on one fleet: time of a step, days, dollars, what bounds it.",
         rows_answer,
-        ("model", "chips", "counts", "prompts", "samples", "in", "out", "steps"),
+        ("model", "chips", "counts", "prompts", "in", "out"),
+    ),
+    "fleet": Offered(
+        "Many demands on one fleet",
+        "Many models and jobs on owned, rented and called supplies, by the hour.",
+        table_answer,
+        ("fleet",),
     ),
     "kernel": Offered(
         "One operator",

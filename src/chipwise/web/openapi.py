@@ -43,6 +43,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "simulate": {**DEPLOYED, "rate": "4/s", "requests": 500},
     "train": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
     "rl": {"model": "Qwen/Qwen3-8B", "chips": "h100", "counts": "16", "out": 4000},
+    "fleet": {
+        "fleet": {
+            "demand": [{"name": "chat", "model": MODEL, "rate": "10/s"}],
+            "own": [{"chips": f"16x{CHIP}"}],
+            "rent": [{"chips": CHIP}],
+        }
+    },
     "kernel": {"op": "gemm", "chips": f"{CHIP},tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server", "limit": 5},
     "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
@@ -76,6 +83,7 @@ TAGS: dict[str, tuple[str, ...]] = {
         "frontier",
         "sensitivity",
         "simulate",
+        "fleet",
     ),
     "training": ("train", "rl"),
     "operators": ("kernel",),

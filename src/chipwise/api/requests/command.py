@@ -34,7 +34,7 @@ def command_line(verb: str, request: Asked) -> str:
     named = len(parts)
     for f in fields(request):  # type: ignore[arg-type]
         value = getattr(request, f.name)
-        if f.name in ("model", "op"):
+        if f.name in ("model", "op", "fleet"):
             # a configuration that was given itself, where it is too long for a line, is one that the user has in a file
             long = value.lstrip().startswith(INLINE) and (len(value) > MOST_INLINE or "\n" in value)
             parts.insert(named, "config.json" if long else value)

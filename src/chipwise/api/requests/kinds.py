@@ -37,6 +37,7 @@ from chipwise.api.requests.planning import (
     FitRequest,
     PlanRequest,
 )
+from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.simulate import DeployedSimulation
 from chipwise.api.requests.training import TrainRequest
@@ -81,6 +82,7 @@ PLANNING: Mapping[str, type[Request]] = {
     "simulate": DeployedSimulation,
     "train": TrainRequest,
     "rl": RlRequest,
+    "fleet": FleetRequest,
     "kernel": KernelRequest,
     "evidence": EvidenceRequest,
     "match": EvidenceMatchRequest,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from chipwise.api.requests.field import outer, split
+from chipwise.api.requests.field import as_text, outer, split
 from chipwise.api.requests.kinds import Request
+from chipwise.api.requests.portfolio import fleet_document, is_inline
 from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, named_config
@@ -104,5 +106,23 @@ def _rates(text: str, own: Own) -> str:
     return f"{','.join(words)},"
 
 
-NAMED: dict[str, Callable[[str, Own], str]] = {"model": _model, "chip": _chip, "chips": _chips, "day": _rates}
+def _fleet(text: str, own: Own) -> str:
+    """A fleet as an object, with the names in its demands and supplies resolved."""
+    if not is_inline(text):
+        raise UsageError("fleet: files are not read here", "send its tables as an object")
+    document = fleet_document(text)
+    for table in (t for kind in ("demand", "own", "rent") for t in document.get(kind, ())):
+        for name in NAMED.keys() & table.keys():
+            said = table[name] if isinstance(table[name], str) else f"{as_text(table[name])},"
+            table[name] = NAMED[name](said, own)
+    return json.dumps(document)
+
+
+NAMED: dict[str, Callable[[str, Own], str]] = {
+    "model": _model,
+    "chip": _chip,
+    "chips": _chips,
+    "day": _rates,
+    "fleet": _fleet,
+}
 """How each field that may name a file on the command line is read where it may not."""

@@ -1,0 +1,623 @@
+"""`fleet`: many demands on what one owns, rents and calls. Candidates are what the search finds for each demand on each
+chip; the assignment of all of them to the hours of a day is a mixed-integer programme (`search.assignment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import floor
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from chipwise.api.alternatives import apis
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.requests.training import TrainRequest
+from chipwise.catalog.price import Pricing, Rent
+from chipwise.catalog.snapshot import today
+from chipwise.errors import InfeasibleError, UsageError
+from chipwise.predict.training.course import MONTH_S
+from chipwise.report.assemble import price_record
+from chipwise.report.plans import PlanRecord
+from chipwise.report.portfolio import (
+    API,
+    OWN,
+    RENT,
+    DemandRecord,
+    PlacementRecord,
+    PortfolioReport,
+    SliceRecord,
+    SupplyRecord,
+    dollars,
+)
+from chipwise.report.records import Figure, LayoutRecord
+from chipwise.report.training import TrainPlanRecord
+from chipwise.search.assignment import (
+    GROWS_USD,
+    GROWS_WATTS,
+    HOUR_S,
+    Assigned,
+    AssignmentProblem,
+    Effort,
+    assign,
+    least_more,
+)
+from chipwise.units import Array
+from chipwise.workload.workload import CONFIDENCE, UTILISATION
+
+DAY_S = 24.0 * HOUR_S
+MANY = 4096
+"""Chips of a kind that a question asks about, so that none of its layouts is left out; the assignment counts them."""
+MOST_LAYOUTS = 4
+"""Layouts of a demand on a chip that are candidates: the smallest, and those that do most with a chip."""
+MOST_ASKED = 4
+"""Supplies of which a machine more and fewer is asked, the busiest first."""
+END = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of an interval to its end
+OWN_WORDS = (
+    "replicas move between demands from one slice to the next, and the time to load a model is not counted"
+)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
+    job), `tokens` of output a day of a job, which may run in `hours` (from, how many; all day: 0, 24). `on` names the
+    supplies that it may use (none: all)."""
+
+    name: str
+    question: PlanRequest | TrainRequest
+    asked: str
+    command: str
+    priority: int = 0
+    rates_per_s: tuple[float, ...] = ()
+    tokens: float = 0.0
+    hours: tuple[float, float] = (0.0, 24.0)
+    on: tuple[str, ...] = ()
+
+    @property
+    def training(self) -> bool:
+        """Whether it is a run of training, which keeps its chips all day."""
+        return isinstance(self.question, TrainRequest)
+
+
+@dataclass(frozen=True)
+class Supply:
+    """What demands may run on: `chips` of a `chip` that one owns or may rent (None: no limit) in machines of
+    `per_machine`, of which `spare` stay free, or APIs of `providers` (none: any). `pricing` says how it is paid."""
+
+    name: str
+    kind: str
+    chip: str = ""
+    chips: int | None = None
+    per_machine: int = 1
+    spare: int = 0
+    pricing: Pricing = field(default_factory=Pricing)
+    providers: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> float:
+        """Chips that may be at work at once."""
+        return np.inf if self.chips is None else float(max(self.chips - self.spare * self.per_machine, 0))
+
+    @property
+    def machines(self) -> int | None:
+        """Machines that it has."""
+        return None if self.chips is None else self.chips // self.per_machine
+
+
+@dataclass(frozen=True)
+class FleetAsked:
+    """Demands and supplies, and what holds for all: dollars per hour at any time, watts of what one owns, the price of
+    its power, whether a machine serves several demands; and how long the assignment may take and how near it gets."""
+
+    demands: tuple[Demand, ...]
+    supplies: tuple[Supply, ...]
+    max_usd_per_h: float = np.inf
+    max_watts: float = np.inf
+    usd_per_kwh: float = 0.0
+    mixed: bool = True
+    effort: Effort = Effort(30.0, 0.01)  # noqa: RUF009 - a value
+
+    @property
+    def further(self) -> Effort:
+        """How long each question about another supply may take."""
+        return replace(self.effort, seconds=self.effort.seconds / 3.0)
+
+    @property
+    def slices(self) -> int:
+        """Slices of the day: those of the curves, and hours where a job has its own."""
+        counts = [len(d.rates_per_s) or 1 for d in self.demands]
+        counts += [24 for d in self.demands if d.tokens and d.hours[1] < 24.0]
+        return int(np.lcm.reduce(counts))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One candidate: a unit of a demand on a supply, which is so many `replicas`."""
+
+    demand: int
+    supply: int
+    rate: float
+    chips: float
+    usd_per_h: float
+    watts: float
+    replicas: int = 1
+    whole: bool = True
+    held: bool = False
+    plan: PlanRecord | TrainPlanRecord | None = None
+
+
+def portfolio(asked: FleetAsked) -> PortfolioReport:
+    """The cheapest assignment that places most, the higher priorities first, and what would change it. Raises
+    `InfeasibleError` where nothing can be placed, `MissingExtraError` without SciPy, and the errors of the demands'
+    own questions."""
+    ways, never = _ways(asked)
+    if not ways:
+        why = "; ".join(f"{name}: {said}" for name, said in never.items())
+        raise InfeasibleError(f"no demand has a candidate: {why}", f"alone: {asked.demands[0].command}")
+    problem = _problem(asked, ways)
+    found = assign(problem, asked.effort)
+    if found is None:
+        what = f"no assignment was found within {asked.effort.seconds:g} s"
+        raise InfeasibleError(what, "--seconds gives it more time")
+    return _AssignedFleet(asked, ways, problem, found, never).report()
+
+
+def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
+    """All candidates, and why demands have none."""
+    ways: list[_Way] = []
+    never: dict[str, str] = {}
+    for d, demand in enumerate(asked.demands):
+        usable = [p for p, s in enumerate(asked.supplies) if not demand.on or s.name in demand.on]
+        why: list[str] = []
+        mine = list((_trained if demand.training else _served)(asked, d, usable, why))
+        if not mine:
+            never[demand.name] = "; ".join(dict.fromkeys(why)) or "no supply can run it"
+        ways += mine
+    return ways, never
+
+
+def _served(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[_Way]:
+    """Candidates of a demand that generates tokens: what the search finds for it on all chips at once."""
+    question = asked.demands[d].question
+    assert isinstance(question, PlanRequest)
+    supplies = [asked.supplies[p] for p in usable]
+    chips = dict.fromkeys(s.chip for s in supplies if s.kind != API)
+    rented = ",".join(dict.fromkeys(s.chip for s in supplies if s.kind == RENT))
+    plans = _plans(question, list(chips), why) if chips else []
+    for p, supply in zip(usable, supplies, strict=True):
+        if supply.kind == API:
+            yield from _called(asked, d, p, rented, why)
+        else:
+            yield from _placed(asked, d, p, [plan for plan in plans if plan.chip == supply.chip], why)
+
+
+def _placed(asked: FleetAsked, d: int, p: int, plans: Sequence[PlanRecord], why: list[str]) -> Iterator[_Way]:
+    """Candidates of a demand on the chips of a supply, of which these are the plans."""
+    supply = asked.supplies[p]
+    paid = [way for plan in plans if (way := _way(asked, d, p, plan)) is not None]
+    some = _useful([w for w in paid if w.chips <= supply.room])
+    if paid and not some:
+        least = min(w.chips for w in paid)
+        why.append(f"a replica takes {least:g} chips, {supply.name} has {supply.room:g}")
+    if plans and not paid:
+        why.append(f"no price is known for {supply.chip} of {supply.name}")
+    yield from some
+
+
+def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[PlanRecord]:
+    """The plans of a demand on as many chips of each kind as it wants that keep its targets."""
+    try:
+        report = (
+            replace(question, have=",".join(f"{MANY}x{c}" for c in chips))
+            .ranked(None, published=False)
+            .report
+        )
+    except InfeasibleError as error:
+        why.append(error.what)
+        return []
+    sure = [p for p in report.plans if p.keeps_targets(report.workload.confidence) and not p.prompt_workers]
+    why += [f"{r.chip}: {r.detail}" for r in report.refused]
+    if not sure:
+        why.append("no plan keeps the targets as surely as was asked")
+    return sure
+
+
+def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord) -> _Way | None:
+    """A plan as a candidate on a supply; None where no price is known."""
+    demand, supply = asked.demands[d], asked.supplies[p]
+    question = demand.question
+    each = plan.chips // plan.replicas
+    if demand.tokens:
+        rate = _surely(plan.tokens_per_s, question) / plan.replicas
+    else:
+        used = UTILISATION if question.values.get("utilisation") is None else question.values["utilisation"]
+        rate = plan.largest_requests_per_s / (plan.replicas - plan.spare) * used
+    watts = 0.0 if plan.energy is None else plan.energy.wall_w.high / plan.replicas
+    if supply.kind == OWN:
+        power = 0.0 if plan.energy is None else plan.energy.wall_w.mid / plan.replicas / 1000.0
+        chips = _footprint(each, supply.per_machine)
+        return _Way(d, p, rate, chips, power * asked.usd_per_kwh, watts, plan=plan)
+    basis = supply.pricing.basis(supply.chip, today())
+    price = price_record(basis, each, min(each, supply.per_machine)) if isinstance(basis, Rent) else None
+    if price is None:
+        return None
+    replicas = max(floor(price.billed / each), 1)
+    return _Way(
+        d, p, rate * replicas, float(price.billed), price.mid, 0.0, replicas, plan=replace(plan, price=price)
+    )
+
+
+def _surely(figure: Figure, question: Any) -> float:
+    """A throughput that is reached with the probability that was asked, by the interval."""
+    sure = CONFIDENCE if question.confidence is None else question.values["confidence"]
+    deviations = NormalDist().inv_cdf(sure) / END
+    return float(figure.mid * (figure.low / figure.mid) ** deviations)
+
+
+def _footprint(chips: int, machine: int) -> float:
+    """Chips of machines that a replica takes, so that any number of them can be packed: a part of a machine that
+    divides it, or whole machines."""
+    if chips >= machine:
+        return float(-(-chips // machine) * machine)
+    return float(next(n for n in range(chips, machine + 1) if machine % n == 0))
+
+
+def _useful(ways: list[_Way]) -> list[_Way]:
+    """The candidates of a demand on a supply that no other beats: the one with the fewest chips, and those that do most
+    for a chip."""
+    kept = [
+        w
+        for w in ways
+        if not any(
+            o is not w and (o.chips, o.usd_per_h, -o.rate) <= (w.chips, w.usd_per_h, -w.rate)
+            and o.chips <= w.chips and o.usd_per_h <= w.usd_per_h and o.rate >= w.rate
+            and (o.chips, o.usd_per_h, o.rate) != (w.chips, w.usd_per_h, w.rate)
+            for o in ways
+        )
+    ]  # fmt: skip
+    kept = list({(w.chips, w.usd_per_h, w.rate): w for w in reversed(kept)}.values())[::-1]
+    kept.sort(key=lambda w: w.chips)
+    rest = sorted(kept[1:], key=lambda w: -w.rate / w.chips)
+    return [*kept[:1], *rest[: MOST_LAYOUTS - 1]]
+
+
+def _called(asked: FleetAsked, d: int, p: int, rented: str, why: list[str]) -> Iterator[_Way]:
+    """Tokens of the demand's model from the cheapest API of a supply: as much of it as is wanted. A plan on `rented`
+    chips (none: any for rent) is what they are compared with."""
+    demand, supply = asked.demands[d], asked.supplies[p]
+    question = demand.question
+    assert isinstance(question, PlanRequest)
+    try:
+        report = replace(question, chips=rented or None).ranked(None, published=False).report
+    except InfeasibleError as error:
+        why.append(error.what)
+        return
+    priced = next((plan for plan in report.plans if plan.price), None)
+    workload = question.workload_of(question.task)
+    offers = apis(priced, report.model.name, workload, today()) if priced else ()
+    mine = [a for a in offers if not supply.providers or a.provider in supply.providers]
+    if not mine:
+        why.append(f"{supply.name}: no price of tokens of {report.model.name} is known")
+        return
+    rate = workload.output_tokens if demand.tokens else 1.0
+    yield _Way(d, p, rate, 0.0, HOUR_S * mine[0].usd_per_request, 0.0, whole=False)
+
+
+def _trained(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[_Way]:
+    """Candidates of a run of training: each count of chips with which it is done by its deadline."""
+    question = asked.demands[d].question
+    assert isinstance(question, TrainRequest)
+    sure = CONFIDENCE if question.confidence is None else question.values["confidence"]
+    for p in usable:
+        supply = asked.supplies[p]
+        if supply.kind == API:
+            continue
+        try:
+            plans = _at(question, supply).run().plans
+        except InfeasibleError as error:
+            why.append(error.what)
+            continue
+        kept = [plan for plan in plans if plan.chance is None or plan.chance >= sure]
+        if not kept:
+            where = f"{supply.chip} of {supply.name}"
+            why.append(f"{where}: no count of chips is done by the deadline as surely as asked")
+        yield from (way for plan in kept if (way := _run(asked, d, p, plan)) is not None)
+
+
+def _at(question: TrainRequest, supply: Supply) -> TrainRequest:
+    """A run of training on the chips of a supply."""
+    paid = supply.pricing
+    if supply.kind == OWN:
+        return replace(question, have=f"{supply.chips}x{supply.chip}")
+    return replace(question, chips=supply.chip, price=paid.kind, provider=paid.provider, region=paid.region)
+
+
+def _run(asked: FleetAsked, d: int, p: int, plan: TrainPlanRecord) -> _Way | None:
+    """A plan of training as a candidate; None where it has no price, or takes more chips than there are."""
+    supply, power = asked.supplies[p], plan.energy.wall_w if plan.energy else None
+    if supply.kind == OWN:
+        chips = _footprint(plan.chips, supply.per_machine)
+        usd = power.mid / 1000.0 * asked.usd_per_kwh if power else 0.0
+        way = _Way(d, p, 1.0, chips, usd, power.high if power else 0.0, held=True, plan=plan)
+    elif plan.price is not None:
+        way = _Way(d, p, 1.0, float(plan.price.billed), plan.price.mid, 0.0, held=True, plan=plan)
+    else:
+        return None
+    return way if way.chips <= supply.room else None
+
+
+def _problem(asked: FleetAsked, ways: Sequence[_Way]) -> AssignmentProblem:
+    """The arrays of the assignment."""
+    slices = asked.slices
+    need = np.ones((len(asked.demands), slices))
+    for d, demand in enumerate(asked.demands):
+        if demand.rates_per_s:
+            need[d] = np.repeat(demand.rates_per_s, slices // len(demand.rates_per_s))
+        elif demand.tokens:
+            after = (np.arange(slices) * 24.0 / slices - demand.hours[0]) % 24.0
+            need[d] = after + 24.0 / slices <= demand.hours[1] + 1e-9
+    columns: Mapping[str, Any] = {
+        name: np.array([getattr(w, name) for w in ways])
+        for name in ("demand", "supply", "rate", "chips", "usd_per_h", "watts", "whole", "held")
+    }
+    return AssignmentProblem(
+        hours=np.full(slices, 24.0 / slices),
+        need=need,
+        amount=np.array([demand.tokens for demand in asked.demands]),
+        priority=np.array([float(demand.priority) for demand in asked.demands]),
+        room=np.array([s.room for s in asked.supplies]),
+        machine=np.array([float(s.per_machine) for s in asked.supplies]),
+        mixed=asked.mixed,
+        max_usd_per_h=asked.max_usd_per_h,
+        max_watts=asked.max_watts,
+        **columns,
+    )
+
+
+@dataclass(frozen=True)
+class _AssignedFleet:
+    """An assignment with what it was made of, and what is said of it."""
+
+    asked: FleetAsked
+    ways: Sequence[_Way]
+    problem: AssignmentProblem
+    found: Assigned
+    never: Mapping[str, str]
+
+    def report(self) -> PortfolioReport:
+        """The answer."""
+        asked, found = self.asked, self.found
+        placements = self._placements()
+        return PortfolioReport(
+            placements=placements,
+            demands=tuple(self._demand(d, placements) for d in range(len(asked.demands))),
+            supplies=tuple(self._supplies()),
+            slices=tuple(self._slices()),
+            candidates=len(self.ways),
+            usd_per_day=found.usd_per_day,
+            bound_usd_per_day=found.bound_usd_per_day,
+            gap=found.gap,
+            days_per_month=MONTH_S / DAY_S,
+            assumptions=tuple(self._assumptions()),
+        )
+
+    def _work(self, units: Array) -> Array:
+        """What every candidate does in a day, for serving requests, for jobs tokens."""
+        rates = np.array([w.rate for w in self.ways])
+        return np.asarray(rates * HOUR_S * (units @ self.problem.hours))
+
+    def _placements(self) -> tuple[PlacementRecord, ...]:
+        units, work = self.found.units, self._work(self.found.units)
+        usd = self.problem.usd_per_h * (units @ self.problem.hours)
+        of_demand = [work[self.problem.demand == d].sum() for d in range(len(self.asked.demands))]
+        rows = [k for k in range(len(self.ways)) if units[k].max() > 1e-9]
+        rows.sort(key=lambda k: (self.ways[k].demand, -work[k]))
+        return tuple(
+            self._placement(rank, k, float(work[k] / of_demand[self.ways[k].demand]), float(usd[k]))
+            for rank, k in enumerate(rows, 1)
+        )
+
+    def _placement(self, rank: int, k: int, share: float, usd: float) -> PlacementRecord:
+        way, units = self.ways[k], self.found.units[k]
+        demand, supply, plan = self.asked.demands[way.demand], self.asked.supplies[way.supply], way.plan
+        replicas = float(units.max()) * way.replicas if way.chips else 0.0
+        layout = spread = None
+        if isinstance(plan, PlanRecord):
+            each = "tp1" if plan.layout.label == "whole" else plan.layout.label
+            layout, spread = plan.layout, f"{replicas:,.0f} x {each}"
+        elif plan is not None:
+            degrees = plan.layout
+            layout = LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label)
+            spread = degrees.label
+        peak = float(np.minimum(units * way.rate, self.problem.need[way.demand]).max())
+        return PlacementRecord(
+            rank=rank,
+            demand=demand.name,
+            supply=supply.name,
+            kind=supply.kind,
+            model=demand.question.model,
+            chip=supply.chip,
+            chips=round(float(units.max()) * way.chips),
+            replicas=replicas,
+            layout=layout,
+            spread=spread or "as much as is wanted",
+            runtime=plan.runtime if plan else "",
+            precision=plan.precision if plan else "",
+            converted=isinstance(plan, PlanRecord) and plan.converted,
+            share=share,
+            rate_per_s=float(units.max() * way.rate) if demand.tokens else peak,
+            usd_per_day=usd,
+            per_slice=tuple(float(n) * (way.replicas if way.chips else way.rate) for n in units),
+            note=plan.note if isinstance(plan, PlanRecord) else "",
+        )
+
+    def _demand(self, d: int, placements: Sequence[PlacementRecord]) -> DemandRecord:
+        demand, placed = self.asked.demands[d], bool(self.found.placed[d])
+        why, least = "", tuple[str, ...]()
+        if demand.name in self.never:
+            why = self.never[demand.name]
+        elif not placed:
+            limits = np.isfinite([self.asked.max_usd_per_h, self.asked.max_watts]).any()
+            within = ", within the limits of the fleet," if limits else ""
+            why = f"there is not enough supply{within} for it and those of higher or equal priority"
+            least = tuple(self._least(d))
+        return DemandRecord(
+            demand.name,
+            demand.question.model,
+            demand.asked,
+            demand.priority,
+            placed,
+            sum(p.usd_per_day for p in placements if p.demand == demand.name),
+            why,
+            least,
+            demand.command,
+        )
+
+    def _least(self, d: int) -> Iterator[str]:
+        """What would place a demand with all that are placed, by asking of each thing that may grow."""
+        wanted = self.found.placed.copy()
+        wanted[d] = True
+        for p, supply in enumerate(self.asked.supplies):
+            usable = ((self.problem.demand == d) & (self.problem.supply == p)).any()
+            if (
+                supply.chips is not None
+                and usable
+                and (more := least_more(self.problem, wanted, p, self.asked.further))
+            ):
+                count = round(more.more)
+                yield f"{count * supply.per_machine:,} more {supply.chip} in {supply.name}"
+        if np.isfinite(self.asked.max_usd_per_h):
+            more = least_more(self.problem, wanted, GROWS_USD, self.asked.further)
+            if more:
+                yield f"max_usd_per_h = {self.asked.max_usd_per_h + more.more:,.2f}"
+        if np.isfinite(self.asked.max_watts):
+            more = least_more(self.problem, wanted, GROWS_WATTS, self.asked.further)
+            if more:
+                yield f"max_watts = {self.asked.max_watts + more.more:,.0f}"
+
+    def _supplies(self) -> Iterator[SupplyRecord]:
+        """What each supply does, and what a machine more or fewer of it would do."""
+        units, hours = self.found.units, self.problem.hours
+        busy = np.array(
+            [
+                (self.problem.chips[self.problem.supply == p][:, None] * units[self.problem.supply == p]).sum(
+                    axis=0
+                )
+                for p in range(len(self.asked.supplies))
+            ]
+        )
+        limited = [p for p, s in enumerate(self.asked.supplies) if s.chips is not None]
+        limited = sorted(limited, key=lambda p: -busy[p].max())[:MOST_ASKED]
+        usd = self.problem.usd_per_h * (units @ hours)
+        for p, supply in enumerate(self.asked.supplies):
+            more = fewer = None
+            if p in limited:
+                more = self._with_machines(p, supply.room + supply.per_machine)
+                fewer = self._with_machines(p, supply.room - supply.per_machine * (supply.spare == 0))
+            yield SupplyRecord(
+                name=supply.name,
+                kind=supply.kind,
+                chip=supply.chip,
+                machines=supply.machines,
+                per_machine=supply.per_machine,
+                most_chips=float(busy[p].max()),
+                mean_chips=float(busy[p] @ hours / 24.0),
+                usd_per_day=float(usd[self.problem.supply == p].sum()),
+                more_saves=self._saved(more),
+                more_places=self._only(more, self.found),
+                fewer_costs=None if fewer is None else max(-self._change(fewer), 0.0),
+                fewer_loses=self._only(self.found, fewer),
+            )
+
+    def _with_machines(self, p: int, room: float) -> Assigned | None:
+        """The assignment with another room of a supply."""
+        rooms = self.problem.room.copy()
+        rooms[p] = max(room, 0.0)
+        return assign(replace(self.problem, room=rooms), self.asked.further)
+
+    def _change(self, other: Assigned) -> float:
+        """Dollars a day that another assignment saves; differences within what both may be off are none."""
+        saved = self.found.usd_per_day - other.usd_per_day
+        off = max(self.found.gap * self.found.usd_per_day, other.gap * other.usd_per_day)
+        return saved if abs(saved) > off else 0.0
+
+    def _saved(self, more: Assigned | None) -> float | None:
+        if more is None or more.placed.sum() != self.found.placed.sum():
+            return None
+        return max(self._change(more), 0.0)
+
+    def _only(self, one: Assigned | None, other: Assigned | None) -> tuple[str, ...]:
+        """Demands that one assignment places and another does not."""
+        if one is None or other is None:
+            return ()
+        return tuple(
+            d.name
+            for d, a, b in zip(self.asked.demands, one.placed, other.placed, strict=True)
+            if a and not b
+        )
+
+    def _slices(self) -> Iterator[SliceRecord]:
+        kinds = np.array([self.asked.supplies[w.supply].kind for w in self.ways])
+        replicas = np.array([w.replicas if w.chips else 0 for w in self.ways])
+        for s, start in enumerate(np.cumsum(self.problem.hours) - self.problem.hours):
+            units = self.found.units[:, s]
+            busy = self.problem.chips * units
+            runs = []
+            for d, demand in enumerate(self.asked.demands):
+                mine = self.problem.demand == d
+                count, called = (replicas * units)[mine].sum(), units[mine & (kinds == API)].sum()
+                said = [f"{count:,.0f}"] if count else []
+                said += ["API"] if called > 1e-9 else []
+                runs += [f"{demand.name} {' + '.join(said)}"] if said else []
+            yield SliceRecord(
+                float(start),
+                float(busy[kinds == OWN].sum()),
+                float(busy[kinds == RENT].sum()),
+                float(self.problem.usd_per_h @ units),
+                ", ".join(runs),
+            )
+
+    def _assumptions(self) -> Iterator[str]:
+        kinds = {s.kind for s in self.asked.supplies}
+        if OWN in kinds:
+            power = "" if self.asked.usd_per_kwh else " (usd_per_kwh: their power)"
+            yield (
+                f"machines that you own cost nothing{power}"
+                if power
+                else "machines that you own cost their power"
+            )
+        if self.asked.slices > 1:
+            yield OWN_WORDS
+        if RENT in kinds:
+            yield "chips are rented by the hour on demand, each replica's machines at their own price"
+        if API in kinds:
+            yield "speed and terms of APIs are not compared with the targets"
+        yield "every replica takes its share of the load at the utilisation that plans are given"
+        if any(d.tokens for d in self.asked.demands):
+            yield "jobs run at the throughput that is reached with the probability asked"
+            yield "jobs due within a day come again every day, others do a part of their tokens every day"
+        if np.isfinite(self.asked.max_usd_per_h):
+            yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
+        if np.isfinite(self.asked.max_watts):
+            yield f"at most {self.asked.max_watts:,.0f} W of owned machines, at the upper end of what they draw"
+
+
+def check_names(asked: FleetAsked) -> None:
+    """Raises `UsageError` for two demands or supplies of one name, and for a day cut too finely."""
+    for what, names in (
+        ("demand", [d.name for d in asked.demands]),
+        ("supply", [s.name for s in asked.supplies]),
+    ):
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice is not None:
+            raise UsageError(f"two of {what} are called {twice}", "give each another name", field="fleet")
+    if asked.slices > MOST_SLICES:
+        what = f"the curves of the demands cut the day into {asked.slices} slices"
+        raise UsageError(what, f"at most {MOST_SLICES}: give all the same number, e.g. 24", field="fleet")
+
+
+MOST_SLICES = 96
+"""Of a day: quarters of an hour."""

@@ -1,0 +1,394 @@
+"""fleet: demands, supplies and what holds for all of them, as one TOML file or the same as an object."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, replace
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
+from chipwise.api.requests.command import command_line
+from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
+from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.requests.training import TrainRequest
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.files import read_text
+from chipwise.catalog.machine import counted
+from chipwise.catalog.price import Pricing
+from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError, shorten
+from chipwise.report.portfolio import API, OWN, RENT, PortfolioReport
+from chipwise.search.assignment import Effort
+from chipwise.search.deployments import machine_for
+from chipwise.tracing.sources import is_code
+from chipwise.units import duration_words, format_count, format_number, parse_quantity
+
+MOST_BYTES = 1_000_000
+MOST_TABLES = 200
+"""Demands, or supplies, of one file."""
+ASKED = (
+    "in", "out", "images", "cv", "prefix_hit", "common_prefix", "sharers", "rate", "day", "ttft", "tpot", "e2e",
+    "percentile", "confidence", "utilisation", "tokens", "deadline", "precision", "kv", "runtime", "policy",
+    "speculate", "software", "level",
+)  # fmt: skip
+"""What a demand may say of serving and of jobs: options of `plan` that are about the model and its use."""
+TRAINED = (
+    "tokens",
+    "deadline",
+    "seq",
+    "global_batch",
+    "precision",
+    "confidence",
+    "method",
+    "trainer",
+    "layout",
+    "adapter",
+    "memory",
+)
+"""What it may say of training: options of `train`."""
+DEMAND = ("name", "model", "task", "priority", "on", "start")
+SUPPLIES = {
+    OWN: ("name", "chips", "machine", "spare_machines"),
+    RENT: ("name", "chips", "machine", "price", "provider", "region"),
+    API: ("name", "providers"),
+}
+SHARED = ("max_usd_per_h", "max_watts", "usd_per_kwh", "mixing")
+TASKS = ("serve", "batch", "train", "finetune")
+EXAMPLE = Sentence(
+    "for example ",
+    CommandText(
+        """fleet '{"demand": [{"model": "Qwen/Qwen3-32B", "rate": "5/s"}], "own": [{"chips": "16xh100"}]}'"""
+    ),
+)
+FLEET = (
+    "a TOML file: lists demand (model, with rate, day, or tokens and deadline), own and rent (chips, e.g. 16xh100), "
+    "api; and fleet (max_usd_per_h, max_watts, usd_per_kwh, mixing)"
+)
+TOLD = FLEET.replace("a TOML file", "an object")
+
+
+def _said(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, Mapping) else as_text(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetRequest(Asked):
+    """Many demands on what you own, rent and call: which runs where, at which hours, what it costs, and what one
+    machine more or fewer would change."""
+
+    fleet: str = ask(
+        FLEET,
+        MISSING,
+        file=True,
+        reading=Reading(lambda text, _: text, _said, (OBJECT,), names=False, told=TOLD),
+    )
+    gap: str = ask("distance from the least cost at which to stop", "1%", reading=SHARE)
+    seconds: float = ask(
+        "the most seconds for the assignment; a third of it for each machine more or fewer",
+        30.0,
+    )
+
+    def run(self) -> PortfolioReport:
+        """The assignment. Raises `UsageError` and `UnknownNameError` for a file that cannot be used, and the errors of
+        `api.portfolio.portfolio`."""
+        return portfolio(self.asked())
+
+    def asked(self) -> FleetAsked:
+        """The demands and supplies of the file."""
+        if not 0.1 <= self.seconds <= 3600.0:
+            raise UsageError(f"--seconds {self.seconds:g} is out of range", "0.1 to 3600", field="seconds")
+        document = fleet_document(self.fleet)
+        shared = _table(document.get("fleet", {}), "[fleet]", SHARED)
+        supplies = [
+            s for kind in SUPPLIES for table in document.get(kind, ()) for s in _supplies(kind, table)
+        ]
+        if not supplies:
+            what = "the fleet has no supply"
+            raise UsageError(
+                what, 'add [[own]] chips = "8xh100", [[rent]] chips = "h100", or [[api]]', field="fleet"
+            )
+        demands = tuple(_demand(i, table, supplies) for i, table in enumerate(document.get("demand", ()), 1))
+        if not demands:
+            raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
+        found = FleetAsked(
+            demands,
+            tuple(s for _, s in supplies),
+            _number(shared, "max_usd_per_h", "", float("inf")),
+            _number(shared, "max_watts", "W", float("inf")),
+            _number(shared, "usd_per_kwh", "", 0.0),
+            _flag(shared, "mixing"),
+            Effort(self.seconds, self.values["gap"]),
+        )
+        check_names(found)
+        return found
+
+
+def is_inline(text: str) -> bool:
+    """Whether a fleet is given itself, and not as the name of its file."""
+    return text.lstrip().startswith("{") or "\n" in text or "=" in text
+
+
+def fleet_document(text: str) -> dict[str, Any]:
+    """The tables of a fleet: of its TOML or JSON text, or of the file of that name. Raises `UsageError` for anything
+    else."""
+    named = "the fleet" if is_inline(text) else shorten(text)
+    try:
+        if text.lstrip().startswith("{"):
+            document = json.loads(text)
+        else:
+            document = tomllib.loads(
+                text if is_inline(text) else read_text(Path(text), MOST_BYTES, "a TOML file of a fleet")
+            )
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise UsageError(f"{named}: cannot be read: {shorten(str(error))}", EXAMPLE, field="fleet") from None
+    _known(document, named, ("demand", *SUPPLIES, "fleet"))
+    for kind in ("demand", *SUPPLIES):
+        tables = document.get(kind, [])
+        if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
+            raise UsageError(f"{named}: {kind} is not a list of tables", f"write [[{kind}]]", field="fleet")
+        if len(tables) > MOST_TABLES:
+            raise UsageError(
+                f"{named}: {len(tables)} tables [[{kind}]]", f"at most {MOST_TABLES}", field="fleet"
+            )
+    return dict(document)
+
+
+def _known(table: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
+    for name in table:
+        if name not in names:
+            error = UnknownNameError(f"key of {where}", name, names, f"it has {', '.join(names)}")
+            error.field = "fleet"
+            raise error
+
+
+def _table(table: Any, where: str, names: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} is not a table", EXAMPLE, field="fleet")
+    _known(table, where, names)
+    return table
+
+
+def _number(table: Mapping[str, Any], name: str, unit: str, default: float) -> float:
+    """A quantity of a table."""
+    if name not in table:
+        return default
+    value = table[name]
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise UsageError(f"{name}: {shorten(str(value))} is not a number", "for example 100", field="fleet")
+    return parse_quantity(str(value), unit, name, low=0.0, high=1e12)
+
+
+def _count(table: Mapping[str, Any], name: str, default: int, low: int) -> int:
+    value = table.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= 1_000_000:
+        raise UsageError(
+            f"{name}: {shorten(str(value))} is not a count", f"a whole number from {low}", field="fleet"
+        )
+    return value
+
+
+def _flag(table: Mapping[str, Any], name: str) -> bool:
+    value = table.get(name, True)
+    if not isinstance(value, bool):
+        raise UsageError(
+            f"{name}: {shorten(str(value))} is not true or false", f"{name} = false", field="fleet"
+        )
+    return value
+
+
+def _text(table: Mapping[str, Any], name: str, default: str = "") -> str:
+    value = table.get(name, default)
+    if not isinstance(value, str) or not all(c.isprintable() for c in value):
+        raise UsageError(f"{name}: {shorten(str(value))} is not a text", f'{name} = "..."', field="fleet")
+    return value
+
+
+def _texts(table: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """A list of texts, or one with commas."""
+    value = table.get(name, [])
+    value = list(split(value)) if isinstance(value, str) else value
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise UsageError(
+            f"{name}: {shorten(str(value))} is not a list of names", f'{name} = ["..."]', field="fleet"
+        )
+    return tuple(value)
+
+
+@contextmanager
+def _within(where: str) -> Iterator[None]:
+    """Errors in a table say which."""
+    try:
+        yield
+    except ChipwiseError as error:
+        error.what = error.what if error.field == "fleet" else f"{where}: {error.what}"
+        error.args, error.field = (error.what,), "fleet"
+        raise
+
+
+def _supplies(kind: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Supply]]:
+    """The supplies of a table, one for each chip, each behind the name of the table."""
+    where = f"[[{kind}]]"
+    _known(table, where, SUPPLIES[kind])
+    if kind == API:
+        name = _text(table, "name", "APIs")
+        yield name, Supply(name, API, providers=tuple(p.lower() for p in _texts(table, "providers")))
+        return
+    chips = _texts(table, "chips")
+    if not chips:
+        raise UsageError(f"{where} names no chips", 'for example chips = "16xh100"', field="fleet")
+    given = _text(table, "name")
+    with _within(where):
+        spot = _choice(table, "price", ("rent", "spot")) == "spot"
+        paid = Pricing("spot" if spot else "rent", _text(table, "provider"), _text(table, "region"))
+        for said in chips:
+            supply = _machines(kind, said, table)
+            own = f"own {supply.chip}" if kind == OWN else supply.chip
+            name = (given or own) if len(chips) == 1 else f"{given} {supply.chip}".strip()
+            yield given or name, replace(supply, name=name, pricing=paid)
+
+
+def _machines(kind: str, said: str, table: Mapping[str, Any]) -> Supply:
+    """So many chips in machines, not named yet. Raises `UsageError` for machines that do not add up to what one
+    owns."""
+    chip, count = counted(said, dealt=True) or (said, None)
+    chip = get_chip(chip).id
+    if kind == OWN:
+        count = count or 1
+    system = machine_for(get_chip(chip))
+    usual = min(system.chips_per_host if system else 1, count or 10**6)
+    machine = _count(table, "machine", usual, 1)
+    if kind == OWN and count is not None and count % machine:
+        what = f"{said}: machines of {machine} chips do not add up to {count}"
+        hint = f"say how many a machine has: machine = {gcd(count, machine)}"
+        raise UsageError(what, hint, field="fleet")
+    return Supply("", kind, chip, count, machine, _count(table, "spare_machines", 0, 0))
+
+
+def _choice(table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    value = _text(table, name, choices[0])
+    if value not in choices:
+        raise UsageError(
+            f"{name} = {shorten(value)}", f"one of {', '.join(choices)}", field="fleet", instead=choices
+        )
+    return value
+
+
+def _demand(i: int, table: Mapping[str, Any], supplies: list[tuple[str, Supply]]) -> Demand:
+    """A demand of its table."""
+    model = table.get("model")
+    name = _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else f"{i}")
+    where = f"demand {shorten(name, 40)}"
+    _check_model(where, model)
+    usual = "batch" if "tokens" in table and "rate" not in table else "serve"
+    task = _choice({"task": usual, **table}, "task", TASKS)
+    training = task in TASKS[2:]
+    _known(table, where, (*DEMAND, *(TRAINED if training else ASKED)))
+    usable = _usable(where, _texts(table, "on"), supplies)
+    common = {
+        "name": name,
+        "priority": _count(table, "priority", 0, -1000),
+        "on": tuple(s.name for s in usable),
+    }
+    given = {key: value for key, value in table.items() if key not in DEMAND or key == "model"}
+    chips = ",".join(dict.fromkeys(filter(None, (s.chip for s in usable)))) or None
+    with _within(where):
+        if training:
+            return _run(_question(TrainRequest, given | {"task": task}), chips, common)
+        return _used(_question(PlanRequest, given | {"task": task}), chips, common, table)
+
+
+def _check_model(where: str, model: Any) -> None:
+    """Raises `UsageError` for no model, and for one that is code."""
+    if not model:
+        raise UsageError(f"{where} has no model", 'for example model = "Qwen/Qwen3-32B"', field="fleet")
+    if isinstance(model, str) and is_code(model):
+        hint = "trace it with chipwise plan, or give its config.json"
+        raise UsageError(f"{where}: {shorten(model)}: code is not run for a fleet", hint, field="fleet")
+
+
+def _usable(where: str, on: tuple[str, ...], supplies: list[tuple[str, Supply]]) -> list[Supply]:
+    """The supplies that a demand names, all where it names none. Raises `UnknownNameError`."""
+    groups = {group for group, _ in supplies} | {s.name for _, s in supplies}
+    for group in on:
+        if group not in groups:
+            raise UnknownNameError(f"supply of {where}", group, groups)
+    return [s for group, s in supplies if not on or group in on or s.name in on]
+
+
+def _question(kind: Any, given: Mapping[str, Any]) -> Any:
+    names = {outer(f): f.name for f in fields(kind)}
+    return kind(**{names[key]: value for key, value in given.items()})
+
+
+def _run(question: TrainRequest, chips: str | None, common: Mapping[str, Any]) -> Demand:
+    """A run of training, which needs a deadline: without one the fewest chips would do."""
+    if question.values["deadline"] is None:
+        raise UsageError("a run of training needs a deadline", 'for example deadline = "30d"')
+    tokens = question.values["tokens"] or 0.0
+    asked = f"{question.task}, {format_count(tokens)} tokens in {duration_words(question.values['deadline'])}"
+    return Demand(
+        question=question,
+        asked=asked,
+        command=command_line("train", replace(question, chips=chips)),
+        **common,
+    )
+
+
+def _used(
+    question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]
+) -> Demand:
+    """A model that is served, or a job."""
+    if question.media(question.model):
+        what = f"{shorten(question.model)} generates no tokens: the fleet places language models"
+        raise UsageError(what, command_line("plan", PlanRequest(model=question.model)))
+    if question.task == "batch":
+        return _job(question, chips, common, table)
+    if "start" in table:
+        raise UsageError("start is the hour in which a job may begin", "leave it out of what is served")
+    curve, rate = question.curve(), question.values["rate"]
+    if (curve is None) == (rate is None):
+        said = "two loads, rate and day" if rate else "no load"
+        raise UsageError(f"it has {said}", 'rate = "10/s", or day = [2, 2, 9, ...] for a curve')
+    rates = (rate,) if curve is None else curve.rates_per_s
+    peak = max(rates)
+    alone = replace(question, day=None, rate=f"{peak:.10g}/s")
+    words = f"{format_number(peak)} requests/s{' at the peak' if curve else ''}"
+    alone.workload_of("serve")  # what is wrong with it is said before the search
+    return Demand(
+        question=alone,
+        asked=words,
+        command=command_line("plan", replace(alone, chips=chips)),
+        rates_per_s=rates,
+        **common,
+    )
+
+
+def _job(
+    question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]
+) -> Demand:
+    """So many tokens by a deadline: within a day it comes again every day and runs in the hours from its start, else it
+    does its part of the tokens every day."""
+    tokens, deadline = question.values["tokens"], question.values["deadline"] or DAY_S
+    if tokens is None or question.rate is not None or question.day is not None:
+        raise UsageError("a job has an amount and no rate", 'tokens = "1B", deadline = "12h"')
+    start = _number(table, "start", "", 0.0)
+    if start >= 24.0 or start % 1.0:
+        raise UsageError(f"start = {start:g} is not an hour of the day", "0 to 23")
+    within = min(deadline / DAY_S * 24.0, 24.0)
+    if within < 1.0:
+        raise UsageError("a job has at least an hour", 'deadline = "1h" or more')
+    words = f"{format_count(tokens)} tokens in {duration_words(deadline)}"
+    full = replace(question, tokens=None, deadline=None)
+    full.workload_of("batch")
+    return Demand(
+        question=full,
+        asked=words,
+        command=command_line("plan", replace(question, chips=chips)),
+        tokens=tokens * min(DAY_S / deadline, 1.0),
+        hours=(start, within),
+        **common,
+    )

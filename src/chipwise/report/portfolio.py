@@ -1,0 +1,280 @@
+"""The answer to `fleet`: which demand runs on which supply, at which hours, what it costs and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from chipwise.errors import InfeasibleError
+from chipwise.report.answer import Answer
+from chipwise.report.records import SCHEMA_VERSION, LayoutRecord, Quantified
+from chipwise.report.table import Column, Table
+from chipwise.units import format_number
+
+OWN, RENT, API = "own", "rent", "api"
+"""Kinds of supplies."""
+EXACT = 1e-5
+"""Below which a gap reads as none."""
+CENT = 0.005
+"""Dollars that read as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRecord(Quantified):
+    """A demand on a supply: at most `replicas` of a layout on `chips` at once (of an API none), `per_slice` how many in
+    each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
+    given (of jobs output tokens). `usd_per_day` is paid for it. `converted`: weights are not as the checkpoint has
+    them, although no format was asked for."""
+
+    rank: int
+    demand: str
+    supply: str
+    kind: str
+    model: str
+    chip: str
+    chips: int
+    replicas: float
+    layout: LayoutRecord | None
+    spread: str
+    runtime: str
+    precision: str
+    converted: bool
+    share: float
+    rate_per_s: float
+    usd_per_day: float
+    per_slice: tuple[float, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DemandRecord:
+    """A demand in words, and whether it is placed; if not, `why`, and the least supplies that would do (`least`), each
+    found by asking. `command` plans it alone."""
+
+    name: str
+    model: str
+    asked: str
+    priority: int
+    placed: bool
+    usd_per_day: float
+    why: str
+    least: tuple[str, ...]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyRecord:
+    """A supply: its chips and machines (None: no limit), chips at work at most and on average over the day, what a day
+    costs. `more_saves` in dollars a day with one machine more, `fewer_costs` with one fewer, which could then not place
+    `fewer_loses` (None: it was not asked)."""
+
+    name: str
+    kind: str
+    chip: str
+    machines: int | None
+    per_machine: int
+    most_chips: float
+    mean_chips: float
+    usd_per_day: float
+    more_saves: float | None
+    more_places: tuple[str, ...]
+    fewer_costs: float | None
+    fewer_loses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRecord:
+    """A slice of the day that begins at `hour`: chips at work by kind of supply, dollars per hour, and what runs."""
+
+    hour: float
+    own_chips: float
+    rented_chips: float
+    usd_per_h: float
+    runs: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PortfolioReport(Answer):
+    """The answer to `fleet`: `placements` of demands on supplies, a day of them in slices, and what a day costs. No
+    assignment of the same demands to the same candidates costs less than `bound_usd_per_day`; `gap` is what lies
+    between, as a share."""
+
+    rows: ClassVar[str] = "placements"
+
+    placements: tuple[PlacementRecord, ...]
+    demands: tuple[DemandRecord, ...]
+    supplies: tuple[SupplyRecord, ...]
+    slices: tuple[SliceRecord, ...]
+    candidates: int
+    usd_per_day: float
+    bound_usd_per_day: float
+    gap: float
+    days_per_month: float
+    assumptions: tuple[str, ...]
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+    @property
+    def failure(self) -> InfeasibleError | None:
+        """That a demand is not placed."""
+        missing = [d for d in self.demands if not d.placed]
+        if not missing:
+            return None
+        names = ", ".join(d.name for d in missing)
+        what = f"{len(missing)} of {len(self.demands)} demands not placed: {names}"
+        return InfeasibleError(what, f"alone: {missing[0].command}", answered=True)
+
+    def verdict(self) -> tuple[str, ...]:
+        """What runs and for how much, how near that is to the least, and what one machine more or fewer does."""
+        return tuple(_verdict(self))
+
+    def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
+        """A line for each placement, the day slice by slice where there are several, and a line for each supply."""
+        head = ("", " ".join(self.verdict()), "")
+        noted = dict.fromkeys(f"{p.demand}: {p.note}" for p in self.placements if p.note)
+        foot = [*_missing(self), *noted]
+        foot += [f"assumed: {'; '.join(self.assumptions)}"]
+        tables = [Table.of(self.placements, PLACED, head, foot)]
+        if len(self.slices) > 1:
+            tables.append(Table.of(self.slices, SLICES, ("", "By the hour:")))
+        supplies = [s for s in self.supplies if s.kind != API]
+        return (*tables, Table.of(supplies, SUPPLIES, ("", "Supplies:"))) if supplies else tuple(tables)
+
+
+def dollars(usd: float) -> str:
+    """`$1,900`."""
+    return f"${format_number(usd)}"
+
+
+def _chips(p: PlacementRecord) -> str:
+    return f"{p.chips:,}x {p.chip}" if p.chips else "tokens"
+
+
+def _percent(share: float) -> str:
+    return "<1%" if share < 0.005 else f"{share:.0%}"
+
+
+def _working(p: PlacementRecord) -> str:
+    """`0-7, 22-23` of the slices in which it runs; `all day`."""
+    on = [i for i, n in enumerate(p.per_slice) if n > 0]
+    return "all day" if len(on) == len(p.per_slice) else _ranges(on, 24.0 / len(p.per_slice))
+
+
+def _ranges(slices: Sequence[int], hours: float) -> str:
+    """Hours of slices, those that follow each other as one: `0-8, 22-24`."""
+    parts: list[list[int]] = []
+    for i in slices:
+        if parts and parts[-1][1] == i:
+            parts[-1][1] = i + 1
+        else:
+            parts.append([i, i + 1])
+    return ", ".join(f"{a * hours:g}-{b * hours:g}" for a, b in parts) + " h"
+
+
+def _month(report: PortfolioReport, usd_per_day: float) -> str:
+    return dollars(usd_per_day * report.days_per_month)
+
+
+def _verdict(report: PortfolioReport) -> Iterator[str]:
+    yield _cost(report)
+    for d in report.demands:
+        if not d.placed:
+            yield f"{d.name} is not placed: {d.why}."
+    if report.usd_per_day > 0:
+        less = f"as much as {report.gap:.2%} " if report.gap >= EXACT else ""
+        yield f"No other assignment of these candidates costs {less}less."
+    yield from _changed(report)
+
+
+def _cost(report: PortfolioReport) -> str:
+    """How many demands are placed, and what a month costs by kind of supply."""
+    every, placed = len(report.demands), sum(d.placed for d in report.demands)
+    if not placed:
+        return "No demand is placed."
+    all_ = {1: "The demand is", 2: "Both demands are"}.get(every, f"All {every} demands are")
+    count = all_ if placed == every else f"{placed} of {every} demands are"
+    words = {OWN: "for power of owned machines", RENT: "for rented chips", API: "for tokens of APIs"}
+    usd = {kind: sum(p.usd_per_day for p in report.placements if p.kind == kind) for kind in words}
+    parts = [f"{_month(report, usd[kind])} {said}" for kind, said in words.items() if usd[kind] > CENT]
+    cost = f" for {_month(report, report.usd_per_day)} a month" if parts else " on machines that you own"
+    return f"{count} placed{cost}{': ' + ', '.join(parts) if len(parts) > 1 else ''}."
+
+
+def _changed(report: PortfolioReport) -> Iterator[str]:
+    """What one machine more or fewer does, the most telling first."""
+    saving = [s for s in report.supplies if (s.more_saves or 0.0) > 0]
+    for s in sorted(saving, key=lambda s: -(s.more_saves or 0.0))[:1]:
+        saves = _month(report, s.more_saves or 0.0)
+        yield f"{s.per_machine} more {s.chip} (a machine of {s.name}) would save {saves} a month."
+    for s in report.supplies:
+        if s.fewer_costs is None or s.kind != OWN:
+            continue
+        if s.fewer_loses:
+            yield f"While a machine of {s.name} is out, {', '.join(s.fewer_loses)} cannot be placed."
+        elif s.fewer_costs > CENT:
+            yield f"While a machine of {s.name} is out, a day costs {dollars(s.fewer_costs)} more."
+        else:
+            yield f"While a machine of {s.name} is out, everything still runs at the same cost."
+
+
+def _missing(report: PortfolioReport) -> Iterator[str]:
+    for d in report.demands:
+        if not d.placed:
+            least = f"; the least that would do: {', or '.join(d.least)}" if d.least else ""
+            yield f"not placed: {d.name} ({d.asked}): {d.why}{least}; alone: {d.command}"
+
+
+def _usd(usd: float) -> str:
+    return format_number(usd)
+
+
+def _count(n: float) -> str:
+    return f"{n:,.3g}" if n < 100 else f"{n:,.0f}"
+
+
+def _fewer(s: SupplyRecord) -> str | None:
+    if s.fewer_loses:
+        return f"loses {', '.join(s.fewer_loses)}"
+    return None if s.fewer_costs is None else _usd(s.fewer_costs)
+
+
+def _more(s: SupplyRecord) -> str | None:
+    if s.more_places:
+        return f"places {', '.join(s.more_places)}"
+    return None if s.more_saves is None else _usd(s.more_saves)
+
+
+PLACED = (
+    Column("#", "rank", right=True, short="rank"),
+    Column("demand", "demand", prose=True, short="demand"),
+    Column("supply", "supply", prose=True, short="supply"),
+    Column("chips", _chips),
+    Column("", "chip", short="chip"),
+    Column("", "chips", short="chips", scale=0),
+    Column("layout", "spread", short="layout"),
+    Column("software", lambda p: p.runtime or None, spare=1, short="runtime"),
+    Column("weights", lambda p: p.precision or None, spare=3, short="precision"),
+    Column("work", "share", _percent, right=True, short="share"),
+    Column("hours", _working, prose=True, spare=2),
+    Column("$/day", "usd_per_day", _usd, right=True, short="usd_per_day"),
+)
+"""What is said of a demand on a supply."""
+SLICES = (
+    Column("hour", lambda s: f"{s.hour:g}", right=True),
+    Column("owned chips", "own_chips", _count, right=True),
+    Column("rented chips", "rented_chips", _count, right=True),
+    Column("$/h", "usd_per_h", _usd, right=True),
+    Column("replicas of each demand", "runs", prose=True),
+)
+"""What is said of a slice of the day."""
+SUPPLIES = (
+    Column("supply", "name"),
+    Column("chip", "chip"),
+    Column("machines", lambda s: s.machines, lambda n: f"{n:,}", right=True),
+    Column("busiest", "most_chips", lambda n: f"{_count(n)} chips", right=True),
+    Column("mean", "mean_chips", lambda n: f"{_count(n)} chips", right=True),
+    Column("$/day", "usd_per_day", _usd, right=True),
+    Column("a machine more saves $/day", _more, right=True),
+    Column("a machine fewer costs $/day", _fewer, right=True),
+)
+"""What is said of a supply."""

@@ -1,0 +1,247 @@
+"""Many demands on what one owns, rents and calls: `fleet`, from its file to the files that start a placement."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chipwise as cw
+from chipwise.api import launching, saving
+from chipwise.api.requests.doors import read_request
+from chipwise.api.requests.portfolio import FleetRequest
+from chipwise.errors import ChipwiseError, InfeasibleError, MissingExtraError, UnknownNameError, UsageError
+from chipwise.report.portfolio import PortfolioReport
+from chipwise.report.table import to_json
+
+pytest.importorskip("scipy")
+SMALL = "meta-llama/Llama-3.1-8B"
+CHAT = {"name": "chat", "model": SMALL, "rate": "40/s"}
+HALL = {"name": "hall", "chips": "8xh100"}
+TEXT = """
+[fleet]
+usd_per_kwh = 0.12
+
+[[demand]]
+name = "chat"
+model = "meta-llama/Llama-3.1-8B"
+day = [5, 60, 40]
+priority = 1
+
+[[demand]]
+name = "nightly"
+model = "Qwen/Qwen3-32B"
+tokens = "300M"
+deadline = "24h"
+
+[[own]]
+name = "hall"
+chips = "8xh100"
+
+[[rent]]
+name = "cloud"
+chips = "h200"
+"""
+
+
+def asked(*demands: dict[str, Any], **supplies: Any) -> PortfolioReport:
+    return FleetRequest(fleet=json.dumps({"demand": demands, **supplies}), gap="0").run()
+
+
+@pytest.fixture(scope="module")
+def both() -> PortfolioReport:
+    """A served model and a job on one owned machine and rented ones."""
+    return FleetRequest(fleet=TEXT, gap="0.1%").run()
+
+
+def test_every_slice_has_what_it_needs_and_the_machines_hold_it(both: PortfolioReport) -> None:
+    assert all(d.placed for d in both.demands)
+    assert both.failure is None
+    assert len(both.slices) == 3
+    assert all(0.0 <= s.own_chips <= 8.0 for s in both.slices)
+    chat = [p for p in both.placements if p.demand == "chat"]
+    for i in range(3):
+        assert sum(p.per_slice[i] for p in chat) > 0
+    assert sum(p.share for p in chat) == pytest.approx(1.0)
+    assert sum(p.usd_per_day for p in both.placements) == pytest.approx(both.usd_per_day)
+    assert sum(24.0 / 3.0 * s.usd_per_h for s in both.slices) == pytest.approx(both.usd_per_day)
+    assert both.bound_usd_per_day <= both.usd_per_day
+    assert both.gap <= 0.001
+
+
+def test_the_job_works_in_the_trough(both: PortfolioReport) -> None:
+    owned = [p for p in both.placements if p.demand == "nightly" and p.supply == "hall"]
+    assert owned
+    by_slice = [sum(p.per_slice[i] for p in owned) for i in range(3)]
+    assert by_slice[0] > by_slice[1]
+
+
+def test_a_machine_more_saves_and_one_fewer_costs(both: PortfolioReport) -> None:
+    hall = next(s for s in both.supplies if s.name == "hall")
+    assert hall.machines == 1
+    assert hall.per_machine == 8
+    assert hall.fewer_costs is not None
+    assert hall.fewer_costs > 0
+    assert hall.more_saves is not None
+    said = " ".join(both.verdict())
+    assert said.startswith("Both demands are placed for $")
+    assert "While a machine of hall is out, a day costs $" in said
+
+
+def test_a_rented_chip_alone_costs_what_the_plan_says() -> None:
+    found = asked({**CHAT, "rate": "5/s"}, rent=[{"chips": "h200"}])
+    plan = cw.plan(SMALL, rate="5/s", chips="h200").plans[0]
+    (placed,) = found.placements
+    assert placed.chips == plan.chips == 1
+    assert placed.usd_per_day == pytest.approx(24.0 * plan.price.mid)
+
+
+def test_more_supply_is_never_dearer_and_a_demand_less_is_not_either(both: PortfolioReport) -> None:
+    large = FleetRequest(fleet=TEXT.replace("8xh100", "16xh100"), gap="0.1%").run()
+    assert large.usd_per_day <= both.usd_per_day * 1.001
+    cheaper = FleetRequest(
+        fleet=TEXT[: TEXT.index('[[demand]]\nname = "nightly"')] + TEXT[TEXT.index("[[own]]") :]
+    ).run()
+    assert cheaper.usd_per_day <= both.usd_per_day * 1.01
+
+
+def test_what_is_not_placed_is_named_with_the_least_that_would_do() -> None:
+    big = {"name": "big", "model": "meta-llama/Llama-3.1-70B", "rate": "100/s"}
+    found = asked({**CHAT, "priority": 1}, big, own=[HALL])
+    assert [d.placed for d in found.demands] == [True, False]
+    (least,) = found.demands[1].least
+    more = int(least.split()[0])
+    assert more % 8 == 0
+    assert least.endswith("more h100-sxm5-80gb in hall")
+    assert isinstance(found.failure, InfeasibleError)
+    enough = asked({**CHAT, "priority": 1}, big, own=[{**HALL, "chips": f"{8 + more}xh100"}])
+    short = asked({**CHAT, "priority": 1}, big, own=[{**HALL, "chips": f"{more}xh100"}])
+    assert all(d.placed for d in enough.demands)
+    assert not all(d.placed for d in short.demands)
+
+
+def test_spare_machines_stand_in_for_one_that_fails() -> None:
+    found = asked({**CHAT, "rate": "10/s"}, own=[{**HALL, "chips": "16xh100", "spare_machines": 1}])
+    (hall,) = found.supplies
+    assert hall.most_chips <= 8
+    assert hall.fewer_loses == ()
+    assert "everything still runs at the same cost" in " ".join(found.verdict())
+
+
+def test_tokens_of_an_api_are_called_where_they_are_cheaper() -> None:
+    rare = {"name": "rare", "model": "meta-llama/Llama-3.1-70B", "rate": "0.01/s"}
+    found = asked(rare, rent=[{"chips": "h200"}], api=[{}])
+    (placed,) = found.placements
+    assert placed.kind == "api"
+    assert placed.chips == 0
+    assert 0 < found.usd_per_day < 24.0
+
+
+def test_a_demand_runs_only_on_the_supplies_that_it_names() -> None:
+    found = asked({**CHAT, "on": ["cloud"]}, own=[HALL], rent=[{"name": "cloud", "chips": "h200"}])
+    assert {p.supply for p in found.placements} == {"cloud"}
+
+
+def test_a_run_of_training_keeps_its_chips_all_day() -> None:
+    tune = {"name": "tune", "model": SMALL, "task": "finetune", "tokens": "1B", "deadline": "7d"}
+    served = {"name": "chat", "model": SMALL, "day": [4, 8]}
+    found = asked(tune, served, own=[HALL])
+    assert all(d.placed for d in found.demands)
+    (run,) = (p for p in found.placements if p.demand == "tune")
+    assert run.per_slice == (1.0, 1.0)
+    assert run.chips <= 7
+
+
+def test_a_saved_fleet_is_made_again_and_its_placements_are_launched(tmp_path: Path) -> None:
+    file, kept = tmp_path / "fleet.toml", tmp_path / "kept.json"
+    owned = TEXT[: TEXT.index("[[rent]]")].replace("[5, 60, 40]", "[20]").replace("8xh100", "16xh100")
+    file.write_text(owned, "utf-8")
+    saving.save("fleet", FleetRequest(fleet=str(file)), str(kept))
+    file.unlink()
+    assert saving.replay(str(kept)).identical
+    placed = json.loads(kept.read_text("utf-8"))["report"]["placements"]
+    first = placed[0]
+    files = launching.launch(str(kept), first["runtime"], 1)
+    text = "\n".join(f.text for f in files)
+    assert SMALL in text or SMALL.rpartition("/")[2] in text
+    jobs = [p for p in placed if p["demand"] == "nightly" and p["replicas"] > 1]
+    assert jobs
+    started = "".join(f.text for f in launching.launch(str(kept), "kubernetes", jobs[0]["rank"]))
+    assert f"replicas: {jobs[0]['replicas']:.0f}" in started
+    with pytest.raises(UsageError, match="no placement 99"):
+        launching.launch(str(kept), first["runtime"], 99)
+
+
+def test_python_and_http_take_the_tables_themselves() -> None:
+    tables = {"demand": [{**CHAT, "rate": 5}], "own": [HALL]}
+    ours = cw.fleet(tables)
+    assert to_json(read_request("fleet", {"fleet": tables}).answer()) == to_json(
+        FleetRequest(fleet=tables).run()
+    )
+    assert ours.best.demand == "chat"
+    assert len(ours.df) == len(ours.placements)
+    with pytest.raises(UsageError, match="files are not read here"):
+        read_request("fleet", {"fleet": "fleet.toml"})
+    with pytest.raises(UnknownNameError):
+        read_request("fleet", {"fleet": {**tables, "demand": [{**CHAT, "model": "/etc/passwd"}]}})
+
+
+def fleet(text: str = "", demand: str = 'rate = "10/s"', own: str = '[[own]]\nchips = "8xh100"') -> str:
+    return f'{text}\n[[demand]]\nname = "chat"\nmodel = "{SMALL}"\n{demand}\n{own}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        (fleet(demand="ratee = 3"), UnknownNameError, "did you mean rate?"),
+        (fleet("[fleets]"), UnknownNameError, "did you mean fleet?"),
+        (fleet("[fleet]\nmax_usd = 3"), UnknownNameError, "did you mean max_usd_per_h?"),
+        (fleet().replace("3.1-8B", "3.1-8C"), UnknownNameError, "did you mean meta-llama/Llama-3.1-8B"),
+        (fleet(own='[[own]]\nchips = "8xh100x"'), UnknownNameError, "did you mean h100"),
+        (fleet(own='[[own]]\nchips = "12xh100"'), UsageError, "machine = 4"),
+        (fleet(own='[[rent]]\nchips = "h100"\nprovider = "nobody"'), UnknownNameError, "chipwise offers"),
+        (
+            fleet(demand='rate = 1\non = ["hal"]', own='[[own]]\nname = "hall"\nchips = "8xh100"'),
+            UnknownNameError,
+            "hall",
+        ),
+        (fleet(own=""), UsageError, "add [[own]]"),
+        ('[[own]]\nchips = "8xh100"', UsageError, "chipwise fleet '"),
+        (fleet(demand=""), UsageError, 'rate = "10/s"'),
+        (fleet(demand="rate = 1\ntpot = 40"), UsageError, "40ms or 40s?"),
+        (fleet(demand='tokens = "1B"\nstart = 25'), UsageError, "0 to 23"),
+        (fleet(demand='rate = "1/s"\npriority = "high"'), UsageError, "a whole number"),
+        (fleet(demand='rate = "1/s"\nday = [1, 2]'), UsageError, "two loads"),
+        (fleet().replace(f'"{SMALL}"', '"flux-dev"'), UsageError, "chipwise plan flux-dev"),
+        (fleet().replace(SMALL, "net.py:make"), UsageError, "code is not run"),
+        (fleet() + fleet(), UsageError, "give each another name"),
+        ("demand = 3\n", UsageError, "[[demand]]"),
+        ("x = [\n", UsageError, "cannot be read"),
+        ("nowhere.toml", UsageError, "no such file"),
+        (
+            fleet(demand='rate = "10/s"\ntpot = "1us"'),
+            InfeasibleError,
+            "chipwise plan meta-llama/Llama-3.1-8B",
+        ),
+        (
+            fleet(own='[[own]]\nchips = "1xh100"').replace(SMALL, "meta-llama/Llama-3.1-405B"),
+            InfeasibleError,
+            "chips, own h100-sxm5-80gb has 1",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_names_and_what_works(
+    text: str, kind: type[ChipwiseError], said: str
+) -> None:
+    with pytest.raises(kind) as error:
+        FleetRequest(fleet=text).answer()
+    assert said in str(error.value)
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'chipwise\[fleet\]'"):
+        asked({**CHAT, "rate": "1/s"}, own=[HALL])
