@@ -220,7 +220,7 @@ def test_every_command_is_tried_here() -> None:
     tried |= {"replay", "diff", "launch"}  # tests/api/test_saving.py, test_launching.py
     tried |= {"web", "mcp", "watch", "completion"}  # tests/web, tests/mcp, tests/measure, below
     tried |= {"measure", "trace", "rl"}  # tests/measure, tests/tracing, tests/api/test_reinforcing.py
-    tried |= {"simulate"}  # tests/api/test_simulating.py
+    tried |= {"simulate", "sweep"}  # tests/api/test_simulating.py, test_sweep.py
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "bounds it.",
     "training:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
     "together or apart: time of a step, days, cost, and what bounds it.",
+    "sweep:sweep": "Ask one verb over a grid or random cells: CSV, Parquet and a report, resumable after a kill.",
     "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
     "files of weights.",
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
