@@ -24,7 +24,7 @@ from chipwise.report.table import Table, to_json
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
-ROUND = {"diff", "launch", "replay", "step", "trace", "__version__", "ChipwiseError"}
+ROUND = {"diff", "launch", "replay", "step", "sweep", "trace", "__version__", "ChipwiseError"}
 
 
 @pytest.fixture(scope="module")

@@ -48,6 +48,7 @@ __all__ = [
     "sensitivity",
     "simulate",
     "step",
+    "sweep",
     "systems",
     "trace",
     "train",
@@ -65,6 +66,8 @@ def __getattr__(name: str) -> Any:
         return import_module("chipwise.errors").ChipwiseError
     if name == "evidence":
         return import_module("chipwise.evidence")
+    if name == "sweep":
+        return import_module("chipwise.api.sweep").sweep
     # by name: lower rooms import this module for the version, and must not lead to the verbs
     python = import_module("chipwise.api.python")
     return getattr(python, name) if name in _PLAIN else python.verb(name)

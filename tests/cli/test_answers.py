@@ -222,6 +222,7 @@ def test_every_command_is_tried_here() -> None:
     tried |= {"measure", "trace", "rl"}  # tests/measure, tests/tracing, tests/api/test_reinforcing.py
     tried |= {"fleet"}  # tests/api/test_portfolio.py
     tried |= {"simulate"}  # tests/api/test_simulating.py
+    tried |= {"sweep"}  # tests/api/test_sweep.py
     assert tried == {place.partition(":")[2] for place in SUMMARIES}
 
 

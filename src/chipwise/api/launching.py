@@ -16,8 +16,8 @@ from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.field import pairs
 from chipwise.api.requests.parts import OwnChips, Serving
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
-from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.portfolio import FleetRequest
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import answered, asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of

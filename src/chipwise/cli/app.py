@@ -29,6 +29,7 @@ COMMANDS = {
     "together or apart: time of a step, days, cost, and what bounds it.",
     "planning:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it costs, "
     "and what one machine more or fewer would change.",
+    "sweep:sweep": "Ask one verb over a grid or random cells: CSV, Parquet and a report, resumable after a kill.",
     "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
     "files of weights.",
     "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",

@@ -72,7 +72,7 @@ class Store:
 
     def items(self) -> tuple[Item, ...]:
         """Everything that was imported, in order of id; empty where there is no store yet."""
-        return tuple(map(self._item, self._known()))
+        return tuple(map(self._item, self.lines()))
 
     def keep_probe(self, text: str, instead: str = "") -> str:
         """Keep a machine that was measured, a line of JSON, `instead` of an earlier state of it; returns its id, a hash
@@ -102,7 +102,7 @@ class Store:
         with self._open() as base:
             return base.execute(query).fetchall()
 
-    def _known(self) -> list[str]:
+    def lines(self) -> list[str]:
         """The items as lines of JSON: those of the saved answer that is made again, else those of the store."""
         text = current().content(KEPT, self._lines).decode(errors="replace")
         return text.split("\n") if text else []
@@ -128,7 +128,7 @@ class Store:
     def get(self, name: str) -> Item:
         """The item of an id or of the beginning of one. Raises `UnknownNameError`."""
         # most stores are large and most ids whole: only lines that can hold it are read
-        lines = [line for line in self._known() if name in line]
+        lines = [line for line in self.lines() if name in line]
         found = [i for i in map(self._item, lines) if i.id.startswith(name)]
         exact = [i for i in found if i.id == name]
         if exact or len(found) == 1:

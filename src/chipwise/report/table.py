@@ -183,6 +183,11 @@ def render(tables: Sequence[Table], record: Any, form: Format, out: IO[str]) -> 
         out.write("\n".join(table.text(bold=bold) for table in tables))
 
 
+def csv_cells(values: Sequence[Any]) -> list[str]:
+    """Values as cells of CSV, as those of tables are: numbers with all their digits, None as nothing."""
+    return [_inert(_plain(value)) for value in values]
+
+
 def _inert(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula (names may come from files of others), and without carriage
     returns, which the csv module of Python 3.11 does not quote."""

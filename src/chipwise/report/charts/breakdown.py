@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chipwise.report.charts.spec import ACCENT, RESOURCES, SERIES, Spec, axis, chart, color, said, ticks, tip
 from chipwise.report.operators import OperatorsReport
 from chipwise.report.plan import RESOURCE, gain
 from chipwise.report.plans import PlanRecord
-from chipwise.report.sensitivity import SensitivityReport
+from chipwise.report.sensitivity import InputRecord, SensitivityReport
 
 SHOWN = 12
 
@@ -86,33 +88,39 @@ def operator_bars(report: OperatorsReport, phase: str) -> Spec:
 
 def tornado(report: SensitivityReport) -> Spec:
     """The cost with each input changed alone, from the plan's own cost to both sides, the largest change first."""
+    base = f"{said(report.base)} {report.unit}"
+    words = f"Cost of {report.plan.chips}x {report.plan.chip}, {base}, with one input changed"
+    return swings(report.inputs, report.base, report.unit, words)
+
+
+def swings(inputs: Sequence[InputRecord], base: float, unit: str, what: str) -> Spec:
+    """A figure with each input changed alone, from `base` to both sides; `what` says so."""
     rows = []
-    for i in report.inputs:
+    for i in inputs:
         for side, value, cost in (("lesser", i.lesser, i.at_lesser), ("greater", i.greater, i.at_greater)):
             if cost is not None:
-                change = cost / report.base - 1.0
+                change = cost / base - 1.0
                 rows.append(
                     {
                         "input": i.name,
                         "side": f"{side} value",
                         "value": value,
                         "cost": cost,
-                        "base": report.base,
+                        "base": base,
                         "change": f"{change:+.0%}",
-                        "half": "right" if cost >= report.base else "left",
+                        "half": "right" if cost >= base else "left",
                     }
                 )
     words = "; ".join(f"{r['input']} {r['value']}: {said(r['cost'])} ({r['change']})" for r in rows)
     y = axis("input", "", "nominal", sort=None, axis={"title": None, "labelLimit": 190})
     x = axis(
         "cost",
-        report.unit,
+        unit,
         axis=ticks(unless="datum.value < 0"),  # room for words is no cost below nothing
         scale={"zero": False, "padding": 56},
     )
     return chart(
-        f"Cost of {report.plan.chips}x {report.plan.chip}, {said(report.base)} {report.unit}, with one input changed: "
-        f"{words}.",
+        f"{what}: {words}.",
         height={"step": 27},
         data={"values": rows},
         encoding={"y": y},
@@ -131,9 +139,7 @@ def tornado(report: SensitivityReport) -> Spec:
                         },
                         "legend": {"title": None, "orient": "top"},
                     },
-                    "tooltip": tip(
-                        {"input": "input", "value": "value", "cost": report.unit, "change": "change"}
-                    ),
+                    "tooltip": tip({"input": "input", "value": "value", "cost": unit, "change": "change"}),
                 },
             },
             *(

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.report.answer import Answer, Charts, by_kind
 from chipwise.report.catalogue import ChipsReport
-from chipwise.report.charts.breakdown import elasticities, operator_bars, tornado
+from chipwise.report.charts.breakdown import elasticities, operator_bars, swings, tornado
 from chipwise.report.charts.chips import landscape
 from chipwise.report.charts.frontier import frontier_curves
 from chipwise.report.charts.kernel import level_bars, time_bars
@@ -15,6 +15,7 @@ from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.roofline import kernel_roofline, roofline
+from chipwise.report.charts.sweep import sweep_front, sweep_map
 from chipwise.report.charts.timeline import pipeline_step, request_timeline, stage_timeline
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.fit import FitReport
@@ -24,6 +25,7 @@ from chipwise.report.media import MediaReport
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.plans import PlanReport
 from chipwise.report.sensitivity import SensitivityReport
+from chipwise.report.sweep import SweepReport, short
 from chipwise.report.training import TrainReport
 
 
@@ -105,6 +107,19 @@ def _chips_charts(answer: Any) -> Charts:
     return {"landscape": lambda: landscape(answer)}
 
 
+def _sweep_charts(answer: Any) -> Charts:
+    found: dict[str, Callable[[], Any]] = {}
+    if answer.front and len(answer.least) + len(answer.most) > 1:
+        found["front"] = lambda: sweep_front(answer)
+    if answer.map is not None:
+        found["map"] = lambda: sweep_map(answer)
+    if answer.effects and answer.base:
+        unit = short(answer.figure)
+        words = f"Median {unit} of cells with one axis at its least and its greatest"
+        found["sensitivity"] = lambda: swings(answer.effects, answer.base, unit, words)
+    return found
+
+
 CHARTS: Mapping[type, Callable[[Any], Charts]] = {
     PlanReport: _plan_charts,
     FitReport: _fit_charts,
@@ -116,5 +131,6 @@ CHARTS: Mapping[type, Callable[[Any], Charts]] = {
     SensitivityReport: _sensitivity_charts,
     FrontierReport: _frontier_charts,
     ChipsReport: _chips_charts,
+    SweepReport: _sweep_charts,
 }
 """Answers that have pictures."""
