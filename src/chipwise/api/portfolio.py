@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api.alternatives import apis
+from chipwise.api.deciding import apis
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.price import Pricing, Rent
