@@ -228,6 +228,11 @@ def _usd(usd: float) -> str:
     return format_number(usd)
 
 
+def _of_chips(count: float) -> str:
+    """So many chips, in words."""
+    return f"{_count(count)} chip{'' if _count(count) == '1' else 's'}"
+
+
 def _count(n: float) -> str:
     return f"{n:,.3g}" if n < 100 else f"{n:,.0f}"
 
@@ -271,8 +276,8 @@ SUPPLIES = (
     Column("supply", "name"),
     Column("chip", "chip"),
     Column("machines", lambda s: s.machines, lambda n: f"{n:,}", right=True),
-    Column("busiest", "most_chips", lambda n: f"{_count(n)} chips", right=True),
-    Column("mean", "mean_chips", lambda n: f"{_count(n)} chips", right=True),
+    Column("busiest", "most_chips", _of_chips, right=True),
+    Column("mean", "mean_chips", _of_chips, right=True),
     Column("$/day", "usd_per_day", _usd, right=True),
     Column("a machine more saves $/day", _more, right=True),
     Column("a machine fewer costs $/day", _fewer, right=True),
