@@ -16,6 +16,7 @@ from chipwise.api.launch_network import network_of
 from chipwise.api.launching import launch, spec_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
+from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import answered, open_saved, save
 from chipwise.catalog.runtime import get_runtime
@@ -26,7 +27,7 @@ from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import account
 from chipwise.parallel.shard import shard
-from chipwise.report.launch.spec import Guess, Rope, ServeSpec, TrainSpec
+from chipwise.report.launch.spec import Guess, LoopSpec, Rope, ServeSpec, TrainSpec
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.launch.tuning import TUNERS
 from chipwise.report.saved import Saved
@@ -134,6 +135,28 @@ def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
     assert '"kv_role": "kv_consumer"' in files["decode.sh"]
     assert "--request-rate 20 " in files["verify.sh"]
     assert "--random-prefix-len 600" in files["verify.sh"]
+
+
+@pytest.mark.parametrize(
+    ("chip", "runtime", "out", "admitted"),
+    [
+        ("h100-sxm5-80gb", "vllm", "100", 4096),
+        ("h100-sxm5-80gb", "vllm", "5000", 6144),
+        ("rtx-4090", "llama.cpp", "100", 1024),  # a longer one would take memory that is reserved
+    ],
+)
+def test_servers_admit_longer_requests_than_the_plan_has_where_that_costs_nothing(
+    chip: str, runtime: str, out: str, admitted: int, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "a.json")
+    precision = "q4_k_m" if runtime == "llama.cpp" else None
+    asked = EstimateRequest(
+        model="meta-llama/Llama-3.1-8B", chip=chip, runtime=runtime, in_="500", out=out, precision=precision
+    )
+    save("estimate", asked, file)
+    spec = spec_of(open_saved(file))
+    assert isinstance(spec, ServeSpec)
+    assert spec.length == admitted
 
 
 def test_sglang_is_told_what_its_reserve_leaves(tmp_path: Path) -> None:
@@ -334,6 +357,19 @@ def test_what_cannot_be_launched(
     served: str, run: Run, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
     assert words in run("launch", served, *arguments).refused(code)
+
+
+def test_a_loop_is_launched_and_its_own_tool_is_taken(tmp_path: Path, run: Run) -> None:
+    file = str(tmp_path / "loop.json")
+    asked = RlRequest(model="Qwen/Qwen3-8B", chips="h100", counts="16", placement="together")
+    save("rl", asked, file)
+    spec = spec_of(open_saved(file))
+    assert isinstance(spec, LoopSpec)
+    assert (spec.train_devices, spec.sample_devices, spec.machine.per_host) == (16, 0, 8)
+    assert spec.layout.tp * spec.layout.pp * spec.layout.dp * spec.layout.cp == 16
+    assert launch(file) == launch(file, "verl")
+    found = run("launch", file)
+    assert (found.code, "verl.trainer.main_ppo" in found.out) == (0, True)
 
 
 def test_an_answer_without_plans(tmp_path: Path, run: Run) -> None:

@@ -65,6 +65,9 @@ GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
+ADMITTED = (
+    4096  # tokens of a sequence that a server takes at least, where that reserves no memory and one fits
+)
 LONGER = 2.0  # times the mean, prompts of a loop that are kept
 DEVIATIONS = 4.0  # of lengths above their mean that there is room for
 
@@ -331,6 +334,8 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     means = (workload["prompt_tokens"], workload["output_tokens"])
     room = sum(mean * (1.0 + DEVIATIONS * cv) for mean, cv in zip(means, spread, strict=True))
     longest = math.ceil(room / BLOCK) * BLOCK
+    if policies.kv_reservation != "full":
+        longest = max(longest, min(ADMITTED, plan["memory"]["cache_tokens"] // BLOCK * BLOCK))
     guess = _guess(request, found.graph)
     replicas = max(1, int(plan["replicas"]))
     each = f" in each of {replicas} replicas" if replicas > 1 else ""
