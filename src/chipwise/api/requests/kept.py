@@ -44,8 +44,8 @@ class LaunchRequest(Asked):
 
     saved: str = ask(SAVED, MISSING, reading=RECORD)
     for_: str = ask(
-        "the tool, e.g. vllm, sglang, trtllm, llama.cpp, megatron, torchtitan, maxtext, trl, torchrun, skypilot, "
-        "kubernetes or terraform; an unknown one is answered with all; default: that of the plan's own software",
+        "the tool, e.g. vllm, llama.cpp, megatron, trl, skypilot, kubernetes or terraform; an unknown one is "
+        "answered with all; default: that of the plan's software",
         "",
         name="for",
         reading=WORDS,

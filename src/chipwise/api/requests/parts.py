@@ -777,7 +777,7 @@ class TrainOptions(JobOptions):
         reading=PAIRS,
     )
     documents: str | None = ask(
-        "training: lengths of documents packed into a sequence whose attention is kept apart, e.g. mean=1200,cv=1.5",
+        "training: packed documents that attend apart, e.g. mean=1200,cv=1.5",
         reading=PAIRS,
     )
     known_to_run: bool = ask("training: the run exists; do not refuse its layout for predicted memory", False)
