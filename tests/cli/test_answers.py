@@ -386,7 +386,7 @@ def test_completion_knows_commands_and_options(run: Run) -> None:
     """As the shell would ask: what begins with --tp after `chipwise plan`."""
     script = run("completion", "bash").out
     ask = "COMP_WORDS=(chipwise plan --tp); COMP_CWORD=2; _chipwise; echo ${COMPREPLY[@]}"
-    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash"], input=f"{script}\n{ask}", capture_output=True, text=True, check=True)
     assert "--tpot" in done.stdout.split()
     for shell in ("zsh", "fish"):
         assert "evidence" in run("completion", shell).out
