@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,7 +44,6 @@ from chipwise.report.launch.spec import (
     LaunchMachine,
     LaunchNetwork,
     LaunchPasses,
-    LoopLayout,
     LoopSpec,
     PipelineSpec,
     Placed,
@@ -54,7 +53,7 @@ from chipwise.report.launch.spec import (
 from chipwise.report.launch.targets import check_tool, launch_files, own_tool
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
-from chipwise.report.training import duration
+from chipwise.report.training import TrainLayoutRecord, duration
 from chipwise.tracing.sources import is_code
 from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
@@ -518,8 +517,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
 
 
 def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
-    request, layout = saved.request, plan["training"]
-    asked = cast(RlRequest, request_of(saved.verb, request)).asked()
+    asked = cast(RlRequest, request_of(saved.verb, saved.request)).asked()
     chip = find_chip(plan["chip"])
     each = chip.devices_per_package
     together = plan["placement"] == "together"
@@ -531,7 +529,7 @@ def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
         machine=LaunchMachine(chip.id, chip.vendor, plan["chips"] * each, held),
         train_devices=plan["train_chips"] * each,
         sample_devices=0 if together else plan["rollout_chips"] * each,
-        layout=LoopLayout(**{f.name: layout[f.name] for f in fields(LoopLayout)}),
+        layout=TrainLayoutRecord(**plan["training"]),
         runtime=plan["runtime"],
         tp=plan["tp"],
         pp=plan["pp"],

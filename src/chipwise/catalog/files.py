@@ -156,3 +156,16 @@ def _undone_when_ended() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+def write_own(path: Path, text: str) -> None:
+    """Write a table of the user's data whole or not at all, in a folder that is made. Raises `UsageError` where that
+    cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{path.parent}: cannot be made", error.strerror or "check CHIPWISE_DATA_DIR"
+        ) from None
+    with writing(path) as out:
+        out.write(text)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.files import read_text, writing
+from chipwise.catalog.files import read_text, write_own
 from chipwise.catalog.offer import (
     COLUMNS,
     LARGEST_BYTES,
@@ -147,14 +147,7 @@ def keep(offers: Iterable[Offer]) -> tuple[Path, int]:
     """
     path = own_table()
     kept = in_force((*own_offers(), *offers))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{path.parent}: cannot be made", error.strerror or "check CHIPWISE_DATA_DIR"
-        ) from None
-    with writing(path) as out:
-        out.write(write_offers(kept))
+    write_own(path, write_offers(kept))
     return path, len(kept)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from chipwise.catalog.files import data_dir, read_text, writing
+from chipwise.catalog.files import data_dir, read_text, write_own
 from chipwise.catalog.names import weights
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
@@ -212,14 +212,7 @@ def keep_token_prices(prices: Iterable[ApiPrice]) -> tuple[Path, int]:
     has. It is written whole or not at all. Raises `UsageError` where it cannot be written."""
     path = own_token_prices()
     kept = prices_in_force((*_own(), *prices))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(
-            f"{path.parent}: cannot be made", error.strerror or "check CHIPWISE_DATA_DIR"
-        ) from None
-    with writing(path) as out:
-        out.write(write_token_prices(kept))
+    write_own(path, write_token_prices(kept))
     return path, len(kept)
 
 

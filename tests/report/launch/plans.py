@@ -15,7 +15,6 @@ from chipwise.report.launch.spec import (
     LaunchMachine,
     LaunchNetwork,
     LaunchPasses,
-    LoopLayout,
     LoopSpec,
     PipelineSpec,
     Rope,
@@ -23,6 +22,7 @@ from chipwise.report.launch.spec import (
     ServeSpec,
     TrainSpec,
 )
+from chipwise.report.training import TrainLayoutRecord
 
 AWS = (("aws", "p5.48xlarge", "us-east-1", 8), ("gcp", "a3-highgpu-8g", "us-central1", 8))
 SERVED = ("predicted: TTFT 170 ms [90 ms to 400 ms], TPOT 24.0 ms [19.0 ms to 30.0 ms] (80 %)",)
@@ -214,7 +214,7 @@ LOOP = LoopSpec(
     machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 16, 8),
     train_devices=16,
     sample_devices=0,
-    layout=LoopLayout(4, 1, 1, 1, 1, 4, 1, "zero-1", 4, "selective"),
+    layout=TrainLayoutRecord(4, 1, 1, 1, 1, 4, 1, 128, "zero-1", 4, "selective", "tp4 dp4"),
     runtime="vllm",
     tp=4,
     pp=1,
@@ -238,7 +238,7 @@ PLANS: dict[str, Launched] = {
         LOOP,
         machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 24, 8),
         sample_devices=8,
-        layout=LoopLayout(1, 1, 1, 1, 1, 16, 1, "fsdp", 16, "full"),
+        layout=TrainLayoutRecord(1, 1, 1, 1, 1, 16, 1, 32, "fsdp", 16, "full", "dp16"),
         critic=True,
         method="lora",
         rollout_precision="fp8",

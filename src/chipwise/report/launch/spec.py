@@ -9,6 +9,7 @@ from chipwise.errors import UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
+from chipwise.report.training import TrainLayoutRecord
 
 DEGREES = ("devices", "per_host", "tp", "pp", "vp", "cp", "ep", "dp", "shard_ranks", "micro_batch", "layers")
 MOST_DEVICES = 1_000_000
@@ -315,22 +316,6 @@ class PipelineSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class LoopLayout:
-    """How training is spread in a loop; fields are those of `TrainLayoutRecord`."""
-
-    tp: int
-    pp: int
-    vp: int
-    cp: int
-    ep: int
-    dp: int
-    micro_batch: int
-    sharding: str
-    shard_ranks: int
-    recompute: str
-
-
-@dataclass(frozen=True, slots=True)
 class LoopSpec:
     """A loop of reinforcement learning: `prompts` of a step with `samples` answers each, of `longest` tokens at most.
     `train_devices` train; `sample_devices` sample beside them, 0: the same ones do. An engine has `tp` devices in each
@@ -341,7 +326,7 @@ class LoopSpec:
     machine: LaunchMachine
     train_devices: int
     sample_devices: int
-    layout: LoopLayout
+    layout: TrainLayoutRecord
     runtime: str
     tp: int
     pp: int
