@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= meta-llama/Llama-3.1-70B
 
-.PHONY: run test check bench mutants docs wheel sbom lock clean
+.PHONY: run test whole check bench mutants docs wheel sbom lock clean
 
 run: $(VENV)/installed
 	$(BIN)/chipwise plan $(MODEL) --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms
@@ -12,6 +12,10 @@ run: $(VENV)/installed
 test: check $(VENV)/browser
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(MAKE) wheel
+
+# Every question of the long lists, of which `make test` asks some.
+whole: $(VENV)/browser
+	CHIPWISE_WHOLE=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(VENV)/developing
 	$(BIN)/ruff check .

@@ -7,7 +7,7 @@ between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->`. All else is writ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,17 +42,18 @@ def pages() -> list[Path]:
     return [*found, *(p for p in beside if p.exists())]
 
 
-def fresh(text: str) -> str:
-    """A page with every generated part made again. Raises `ValueError` for a part that cannot be made."""
-    text = MARK.sub(_part, text)
+def fresh(text: str, but: Collection[str] = ()) -> str:
+    """A page with every generated part made again, `but` those of some names. Raises `ValueError` for a part that
+    cannot be made."""
+    text = MARK.sub(lambda found: found[0] if found["name"] in but else _part(found), text)
     text = CONSOLE.sub(_console, text)
     return PYTHON.sub(_python, text)
 
 
-def refresh(path: Path, *, write: bool) -> Problem | None:
-    """Bring a page up to date, or only say that it is not."""
+def refresh(path: Path, *, write: bool, but: Collection[str] = ()) -> Problem | None:
+    """Bring a page up to date, or only say that it is not; `but` parts of some names, which stay as they are."""
     old = path.read_text("utf-8")
-    new = fresh(old)
+    new = fresh(old, but)
     if new == old:
         return None
     if write:

@@ -6,7 +6,7 @@ They are kept in `examples/questions.toml`; the answers are those of the command
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,10 +20,13 @@ from chipwise.api.requests.verbs import question
 from chipwise.errors import InfeasibleError
 from chipwise.report import figures
 from chipwise.report.plans import PlanRecord, PlanReport
-from chipwise.report.training import TrainPlanRecord, duration
+from chipwise.report.training import TrainPlanRecord, TrainReport, duration
 from chipwise.units import format_count
 
-__all__ = ["Asked", "answer", "asked", "questions_table", "training_table"]
+__all__ = ["LONG", "Asked", "answer", "asked", "line", "questions_table", "training_table"]
+
+LONG = {"questions": "questions.toml", "training-questions": "training.toml"}
+"""Tables whose lines take seconds each, and where their questions are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,37 +53,41 @@ def asked(file: str = "questions.toml", verb: str = "plan") -> tuple[Asked, ...]
 
 
 @cache
-def answer(one: Asked) -> PlanReport | InfeasibleError:
+def answer(one: Asked) -> PlanReport | TrainReport | InfeasibleError:
     """The plans on the day of the documentation, or why there is none; asked once."""
+    beside = {"evidence": "none"} if one.verb == "plan" else {}
     try:
-        return read_request("plan", {**one.fields, "evidence": "none"}).run()
+        found: PlanReport | TrainReport = read_request(one.verb, {**one.fields, **beside}).run()
     except InfeasibleError as error:
         return error
+    return found
+
+
+def line(number: int, one: Asked) -> tuple[str, ...]:
+    """The line of a question: its number, what is typed, the first plan, and what is to be said of it."""
+    found = answer(one)
+    if isinstance(found, InfeasibleError):
+        first = f"none: {found.what}"
+    elif isinstance(found, PlanReport):
+        first = _first(found)
+    else:
+        first = "; ".join(_trained(p) for p in found.plans[:2])
+    return str(number), f"`{one.ask}`", first, one.sound, one.expert
 
 
 def questions_table(_: str) -> str:
     """A line for each question."""
-    rows = []
-    for number, one in enumerate(asked(), 1):
-        found = answer(one)
-        first = f"none: {found.what}" if isinstance(found, InfeasibleError) else _first(found)
-        rows.append((str(number), f"`{one.ask}`", first, one.sound, one.expert))
-    heads = ("", "`chipwise plan ...`", "first plan", "why it is sound", "what an expert might prefer")
-    return table(heads, rows, heads[:1])
+    return _table(asked(), "plan", "first plan")
 
 
 def training_table(_: str) -> str:
     """A line for each question about training."""
-    rows = []
-    for number, one in enumerate(asked("training.toml", "train"), 1):
-        try:
-            found = question("train", one.fields).run()
-            first = "; ".join(_trained(p) for p in found.plans[:2])
-        except InfeasibleError as error:
-            first = f"none: {error.what}"
-        rows.append((str(number), f"`{one.ask}`", first, one.sound, one.expert))
-    heads = ("", "`chipwise train ...`", "first plans", "why it is sound", "what an expert might prefer")
-    return table(heads, rows, heads[:1])
+    return _table(asked("training.toml", "train"), "train", "first plans")
+
+
+def _table(questions: Sequence[Asked], verb: str, first: str) -> str:
+    heads = ("", f"`chipwise {verb} ...`", first, "why it is sound", "what an expert might prefer")
+    return table(heads, [line(number, one) for number, one in enumerate(questions, 1)], heads[:1])
 
 
 def _trained(p: TrainPlanRecord) -> str:

@@ -13,6 +13,7 @@ from chipwise.api.requests.doors import read_request
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.plans import PlanReport
 from command_line import Run
+from whole import some
 
 MODELS = (
     "meta-llama/Llama-3.1-8B",
@@ -29,7 +30,7 @@ MODELS = (
 )
 CHIPS = ("h100", "h200", "b200", "mi300x", "l40s", "rtx-4090", "a100-sxm4-80gb", "l4", "tpu-v6e", "trainium2")
 MOST_LOADED = 0.8
-QUESTIONS = 40
+QUESTIONS = some(range(40), 4)
 
 
 def question(seed: int) -> dict[str, Any]:
@@ -77,14 +78,14 @@ def unsigned(report: PlanReport) -> list[str]:
 def test_no_first_plan_is_one_that_nobody_would_sign() -> None:
     answered = 0
     with on_the_day():
-        for seed in range(QUESTIONS):
+        for seed in QUESTIONS:
             try:
                 report = read_request("plan", {**question(seed), "evidence": "none"}).run()
             except InfeasibleError:
                 continue
             answered += 1
             assert unsigned(report) == [], question(seed)
-    assert answered > 0.8 * QUESTIONS
+    assert answered > 0.8 * len(QUESTIONS)
 
 
 def test_what_is_billed_whole_is_used_whole() -> None:

@@ -12,6 +12,7 @@ import pytest
 from cyclopts.exceptions import MissingArgumentError
 from docs.generate.console import on_the_day, python, run
 from docs.generate.pages import ROOT, inline_commands, pages, refresh
+from docs.generate.questions import LONG
 
 from chipwise.cli.app import app
 
@@ -30,7 +31,7 @@ def name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_generated_parts_are_fresh(path: Path) -> None:
-    stale = refresh(path, write=False)
+    stale = refresh(path, write=False, but=LONG)  # whose lines tests/docs/test_questions.py asks
     assert stale is None, f"make docs: {stale.what if stale else ''}"
 
 

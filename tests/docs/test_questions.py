@@ -6,12 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 from docs.generate.console import on_the_day
-from docs.generate.questions import Asked, answer, asked
+from docs.generate.pages import DOCS
+from docs.generate.questions import LONG, Asked, answer, asked, line
+from docs.generate.tables import table
 
 from chipwise.errors import InfeasibleError
 from chipwise.report.plans import PlanReport
+from whole import some
 
 QUESTIONS = asked()
+PAGES = {
+    "questions": ("questions.md", QUESTIONS),
+    "training-questions": ("training.md", asked("training.toml", "train")),
+}
+LINES = [(page, *pair) for page, questions in PAGES.values() for pair in some([*enumerate(questions, 1)], 5)]
 MOST_LOADED = 0.8
 
 
@@ -21,7 +29,17 @@ def _the_day() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.ask)
+@pytest.mark.parametrize(("page", "number", "question"), LINES)
+def test_the_page_says_what_is_answered(page: str, number: int, question: Asked) -> None:
+    said = table([""] * 5, [line(number, question)], [""]).splitlines()[-1]
+    assert said in (DOCS / page).read_text("utf-8"), "make docs"
+
+
+def test_every_long_table_is_asked() -> None:
+    assert set(PAGES) == set(LONG)
+
+
+@pytest.mark.parametrize("question", some(QUESTIONS, 5), ids=lambda q: q.ask)
 def test_the_first_plan_is_one_that_would_be_signed(question: Asked) -> None:
     """Not at over 80 % load; targets not in the worse half of an interval, prices not stale and speeds not modelled
     while a plan that ties has better, unless nothing else keeps the targets."""

@@ -22,12 +22,10 @@ evidence match meta-llama/Llama-3.1-8B --chip rtx-4090 --task local
 evidence match EleutherAI/gpt-j-6b --chip tpu-v5e --count 4
 evidence claim --for meta-llama/Llama-3.1-8B --result v5.1-05440
 evidence claim --for meta-llama/Llama-3.1-70B --result v5.1-05440 --against mi300x,mi325x
-evidence claim --for openai/gpt-oss-120b --result v5.1-05868 --in 8k --out 500
 evidence claim --for meta-llama/Llama-2-70b-hf --result v4.0-03001 --in 221 --out 288 --precision fp8
 evidence claim --for meta-llama/Llama-3.1-405B --result v5.1-05440 --task batch
-evidence claim --for Qwen/Qwen3-30B-A3B --result v4.0-03001 --count 2
-evidence claim --for meta-llama/Llama-3.1-8B --result v4.0-03000 --task local
-evidence claim --for meta-llama/Llama-3.1-70B --result v5.1-05868 --ttft 500ms --tpot 20ms
+evidence claim --for Qwen/Qwen3-30B-A3B --result v4.0-03001 --count 2 --against h200,mi300x
+evidence claim --for meta-llama/Llama-3.1-70B --result v5.1-05868 --ttft 500ms --tpot 20ms --against b200-sxm,mi355x
 evidence search h200 llama2-70b server
 evidence list --benchmark llama2-70b --scenario Server --best
 """

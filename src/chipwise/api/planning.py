@@ -38,7 +38,6 @@ from chipwise.report.assemble import (
     rank_plans,
     workload_record,
 )
-from chipwise.report.decision import ApiRecord, DecisionRecord
 from chipwise.report.energy import Powered
 from chipwise.report.plans import LeverRecord, PlanRecord, PlanReport
 from chipwise.report.records import RefusalRecord
@@ -54,15 +53,15 @@ from chipwise.workload.workload import Workload
 @dataclass(frozen=True)
 class Ranked:
     """Ranked plans, which can be shown already, and what is worked out beside them from what the search has found:
-    what would make the first plan cheaper, tokens from an API, and which of renting, owning and that is cheaper."""
+    other software on its chip, what would make the first plan cheaper, tokens from an API, and which of renting, owning
+    and that is cheaper."""
 
     report: PlanReport
-    beside: Callable[[], tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...], DecisionRecord | None]]
+    beside: Callable[[PlanReport], PlanReport]
 
     def whole(self) -> PlanReport:
         """The answer with all of it."""
-        levers, apis, decision = self.beside()
-        return replace(self.report, levers=levers, apis=apis, decision=decision)
+        return self.beside(self.report)
 
 
 def plan(
@@ -136,7 +135,7 @@ def ranked(
         by=limits.by,
         software=_other_software(space, in_order, timed=bool(timed)),
     )
-    return Ranked(report, partial(asked.beside, space, first, described.name, timed=bool(timed)))
+    return Ranked(report, partial(asked.beside, space, timed=bool(timed)))
 
 
 SLOWER = 1.05
@@ -248,11 +247,11 @@ class _PlansAsked:
             *(words for words, holds in said.items() if holds),
         )
 
-    def beside(
-        self, space: Space, first: PlanRecord, name: str, *, timed: bool
-    ) -> tuple[tuple[LeverRecord, ...], tuple[ApiRecord, ...], DecisionRecord | None]:
-        """What would make the first plan cheaper, tokens of the model called `name` from an API, and whether to take
-        those. What formulas say of changes is not held against what was simulated (`timed`)."""
+    def beside(self, space: Space, report: PlanReport, *, timed: bool) -> PlanReport:
+        """The report with the best plan on the first one's chip under each other software, what would make the first
+        cheaper, tokens of the model from an API, and whether to take those. What formulas say of changes is not held
+        against what was simulated (`timed`)."""
+        first = report.plans[0]
         its = next((c for c in self.market.chips if c.id == first.chip), None)
         alone = replace(self.market, chips=[its] if its else [], runtime=first.runtime)
 
@@ -263,8 +262,14 @@ class _PlansAsked:
         if its and not timed:
             found = levers(first, its, space.context(first.precision), self.model, again)
         day = self.context.today
-        sold = apis(first, name, self.workload, day)
-        return found, sold, decision(first, sold, self.context.pricing, self.workload, day)
+        sold = apis(first, report.model.name, self.workload, day)
+        return replace(
+            report,
+            software=_other_software(space, report.plans, timed=timed),
+            levers=found,
+            apis=sold,
+            decision=decision(first, sold, self.context.pricing, self.workload, day),
+        )
 
 
 def _none(asked: _PlansAsked, space: Space, *, timed: bool) -> InfeasibleError:
