@@ -106,9 +106,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "train_share": ("50%", "25%"),
     "longest": ("8k", "1000"),
     "fleet": (
-        '{"demand": [{"model": "Qwen/Qwen3-8B", "rate": "5/s"}], "own": [{"chips": "8xh100"}]}',
-        '{"demand": [{"model": "gpt-oss-120b", "tokens": "1B"}], "rent": [{"chips": "h200"}], "api": [{}]}',
-        '{"demand": [{"model": "Qwen3 8B", "day": [1, 9]}], "own": [{"chips": "3xl4"}]}', "fleet.toml", "x = 1",
+        '{"demand": [{"model": "Qwen/Qwen3-8B", "rate": "5/s"}], "supply": [{"chip": "h100"}]}',
+        '{"demand": [{"model": "gpt-oss-120b", "tokens": "1B"}], "supply": [{"chip": "h200"}, {"price": "api"}]}',
+        '{"demand": [{"model": "Qwen3 8B", "day": [1, 9]}], "supply": [{"chip": "l4", "count": 3, "price": "own"}]}',
+        "fleet.toml", "x = 1",
     ),
 }  # fmt: skip
 """What is given for fields of text, by name."""

@@ -20,9 +20,10 @@ from chipwise.report.table import to_json
 pytest.importorskip("scipy")
 SMALL = "meta-llama/Llama-3.1-8B"
 CHAT = {"name": "chat", "model": SMALL, "rate": "40/s"}
-HALL = {"name": "hall", "chips": "8xh100"}
+HALL = {"name": "hall", "chip": "h100", "count": 8, "price": "own"}
+RENTED = {"name": "cloud", "chip": "h200"}
 TEXT = """
-[fleet]
+[limits]
 usd_per_kwh = 0.12
 
 [[demand]]
@@ -37,18 +38,22 @@ model = "Qwen/Qwen3-32B"
 tokens = "300M"
 deadline = "24h"
 
-[[own]]
+[[supply]]
 name = "hall"
-chips = "8xh100"
+chip = "h100"
+count = 8
+price = "own"
 
-[[rent]]
+[[supply]]
 name = "cloud"
-chips = "h200"
+chip = "h200"
 """
 
 
-def asked(*demands: dict[str, Any], **supplies: Any) -> PortfolioReport:
-    return FleetRequest(fleet=json.dumps({"demand": demands, **supplies}), gap="0").run()
+def asked(demands: list[dict[str, Any]], *supply: dict[str, Any], **limits: float) -> PortfolioReport:
+    return FleetRequest(
+        fleet=json.dumps({"demand": demands, "supply": supply, "limits": limits}), gap="0"
+    ).run()
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +71,10 @@ def test_every_slice_has_what_it_needs_and_the_machines_hold_it(both: PortfolioR
     for i in range(3):
         assert sum(p.per_slice[i] for p in chat) > 0
     assert sum(p.share for p in chat) == pytest.approx(1.0)
-    assert sum(p.usd_per_day for p in both.placements) == pytest.approx(both.usd_per_day)
-    assert sum(24.0 / 3.0 * s.usd_per_h for s in both.slices) == pytest.approx(both.usd_per_day)
-    assert both.bound_usd_per_day <= both.usd_per_day
-    assert both.gap <= 0.001
+    assert sum(p.usd_per_day for p in both.placements) == pytest.approx(both.fleet.usd_per_day)
+    assert sum(24.0 / 3.0 * s.usd_per_h for s in both.slices) == pytest.approx(both.fleet.usd_per_day)
+    assert both.fleet.bound_usd_per_day <= both.fleet.usd_per_day
+    assert both.fleet.gap <= 0.001
 
 
 def test_the_job_works_in_the_trough(both: PortfolioReport) -> None:
@@ -92,39 +97,53 @@ def test_a_machine_more_saves_and_one_fewer_costs(both: PortfolioReport) -> None
 
 
 def test_a_rented_chip_alone_costs_what_the_plan_says() -> None:
-    found = asked({**CHAT, "rate": "5/s"}, rent=[{"chips": "h200"}])
+    found = asked([{**CHAT, "rate": "5/s"}], RENTED)
     plan = cw.plan(SMALL, rate="5/s", chips="h200").plans[0]
     (placed,) = found.placements
     assert placed.chips == plan.chips == 1
-    assert placed.usd_per_day == pytest.approx(24.0 * plan.price.mid)
+    assert placed.usd_per_h == pytest.approx(plan.price.mid)
+    assert found.fleet.usd_per_h == pytest.approx(plan.price.mid)
+
+
+def test_chips_at_a_price_of_ones_own_cost_it() -> None:
+    found = asked([{**CHAT, "rate": "5/s"}], {**RENTED, "price": 1.25, "max": 4}, usd_per_h=100.0)
+    (placed,) = found.placements
+    assert placed.usd_per_h == pytest.approx(1.25 * placed.chips)
+    assert found.supplies[0].machines is not None
+
+
+def test_owned_chips_stand_in_machines_that_add_up_to_them() -> None:
+    found = asked([{**CHAT, "rate": "5/s"}], {**HALL, "count": 12})
+    assert (found.supplies[0].machines, found.supplies[0].per_machine) == (3, 4)
 
 
 def test_more_supply_is_never_dearer_and_a_demand_less_is_not_either(both: PortfolioReport) -> None:
-    large = FleetRequest(fleet=TEXT.replace("8xh100", "16xh100"), gap="0.1%").run()
-    assert large.usd_per_day <= both.usd_per_day * 1.001
+    large = FleetRequest(fleet=TEXT.replace("count = 8", "count = 16"), gap="0.1%").run()
+    assert large.fleet.usd_per_day <= both.fleet.usd_per_day * 1.001
     cheaper = FleetRequest(
-        fleet=TEXT[: TEXT.index('[[demand]]\nname = "nightly"')] + TEXT[TEXT.index("[[own]]") :]
+        fleet=TEXT[: TEXT.index('[[demand]]\nname = "nightly"')] + TEXT[TEXT.index("[[supply]]") :]
     ).run()
-    assert cheaper.usd_per_day <= both.usd_per_day * 1.01
+    assert cheaper.fleet.usd_per_day <= both.fleet.usd_per_day * 1.01
 
 
 def test_what_is_not_placed_is_named_with_the_least_that_would_do() -> None:
     big = {"name": "big", "model": "meta-llama/Llama-3.1-70B", "rate": "100/s"}
-    found = asked({**CHAT, "priority": 1}, big, own=[HALL])
+    found = asked([{**CHAT, "priority": 1}, big], HALL)
     assert [d.placed for d in found.demands] == [True, False]
-    (least,) = found.demands[1].least
+    assert [d.demand for d in found.fleet.unplaced] == ["big"]
+    (least,) = found.fleet.unplaced[0].least
     more = int(least.split()[0])
     assert more % 8 == 0
     assert least.endswith("more h100-sxm5-80gb in hall")
     assert isinstance(found.failure, InfeasibleError)
-    enough = asked({**CHAT, "priority": 1}, big, own=[{**HALL, "chips": f"{8 + more}xh100"}])
-    short = asked({**CHAT, "priority": 1}, big, own=[{**HALL, "chips": f"{more}xh100"}])
+    enough = asked([{**CHAT, "priority": 1}, big], {**HALL, "count": 8 + more})
+    short = asked([{**CHAT, "priority": 1}, big], {**HALL, "count": more})
     assert all(d.placed for d in enough.demands)
     assert not all(d.placed for d in short.demands)
 
 
 def test_spare_machines_stand_in_for_one_that_fails() -> None:
-    found = asked({**CHAT, "rate": "10/s"}, own=[{**HALL, "chips": "16xh100", "spare_machines": 1}])
+    found = asked([{**CHAT, "rate": "10/s"}], {**HALL, "count": 16, "spare_machines": 1})
     (hall,) = found.supplies
     assert hall.most_chips <= 8
     assert hall.fewer_loses == ()
@@ -133,22 +152,22 @@ def test_spare_machines_stand_in_for_one_that_fails() -> None:
 
 def test_tokens_of_an_api_are_called_where_they_are_cheaper() -> None:
     rare = {"name": "rare", "model": "meta-llama/Llama-3.1-70B", "rate": "0.01/s"}
-    found = asked(rare, rent=[{"chips": "h200"}], api=[{}])
+    found = asked([rare], RENTED, {"price": "api"})
     (placed,) = found.placements
     assert placed.kind == "api"
     assert placed.chips == 0
-    assert 0 < found.usd_per_day < 24.0
+    assert 0 < found.fleet.usd_per_day < 24.0
 
 
 def test_a_demand_runs_only_on_the_supplies_that_it_names() -> None:
-    found = asked({**CHAT, "on": ["cloud"]}, own=[HALL], rent=[{"name": "cloud", "chips": "h200"}])
+    found = asked([{**CHAT, "on": ["cloud"]}], HALL, RENTED)
     assert {p.supply for p in found.placements} == {"cloud"}
 
 
 def test_a_run_of_training_keeps_its_chips_all_day() -> None:
     tune = {"name": "tune", "model": SMALL, "task": "finetune", "tokens": "1B", "deadline": "7d"}
     served = {"name": "chat", "model": SMALL, "day": [4, 8]}
-    found = asked(tune, served, own=[HALL])
+    found = asked([tune, served], HALL)
     assert all(d.placed for d in found.demands)
     (run,) = (p for p in found.placements if p.demand == "tune")
     assert run.per_slice == (1.0, 1.0)
@@ -157,12 +176,12 @@ def test_a_run_of_training_keeps_its_chips_all_day() -> None:
 
 def test_a_saved_fleet_is_made_again_and_its_placements_are_launched(tmp_path: Path) -> None:
     file, kept = tmp_path / "fleet.toml", tmp_path / "kept.json"
-    owned = TEXT[: TEXT.index("[[rent]]")].replace("[5, 60, 40]", "[20]").replace("8xh100", "16xh100")
+    owned = TEXT[: TEXT.rindex("[[supply]]")].replace("[5, 60, 40]", "[20]").replace("= 8", "= 16")
     file.write_text(owned, "utf-8")
     saving.save("fleet", FleetRequest(fleet=str(file)), str(kept))
     file.unlink()
     assert saving.replay(str(kept)).identical
-    placed = json.loads(kept.read_text("utf-8"))["report"]["placements"]
+    placed = json.loads(kept.read_text("utf-8"))["report"]["fleet"]["placements"]
     first = placed[0]
     files = launching.launch(str(kept), first["runtime"], 1)
     text = "\n".join(f.text for f in files)
@@ -176,7 +195,7 @@ def test_a_saved_fleet_is_made_again_and_its_placements_are_launched(tmp_path: P
 
 
 def test_python_and_http_take_the_tables_themselves() -> None:
-    tables = {"demand": [{**CHAT, "rate": 5}], "own": [HALL]}
+    tables = {"demand": [{**CHAT, "rate": 5}], "supply": [HALL]}
     ours = cw.fleet(tables)
     assert to_json(read_request("fleet", {"fleet": tables}).answer()) == to_json(
         FleetRequest(fleet=tables).run()
@@ -189,27 +208,32 @@ def test_python_and_http_take_the_tables_themselves() -> None:
         read_request("fleet", {"fleet": {**tables, "demand": [{**CHAT, "model": "/etc/passwd"}]}})
 
 
-def fleet(text: str = "", demand: str = 'rate = "10/s"', own: str = '[[own]]\nchips = "8xh100"') -> str:
-    return f'{text}\n[[demand]]\nname = "chat"\nmodel = "{SMALL}"\n{demand}\n{own}\n'
+def fleet(text: str = "", demand: str = 'rate = "10/s"', supply: str = 'chip = "h100"\ncount = 8') -> str:
+    return f'{text}\n[[demand]]\nname = "chat"\nmodel = "{SMALL}"\n{demand}\n{supply and "[[supply]]"}\n{supply}\n'
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "said"),
     [
         (fleet(demand="ratee = 3"), UnknownNameError, "did you mean rate?"),
-        (fleet("[fleets]"), UnknownNameError, "did you mean fleet?"),
-        (fleet("[fleet]\nmax_usd = 3"), UnknownNameError, "did you mean max_usd_per_h?"),
+        (fleet("[limit]"), UnknownNameError, "did you mean limits?"),
+        (fleet("[limits]\nusd_h = 3"), UnknownNameError, "did you mean usd_per_h"),
         (fleet().replace("3.1-8B", "3.1-8C"), UnknownNameError, "did you mean meta-llama/Llama-3.1-8B"),
-        (fleet(own='[[own]]\nchips = "8xh100x"'), UnknownNameError, "did you mean h100"),
-        (fleet(own='[[own]]\nchips = "12xh100"'), UsageError, "machine = 4"),
-        (fleet(own='[[rent]]\nchips = "h100"\nprovider = "nobody"'), UnknownNameError, "chipwise offers"),
+        (fleet(supply='chip = "h100x"'), UnknownNameError, "did you mean h100"),
+        (fleet(supply='chip = "h100"\ncount = 12\nprice = "own"\nmachine = 8'), UsageError, "machine = 4"),
+        (fleet(supply='chip = "h100"\ncount = 12\nmax = 12'), UsageError, "either says how many"),
+        (fleet(supply='chip = "h100"\nprice = "rent"'), UsageError, "one of on-demand, spot, own, api"),
+        (fleet(supply='chip = "h100"\nprice = -1'), UsageError, "price"),
+        (fleet(supply="count = 4"), UsageError, 'chip = "h100"'),
+        (fleet(supply='price = "api"\nchip = "h100"'), UnknownNameError, "it has name, price, provider"),
+        (fleet(supply='chip = "h100"\nprovider = "nobody"'), UnknownNameError, "chipwise offers"),
         (
-            fleet(demand='rate = 1\non = ["hal"]', own='[[own]]\nname = "hall"\nchips = "8xh100"'),
+            fleet(demand='rate = 1\non = ["hal"]', supply='name = "hall"\nchip = "h100"'),
             UnknownNameError,
             "hall",
         ),
-        (fleet(own=""), UsageError, "add [[own]]"),
-        ('[[own]]\nchips = "8xh100"', UsageError, "chipwise fleet '"),
+        (fleet(supply=""), UsageError, "add [[supply]]"),
+        ('[[supply]]\nchip = "h100"', UsageError, "chipwise fleet '"),
         (fleet(demand=""), UsageError, 'rate = "10/s"'),
         (fleet(demand="rate = 1\ntpot = 40"), UsageError, "40ms or 40s?"),
         (fleet(demand='tokens = "1B"\nstart = 25'), UsageError, "0 to 23"),
@@ -227,7 +251,9 @@ def fleet(text: str = "", demand: str = 'rate = "10/s"', own: str = '[[own]]\nch
             "chipwise plan meta-llama/Llama-3.1-8B",
         ),
         (
-            fleet(own='[[own]]\nchips = "1xh100"').replace(SMALL, "meta-llama/Llama-3.1-405B"),
+            fleet(supply='chip = "h100"\ncount = 1\nprice = "own"').replace(
+                SMALL, "meta-llama/Llama-3.1-405B"
+            ),
             InfeasibleError,
             "chips, own h100-sxm5-80gb has 1",
         ),
@@ -244,4 +270,4 @@ def test_what_is_wrong_is_said_with_names_and_what_works(
 def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'chipwise\[fleet\]'"):
-        asked({**CHAT, "rate": "1/s"}, own=[HALL])
+        asked([{**CHAT, "rate": "1/s"}], HALL)

@@ -38,7 +38,10 @@ CALLS: dict[str, dict[str, Any]] = {
     "train": {"model": SMALL, "tokens": "100B", "counts": "8,64"},
     "rl": {"model": SMALL, "chips": "h100", "counts": "16", "out": 4000},
     "fleet": {
-        "fleet": {"demand": [{"model": SMALL, "rate": "10/s"}], "own": [{"chips": "8xh100"}]},
+        "fleet": {
+            "demand": [{"model": SMALL, "rate": "10/s"}],
+            "supply": [{"chip": "h100", "count": 8}],
+        },
     },
     "kernel": {"op": "gemm", "chips": "h100-sxm5-80gb,tpu-v5e", "m": 512, "n": 4096, "k": 4096},
     "evidence": {"search": "h200 llama2-70b server"},

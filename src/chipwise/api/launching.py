@@ -162,7 +162,7 @@ def _at_desk(saved: Saved, rank: int) -> Saved:
 def _in_fleet(saved: Saved, rank: int) -> Saved:
     """The deployment that a placement of a fleet stands for, asked under the same facts: at the most that it is given.
     Raises `UsageError` for one that is not there, and for tokens of an API."""
-    rows = saved.report["placements"]
+    rows = saved.report["fleet"]["placements"]
     row = next((r for r in rows if r["rank"] == rank), None)
     if row is None:
         raise UsageError(f"no placement {rank} in it", f"1 to {len(rows)}", field="plan")

@@ -26,6 +26,7 @@ from chipwise.report.portfolio import (
     OWN,
     RENT,
     DemandRecord,
+    FleetRecord,
     PlacementRecord,
     PortfolioReport,
     SliceRecord,
@@ -331,8 +332,16 @@ def _at(question: TrainRequest, supply: Supply) -> TrainRequest:
     """A run of training on the chips of a supply."""
     paid = supply.pricing
     if supply.kind == OWN:
-        return replace(question, have=f"{supply.chips}x{supply.chip}")
-    return replace(question, chips=supply.chip, price=paid.kind, provider=paid.provider, region=paid.region)
+        return replace(question, have=f"{supply.chips or MANY}x{supply.chip}")
+    given = ",".join(f"{chip}={usd:.10g}" for chip, usd in paid.given.items()) or None
+    return replace(
+        question,
+        chips=supply.chip,
+        price=paid.kind,
+        provider=paid.provider,
+        region=paid.region,
+        price_of=given,
+    )
 
 
 def _run(asked: FleetAsked, d: int, p: int, plan: TrainPlanRecord) -> _Way | None:
@@ -391,15 +400,20 @@ class _AssignedFleet:
         """The answer."""
         asked, found = self.asked, self.found
         placements = self._placements()
+        demands = tuple(self._demand(d, placements) for d in range(len(asked.demands)))
         return PortfolioReport(
-            placements=placements,
-            demands=tuple(self._demand(d, placements) for d in range(len(asked.demands))),
+            fleet=FleetRecord(
+                usd_per_h=found.usd_per_day / 24.0,
+                usd_per_day=found.usd_per_day,
+                bound_usd_per_day=found.bound_usd_per_day,
+                gap=found.gap,
+                placements=placements,
+                unplaced=tuple(d for d in demands if not d.placed),
+            ),
+            demands=demands,
             supplies=tuple(self._supplies()),
             slices=tuple(self._slices()),
             candidates=len(self.ways),
-            usd_per_day=found.usd_per_day,
-            bound_usd_per_day=found.bound_usd_per_day,
-            gap=found.gap,
             days_per_month=MONTH_S / DAY_S,
             assumptions=tuple(self._assumptions()),
         )
@@ -449,6 +463,7 @@ class _AssignedFleet:
             converted=isinstance(plan, PlanRecord) and plan.converted,
             share=share,
             rate_per_s=float(units.max() * way.rate) if demand.tokens else peak,
+            usd_per_h=usd / 24.0,
             usd_per_day=usd,
             per_slice=tuple(float(n) * (way.replicas if way.chips else way.rate) for n in units),
             note=plan.note if isinstance(plan, PlanRecord) else "",
@@ -492,11 +507,11 @@ class _AssignedFleet:
         if np.isfinite(self.asked.max_usd_per_h):
             more = least_more(self.problem, wanted, GROWS_USD, self.asked.further)
             if more:
-                yield f"max_usd_per_h = {self.asked.max_usd_per_h + more.more:,.2f}"
+                yield f"usd_per_h = {self.asked.max_usd_per_h + more.more:,.2f}"
         if np.isfinite(self.asked.max_watts):
             more = least_more(self.problem, wanted, GROWS_WATTS, self.asked.further)
             if more:
-                yield f"max_watts = {self.asked.max_watts + more.more:,.0f}"
+                yield f"watts = {self.asked.max_watts + more.more:,.0f}"
 
     def _supplies(self) -> Iterator[SupplyRecord]:
         """What each supply does, and what a machine more or fewer of it would do."""
@@ -583,12 +598,8 @@ class _AssignedFleet:
     def _assumptions(self) -> Iterator[str]:
         kinds = {s.kind for s in self.asked.supplies}
         if OWN in kinds:
-            power = "" if self.asked.usd_per_kwh else " (usd_per_kwh: their power)"
-            yield (
-                f"machines that you own cost nothing{power}"
-                if power
-                else "machines that you own cost their power"
-            )
+            free = "nothing (usd_per_kwh: their power)"
+            yield f"machines that you own cost {'their power' if self.asked.usd_per_kwh else free}"
         if self.asked.slices > 1:
             yield OWN_WORDS
         if RENT in kinds:

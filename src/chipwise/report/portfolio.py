@@ -24,8 +24,8 @@ CENT = 0.005
 class PlacementRecord(Quantified):
     """A demand on a supply: at most `replicas` of a layout on `chips` at once (of an API none), `per_slice` how many in
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
-    given (of jobs output tokens). `usd_per_day` is paid for it. `converted`: weights are not as the checkpoint has
-    them, although no format was asked for."""
+    given (of jobs output tokens). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
+    as the checkpoint has them, although no format was asked for."""
 
     rank: int
     demand: str
@@ -42,6 +42,7 @@ class PlacementRecord(Quantified):
     converted: bool
     share: float
     rate_per_s: float
+    usd_per_h: float
     usd_per_day: float
     per_slice: tuple[float, ...]
     note: str = ""
@@ -52,7 +53,7 @@ class DemandRecord:
     """A demand in words, and whether it is placed; if not, `why`, and the least supplies that would do (`least`), each
     found by asking. `command` plans it alone."""
 
-    name: str
+    demand: str
     model: str
     asked: str
     priority: int
@@ -94,33 +95,47 @@ class SliceRecord:
     runs: str
 
 
+@dataclass(frozen=True, slots=True)
+class FleetRecord:
+    """What runs where: `placements` of demands on supplies, the demands that are left over, and what a day costs, or an
+    hour in the mean. No assignment of the same demands to the same candidates costs less than `bound_usd_per_day`;
+    `gap` is what lies between, as a share."""
+
+    usd_per_h: float
+    usd_per_day: float
+    bound_usd_per_day: float
+    gap: float
+    placements: tuple[PlacementRecord, ...]
+    unplaced: tuple[DemandRecord, ...]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class PortfolioReport(Answer):
-    """The answer to `fleet`: `placements` of demands on supplies, a day of them in slices, and what a day costs. No
-    assignment of the same demands to the same candidates costs less than `bound_usd_per_day`; `gap` is what lies
-    between, as a share."""
+    """The answer to `fleet`: what runs where, all demands and supplies, and a day of them in slices."""
 
     rows: ClassVar[str] = "placements"
 
-    placements: tuple[PlacementRecord, ...]
+    fleet: FleetRecord
     demands: tuple[DemandRecord, ...]
     supplies: tuple[SupplyRecord, ...]
     slices: tuple[SliceRecord, ...]
     candidates: int
-    usd_per_day: float
-    bound_usd_per_day: float
-    gap: float
     days_per_month: float
     assumptions: tuple[str, ...]
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
+    def placements(self) -> tuple[PlacementRecord, ...]:
+        """Demands on supplies."""
+        return self.fleet.placements
+
+    @property
     def failure(self) -> InfeasibleError | None:
         """That a demand is not placed."""
-        missing = [d for d in self.demands if not d.placed]
+        missing = self.fleet.unplaced
         if not missing:
             return None
-        names = ", ".join(d.name for d in missing)
+        names = ", ".join(d.demand for d in missing)
         what = f"{len(missing)} of {len(self.demands)} demands not placed: {names}"
         return InfeasibleError(what, f"alone: {missing[0].command}", answered=True)
 
@@ -177,18 +192,17 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 
 def _verdict(report: PortfolioReport) -> Iterator[str]:
     yield _cost(report)
-    for d in report.demands:
-        if not d.placed:
-            yield f"{d.name} is not placed: {d.why}."
-    if report.usd_per_day > 0:
-        less = f"as much as {report.gap:.2%} " if report.gap >= EXACT else ""
+    yield from (f"{d.demand} is not placed: {d.why}." for d in report.fleet.unplaced)
+    if report.fleet.usd_per_day > 0:
+        less = f"as much as {report.fleet.gap:.2%} " if report.fleet.gap >= EXACT else ""
         yield f"No other assignment of these candidates costs {less}less."
     yield from _changed(report)
 
 
 def _cost(report: PortfolioReport) -> str:
     """How many demands are placed, and what a month costs by kind of supply."""
-    every, placed = len(report.demands), sum(d.placed for d in report.demands)
+    every = len(report.demands)
+    placed = every - len(report.fleet.unplaced)
     if not placed:
         return "No demand is placed."
     all_ = {1: "The demand is", 2: "Both demands are"}.get(every, f"All {every} demands are")
@@ -196,7 +210,9 @@ def _cost(report: PortfolioReport) -> str:
     words = {OWN: "for power of owned machines", RENT: "for rented chips", API: "for tokens of APIs"}
     usd = {kind: sum(p.usd_per_day for p in report.placements if p.kind == kind) for kind in words}
     parts = [f"{_month(report, usd[kind])} {said}" for kind, said in words.items() if usd[kind] > CENT]
-    cost = f" for {_month(report, report.usd_per_day)} a month" if parts else " on machines that you own"
+    cost = (
+        f" for {_month(report, report.fleet.usd_per_day)} a month" if parts else " on machines that you own"
+    )
     return f"{count} placed{cost}{': ' + ', '.join(parts) if len(parts) > 1 else ''}."
 
 
@@ -218,10 +234,9 @@ def _changed(report: PortfolioReport) -> Iterator[str]:
 
 
 def _missing(report: PortfolioReport) -> Iterator[str]:
-    for d in report.demands:
-        if not d.placed:
-            least = f"; the least that would do: {', or '.join(d.least)}" if d.least else ""
-            yield f"not placed: {d.name} ({d.asked}): {d.why}{least}; alone: {d.command}"
+    for d in report.fleet.unplaced:
+        least = f"; the least that would do: {', or '.join(d.least)}" if d.least else ""
+        yield f"not placed: {d.demand} ({d.asked}): {d.why}{least}; alone: {d.command}"
 
 
 def _usd(usd: float) -> str:

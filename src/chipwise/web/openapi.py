@@ -46,8 +46,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "fleet": {
         "fleet": {
             "demand": [{"name": "chat", "model": MODEL, "rate": "10/s"}],
-            "own": [{"chips": f"16x{CHIP}"}],
-            "rent": [{"chips": CHIP}],
+            "supply": [{"chip": CHIP, "count": 16, "price": "own"}, {"chip": CHIP}],
         }
     },
     "kernel": {"op": "gemm", "chips": f"{CHIP},tpu-v5e", "m": 512, "n": 4096, "k": 4096},

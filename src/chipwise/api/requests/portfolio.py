@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
 from math import gcd
@@ -18,7 +18,6 @@ from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text
-from chipwise.catalog.machine import counted
 from chipwise.catalog.price import Pricing
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.portfolio import API, OWN, RENT, PortfolioReport
@@ -30,6 +29,8 @@ from chipwise.units import duration_words, format_count, format_number, parse_qu
 MOST_BYTES = 1_000_000
 MOST_TABLES = 200
 """Demands, or supplies, of one file."""
+MOST_CHIPS = 1_000_000
+"""Of one supply."""
 ASKED = (
     "in", "out", "images", "cv", "prefix_hit", "common_prefix", "sharers", "rate", "day", "ttft", "tpot", "e2e",
     "percentile", "confidence", "utilisation", "tokens", "deadline", "precision", "kv", "runtime", "policy",
@@ -51,22 +52,26 @@ TRAINED = (
 )
 """What it may say of training: options of `train`."""
 DEMAND = ("name", "model", "task", "priority", "on", "start")
-SUPPLIES = {
-    OWN: ("name", "chips", "machine", "spare_machines"),
-    RENT: ("name", "chips", "machine", "price", "provider", "region"),
-    API: ("name", "providers"),
+SUPPLY = {
+    OWN: ("name", "price", "chip", "count", "max", "machine", "spare_machines"),
+    RENT: ("name", "price", "chip", "count", "max", "machine", "provider", "region"),
+    API: ("name", "price", "provider"),
 }
-SHARED = ("max_usd_per_h", "max_watts", "usd_per_kwh", "mixing")
+"""What a supply may say, by how it is had."""
+PAID = {"on-demand": RENT, "spot": RENT, "own": OWN, "api": API}
+"""How a supply is had, by its price in words; a number is dollars per chip and hour."""
+LIMITS = ("usd_per_h", "watts", "usd_per_kwh", "mixing")
+TABLES = ("demand", "supply", "limits")
 TASKS = ("serve", "batch", "train", "finetune")
 EXAMPLE = Sentence(
     "for example ",
     CommandText(
-        """fleet '{"demand": [{"model": "Qwen/Qwen3-32B", "rate": "5/s"}], "own": [{"chips": "16xh100"}]}'"""
+        """fleet '{"demand": [{"model": "Qwen/Qwen3-32B", "rate": "5/s"}], "supply": [{"chip": "h100"}]}'"""
     ),
 )
 FLEET = (
-    "a TOML file: lists demand (model, with rate, day, or tokens and deadline), own and rent (chips, e.g. 16xh100), "
-    "api; and fleet (max_usd_per_h, max_watts, usd_per_kwh, mixing)"
+    "a TOML file: lists demand (model, with rate, day, or tokens and deadline) and supply (chip, count, price: own, "
+    "on-demand, spot, api or $/h); and limits (usd_per_h, watts, usd_per_kwh, mixing)"
 )
 TOLD = FLEET.replace("a TOML file", "an object")
 
@@ -102,25 +107,21 @@ class FleetRequest(Asked):
         if not 0.1 <= self.seconds <= 3600.0:
             raise UsageError(f"--seconds {self.seconds:g} is out of range", "0.1 to 3600", field="seconds")
         document = fleet_document(self.fleet)
-        shared = _table(document.get("fleet", {}), "[fleet]", SHARED)
-        supplies = [
-            s for kind in SUPPLIES for table in document.get(kind, ()) for s in _supplies(kind, table)
-        ]
+        limits = _table(document.get("limits", {}), "[limits]", LIMITS)
+        supplies = [_supply(table) for table in document.get("supply", ())]
         if not supplies:
-            what = "the fleet has no supply"
-            raise UsageError(
-                what, 'add [[own]] chips = "8xh100", [[rent]] chips = "h100", or [[api]]', field="fleet"
-            )
+            hint = 'add [[supply]] chip = "h100", with count = 8 and price = "own" for chips that you have'
+            raise UsageError("the fleet has no supply", hint, field="fleet")
         demands = tuple(_demand(i, table, supplies) for i, table in enumerate(document.get("demand", ()), 1))
         if not demands:
             raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
         found = FleetAsked(
             demands,
-            tuple(s for _, s in supplies),
-            _number(shared, "max_usd_per_h", "", float("inf")),
-            _number(shared, "max_watts", "W", float("inf")),
-            _number(shared, "usd_per_kwh", "", 0.0),
-            _flag(shared, "mixing"),
+            tuple(supplies),
+            _number(limits, "usd_per_h", "", float("inf")),
+            _number(limits, "watts", "W", float("inf")),
+            _number(limits, "usd_per_kwh", "", 0.0),
+            _flag(limits, "mixing"),
             Effort(self.seconds, self.values["gap"]),
         )
         check_names(found)
@@ -145,8 +146,8 @@ def fleet_document(text: str) -> dict[str, Any]:
             )
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise UsageError(f"{named}: cannot be read: {shorten(str(error))}", EXAMPLE, field="fleet") from None
-    _known(document, named, ("demand", *SUPPLIES, "fleet"))
-    for kind in ("demand", *SUPPLIES):
+    _known(document, named, TABLES)
+    for kind in TABLES[:2]:
         tables = document.get(kind, [])
         if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
             raise UsageError(f"{named}: {kind} is not a list of tables", f"write [[{kind}]]", field="fleet")
@@ -184,7 +185,7 @@ def _number(table: Mapping[str, Any], name: str, unit: str, default: float) -> f
 
 def _count(table: Mapping[str, Any], name: str, default: int, low: int) -> int:
     value = table.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= 1_000_000:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= MOST_CHIPS:
         raise UsageError(
             f"{name}: {shorten(str(value))} is not a count", f"a whole number from {low}", field="fleet"
         )
@@ -229,43 +230,45 @@ def _within(where: str) -> Iterator[None]:
         raise
 
 
-def _supplies(kind: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Supply]]:
-    """The supplies of a table, one for each chip, each behind the name of the table."""
-    where = f"[[{kind}]]"
-    _known(table, where, SUPPLIES[kind])
+def _supply(table: Mapping[str, Any]) -> Supply:
+    """The supply of a table: chips on demand where it does not say how they are had."""
+    paid = table.get("price", "on-demand")
+    usd = not isinstance(paid, str)
+    said = "on-demand" if usd else _choice(table, "price", tuple(PAID))
+    kind = PAID[said]
+    _known(table, f"[[supply]] with price = {paid if usd else said}", SUPPLY[kind])
+    name = _text(table, "name")
     if kind == API:
-        name = _text(table, "name", "APIs")
-        yield name, Supply(name, API, providers=tuple(p.lower() for p in _texts(table, "providers")))
-        return
-    chips = _texts(table, "chips")
-    if not chips:
-        raise UsageError(f"{where} names no chips", 'for example chips = "16xh100"', field="fleet")
-    given = _text(table, "name")
-    with _within(where):
-        spot = _choice(table, "price", ("rent", "spot")) == "spot"
-        paid = Pricing("spot" if spot else "rent", _text(table, "provider"), _text(table, "region"))
-        for said in chips:
-            supply = _machines(kind, said, table)
-            own = f"own {supply.chip}" if kind == OWN else supply.chip
-            name = (given or own) if len(chips) == 1 else f"{given} {supply.chip}".strip()
-            yield given or name, replace(supply, name=name, pricing=paid)
+        return Supply(name or "APIs", API, providers=tuple(p.lower() for p in _texts(table, "provider")))
+    chip = _text(table, "chip")
+    if not chip:
+        raise UsageError("[[supply]] names no chip", 'for example chip = "h100"', field="fleet")
+    with _within("[[supply]]"):
+        chip = get_chip(chip).id
+        given = {chip: _number(table, "price", "", 0.0)} if usd else {}
+        provider = ",".join(_texts(table, "provider"))
+        pricing = Pricing("spot" if said == "spot" else "rent", provider, _text(table, "region"), given=given)
+        found = _machines(Supply(name or (f"own {chip}" if kind == OWN else chip), kind, chip), table)
+        return replace(found, pricing=pricing)
 
 
-def _machines(kind: str, said: str, table: Mapping[str, Any]) -> Supply:
-    """So many chips in machines, not named yet. Raises `UsageError` for machines that do not add up to what one
-    owns."""
-    chip, count = counted(said, dealt=True) or (said, None)
-    chip = get_chip(chip).id
-    if kind == OWN:
-        count = count or 1
-    system = machine_for(get_chip(chip))
-    usual = min(system.chips_per_host if system else 1, count or 10**6)
-    machine = _count(table, "machine", usual, 1)
-    if kind == OWN and count is not None and count % machine:
-        what = f"{said}: machines of {machine} chips do not add up to {count}"
-        hint = f"say how many a machine has: machine = {gcd(count, machine)}"
-        raise UsageError(what, hint, field="fleet")
-    return Supply("", kind, chip, count, machine, _count(table, "spare_machines", 0, 0))
+def _machines(supply: Supply, table: Mapping[str, Any]) -> Supply:
+    """So many chips in machines: of the usual size, or of one that adds up to the chips that one owns. Raises
+    `UsageError` where the size that was said does not."""
+    if "count" in table and "max" in table:
+        raise UsageError(
+            "[[supply]] has count and max", "either says how many chips there are", field="fleet"
+        )
+    most = "max" if "max" in table else "count"
+    count = _count(table, most, 1, 1) if most in table else None
+    system = machine_for(get_chip(supply.chip))
+    usual = min(system.chips_per_host if system else 1, count or MOST_CHIPS)
+    own = supply.kind == OWN and count is not None
+    machine = _count(table, "machine", gcd(count, usual) if own and count else usual, 1)
+    if own and count and count % machine:
+        what = f"machines of {machine} chips do not add up to {count}"
+        raise UsageError(what, f"for example machine = {gcd(count, machine)}", field="fleet")
+    return replace(supply, chips=count, per_machine=machine, spare=_count(table, "spare_machines", 0, 0))
 
 
 def _choice(table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
@@ -277,7 +280,7 @@ def _choice(table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> st
     return value
 
 
-def _demand(i: int, table: Mapping[str, Any], supplies: list[tuple[str, Supply]]) -> Demand:
+def _demand(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> Demand:
     """A demand of its table."""
     model = table.get("model")
     name = _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else f"{i}")
@@ -310,13 +313,13 @@ def _check_model(where: str, model: Any) -> None:
         raise UsageError(f"{where}: {shorten(model)}: code is not run for a fleet", hint, field="fleet")
 
 
-def _usable(where: str, on: tuple[str, ...], supplies: list[tuple[str, Supply]]) -> list[Supply]:
+def _usable(where: str, on: tuple[str, ...], supplies: Sequence[Supply]) -> list[Supply]:
     """The supplies that a demand names, all where it names none. Raises `UnknownNameError`."""
-    groups = {group for group, _ in supplies} | {s.name for _, s in supplies}
-    for group in on:
-        if group not in groups:
-            raise UnknownNameError(f"supply of {where}", group, groups)
-    return [s for group, s in supplies if not on or group in on or s.name in on]
+    names = [s.name for s in supplies]
+    for name in on:
+        if name not in names:
+            raise UnknownNameError(f"supply of {where}", name, names)
+    return [s for s in supplies if not on or s.name in on]
 
 
 def _question(kind: Any, given: Mapping[str, Any]) -> Any:
