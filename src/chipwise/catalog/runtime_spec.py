@@ -99,6 +99,11 @@ class Policies:
     sampler_bytes: float = 0.0
     """Of a profiled workspace, for each entry of the vocabulary of each sequence: logits in float32, and what the
     sampler makes of them, after activations are gone; 0: no more than the logits, beside activations."""
+    state_share: float = 1.0
+    """Share of the room for caches that states of recurrent layers have for themselves, and tokens the rest; 1: both
+    share all of it."""
+    state_copies: int = 1
+    """States that such a pool keeps for each running sequence: its own, and those of what was computed before."""
     backend: str = ""
     """Whose kernels it was built with, where it brings several kinds of its own: cuda, vulkan, ...; "": it does not."""
 
@@ -106,7 +111,7 @@ class Policies:
 FIGURES = tuple(f.name for f in fields(Policies))
 """Names of the policy figures."""
 _OPTIONAL = tuple(f.name for f in fields(Policies) if f.default is not MISSING)
-_SHARES = ("memory_share", "kv_reserved_share")
+_SHARES = ("memory_share", "kv_reserved_share", "state_share")
 
 
 @cache

@@ -34,7 +34,8 @@ class MemoryAccount:
     """Fixed items, what is left for the cache, and what a sequence takes of it.
 
     `cache_bytes` is the room for the cache (negative: nothing fits, by so much); `withheld_bytes` is what the
-    runtime's share keeps free. `sequence_bytes` is the cache of one sequence at the asked context.
+    runtime's share keeps free. `sequence_bytes` is the cache of one sequence at the asked context; where states have a
+    pool of their own, what it takes of the whole if the pool that is full first is to hold it.
     """
 
     capacity_bytes: Real
@@ -133,6 +134,14 @@ def account(
         cache = np.where(np.asarray(free - held) > 0, share * (free - held), free - held)
     withheld = free - held - cache
     sequence = kv_sequence_bytes(sharded, policies, context, mean=mean)
+    if policies.state_share < 1.0:
+        states = kv_sequence_bytes(sharded, policies, 0.0)
+        # of the pool that is full first
+        apart = np.maximum(
+            policies.state_copies * states / policies.state_share,
+            (sequence - states) / (1.0 - policies.state_share),
+        )
+        sequence = np.where(np.asarray(states) > 0, apart, sequence)
     items = (*weights, *inside, *outside)
     return MemoryAccount(capacity_bytes, items, withheld, cache, sequence, context)
 
