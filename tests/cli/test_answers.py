@@ -9,14 +9,17 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chipwise import __version__, api
 from chipwise.api.placing import Given
+from chipwise.api.requests.field import Asked
 from chipwise.cli.app import COMMANDS as SUMMARIES
 from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
@@ -73,6 +76,24 @@ COMMANDS = {
 def plain(record: object) -> object:
     """A record as JSON shows it."""
     return json.loads(json.dumps(asdict(record)))  # type: ignore[call-overload]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _asked_once() -> Iterator[None]:
+    """The last question is remembered: it is shown in one format after the other."""
+    last: dict[str, Any] = {}
+    answer = Asked.answer
+
+    def ask(asked: Asked) -> Any:
+        said = repr(asked)
+        if said not in last:
+            last.clear()
+            last[said] = answer(asked)
+        return last[said]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Asked, "answer", ask)
+        yield
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv", "md"])
