@@ -6,15 +6,17 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import Entry, read_chips, read_entries
 from chipwise.catalog.files import read_text
+from chipwise.catalog.offer import counted, offers_of
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES, rented
-from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
+from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text, today
 from chipwise.errors import UnknownNameError, UsageError, is_name, listed
 
 MAKERS = frozenset(
@@ -155,12 +157,19 @@ def _kin() -> Mapping[str, frozenset[str]]:
 
 
 def get_chip(name: str) -> Chip:
-    """The bundled chip of that id, option or alias, or whose name has these words in any order.
+    """The bundled chip of that id, option or alias, or whose name has these words in any order; of a family the newest
+    (`family`).
 
     Case, blanks, dashes and the maker's name do not matter; words that only one chip has are enough.
 
     Raises `UnknownNameError`: with the chips that have all the words where there are several, else the nearest names.
     """
+    newest = family(name) if is_name(name) else None
+    return exact_chip(newest.chip if newest else name)
+
+
+def exact_chip(name: str) -> Chip:
+    """The same for names that others wrote: a family is none of its chips."""
     if not is_name(name):
         raise UnknownNameError("chip", name, (), listed("chips"))
     chips = load_chips()
@@ -178,6 +187,51 @@ def get_chip(name: str) -> Chip:
             raise _unknown(name, kin)
         found = kin[0]
     return chips[found]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A name that several chips share, and the `chip` that it is taken for: the newest that is for rent (`priced`), or
+    the newest on the market. `others` are the rest, in the order of the files."""
+
+    name: str
+    chip: str
+    year: int
+    priced: bool
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        newest = "the newest with a rental price" if self.priced else "the newest on the market"
+        return f"'{self.name}' is taken as {self.chip} ({self.year}), {newest}; also: {_some(self.others)}"
+
+
+@per_snapshot
+def family(name: str) -> Family | None:
+    """The family that a name means, chips of one maker and kind; None for the name of one chip or of none, and where
+    no single chip is the newest. Of chips of one year that nobody rents the plain one is meant: `m6` of Apple's."""
+    key = re.sub(r"[\s_]+", "-", name.strip().lower())
+    if key in load_chips() or key in _names() or words_of(name) in _spoken() or ":" in name:
+        return None
+    kin, chips = _meant(name), load_chips()
+    if len(kin) == 1 or (rented(name) and not kin):
+        return None
+    kin = kin or [e.name for e in chips.entries.values() if e.vendor.lower() == key]
+    kinds = {chips[c].kind for c in kin}
+    kin = [c for c in kin if chips[c].kind == key or key not in kinds]
+    sold = [c for c in kin if chips[c].status == "ga"]
+    if len({(chips[c].vendor, chips[c].kind) for c in sold}) != 1:
+        return None
+    priced = [c for c in sold if counted(offers_of(c), today())[0]]
+    pool = priced or sold
+    years = {c: chips[c].year or 0 for c in pool}
+    newest = [c for c in pool if years[c] == max(years.values())]
+    if len(newest) > 1 and not priced:
+        parts = {c: len(c.split("-")) for c in newest}
+        newest = [c for c in newest if parts[c] == min(parts.values())]
+    if len(newest) != 1:
+        return None
+    rest = tuple(c for c in kin if c != newest[0])
+    return Family(name.strip(), newest[0], years[newest[0]], bool(priced), rest)
 
 
 def _sized(key: str) -> str | None:

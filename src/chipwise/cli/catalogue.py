@@ -10,6 +10,8 @@ from cyclopts import App, Parameter
 from chipwise import api
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, RuntimesRequest
+from chipwise.api.requests.written import families_in
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
@@ -79,8 +81,8 @@ def search_chips(*words: str, output: Output = Output()) -> None:  # noqa: B008
 
 @chips.command(name="show")
 def show_chip(chip: str, *, output: Output = Output()) -> None:  # noqa: B008
-    """Every figure of a chip with its source, date and grade."""
-    found = find_chip(chip)
+    """Every figure of a chip with its source, date and grade; of a family, e.g. inferentia, the newest for rent."""
+    found = _named(chip)[0]
     output.show((chip_view(found),), found)
 
 
@@ -91,8 +93,16 @@ def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
         raise UsageError(
             "no chips to compare", "name two or more, as in: chipwise chips compare h100-sxm5-80gb mi300x"
         )
-    found = tuple(find_chip(name) for name in names)
+    found = _named(*names)
     output.show((compare_view(found),), found)
+
+
+def _named(*names: str) -> tuple[Chip, ...]:
+    """Chips by name; which chip a family was taken for is told on standard error."""
+    found = tuple(find_chip(name) for name in names)
+    for sentence in families_in(*names):
+        tell(sentence)
+    return found
 
 
 @systems.command(name="list")
