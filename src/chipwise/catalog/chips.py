@@ -330,4 +330,4 @@ def recalled_words(names: Iterable[str]) -> tuple[str, ...]:
 
 def read_chip_file(path: Path) -> Mapping[str, Chip]:
     """The chips of a user's TOML file. Raises `UsageError` for a file or an entry that cannot be read."""
-    return read_chips(read_text(path, 1_000_000, "a TOML file of chips"), str(path), load_chips())
+    return read_chips(read_text(path, 1_000_000, "a TOML file of chips"), str(path), load_chips().entries)

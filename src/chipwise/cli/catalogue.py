@@ -12,6 +12,7 @@ from chipwise.api.loaded import find_chip
 from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, RuntimesRequest
 from chipwise.api.requests.written import families_in
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.chip_reader import template
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
@@ -45,7 +46,9 @@ from chipwise.report.catalogue import (
 )
 from chipwise.report.terminal import tell
 
-chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
+chips = App(
+    name="chips", help="Chips: list, search, show, compare, template of your own.", help_format="plaintext"
+)
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
 offers = App(
@@ -95,6 +98,13 @@ def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
         )
     found = _named(*names)
     output.show((compare_view(found),), found)
+
+
+@chips.command(name="template")
+def chip_template(chip: str = "h100-sxm5-80gb") -> None:
+    """A TOML file of a chip of your own, like this one: chipwise chips template mi300x > mine.toml, then
+    --chip mine.toml."""
+    print(template(load_chips().entries[_named(chip)[0].id.partition(":")[0]]), end="")
 
 
 def _named(*names: str) -> tuple[Chip, ...]:
