@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
@@ -240,36 +240,43 @@ def _lent(entry: Entry, other: tuple[Entry, Chip]) -> Entry:
     product, chip = other
     option = chip.id.partition(":")[2]
     base = _with_option(product.table, product.table.get("options", {}), option, product.where)
-    own, reader = dict(entry.table), Values(entry.where)
+    own = dict(entry.table)
     said = {key for key in own if key in (*MEASURES, *_REMARKS, *_PEAKS)}
-    other_ones = [first for first in WITH if own.get(first, base.get(first)) != base.get(first)]
-    gone = said | _UNLENT | {key for first in other_ones for key in WITH[first]}
+    others = [first for first in WITH if own.get(first, base.get(first)) != base.get(first)]
+    gone = said.union(_UNLENT, *(WITH[first] for first in others))
     kept = {key: value for key, value in base.items() if key not in gone}
-    theirs = [
-        {**row, "figures": left}
-        for row in base.get("own", [])
-        if (left := [f for f in row["figures"] if f.partition(".")[0] in kept])
-    ]
     given = {"sources": [GIVEN], "grade": "assumed", **{k: own.pop(k) for k in PROVENANCE if k in own}}
-    inner = f"{entry.where}, own"
-    rows = [{**given, **known_keys(row, ("figures", *PROVENANCE), inner)} for row in reader.array(own, "own")]
-    stated = {figure for row in rows for figure in reader.texts(row, "figures")}
-    figures = [f for key in sorted(said) for f in _figures(key, own[key]) if f not in stated]
-    mixed = {
-        name: f"some figures are those of {chip.id}"
-        for names, name in MIXED
-        if 0 < len(said & names) < len(names)
-    }
+    both = [guard for names, guard in MIXED if 0 < len(said & names) < len(names)]
     excused = known_keys(own.get("exceptions", {}), GUARDS, f"{entry.where}, exceptions")
+    mixed = dict.fromkeys(both, f"some figures are those of {chip.id}")
     table = {
         "name": entry.name,
         **kept,
         **own,
-        "own": [*theirs, *rows, *([{**given, "figures": figures}] if figures else [])],
+        "own": [*_theirs(base, kept), *_own_rows(entry, given, said)],
         "exceptions": {**base.get("exceptions", {}), **mixed, **excused},
     }
     sources = {**product.sources, **entry.sources, GIVEN: Source(GIVEN, None)}
     return replace(entry, vendor=entry.vendor or product.vendor, table=table, sources=sources)
+
+
+def _theirs(base: Mapping[str, Any], kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a table says of sources of figures, of those that are kept."""
+    rows = [
+        {**row, "figures": [f for f in row["figures"] if f.partition(".")[0] in kept]}
+        for row in base.get("own", [])
+    ]
+    return [row for row in rows if row["figures"]]
+
+
+def _own_rows(entry: Entry, given: Mapping[str, Any], said: Set[str]) -> list[dict[str, Any]]:
+    """What the user's table says of sources of its figures, and that those of which it says nothing are `given`."""
+    reader, inner = Values(entry.where), f"{entry.where}, own"
+    listed_ = reader.array(entry.table, "own")
+    rows = [{**given, **known_keys(row, ("figures", *PROVENANCE), inner)} for row in listed_]
+    stated = {figure for row in rows for figure in reader.texts(row, "figures")}
+    figures = [f for key in sorted(said) for f in _figures(key, entry.table[key]) if f not in stated]
+    return [*rows, {**given, "figures": figures}] if figures else rows
 
 
 def _figures(key: str, value: object) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,7 +190,7 @@ def exact_chip(name: str) -> Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ChipFamily:
     """A name that several chips share, and the `chip` that it is taken for: the newest that is for rent (`priced`), or
     the newest on the market. `others` are the rest, in the order of the files."""
 
@@ -206,32 +206,40 @@ class Family:
 
 
 @per_snapshot
-def family(name: str) -> Family | None:
+def family(name: str) -> ChipFamily | None:
     """The family that a name means, chips of one maker and kind; None for the name of one chip or of none, and where
     no single chip is the newest. Of chips of one year that nobody rents the plain one is meant: `m6` of Apple's."""
-    key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    if key in load_chips() or key in _names() or words_of(name) in _spoken() or ":" in name:
-        return None
-    kin, chips = _meant(name), load_chips()
-    if len(kin) == 1 or (rented(name) and not kin):
-        return None
-    kin = kin or [e.name for e in chips.entries.values() if e.vendor.lower() == key]
-    kinds = {chips[c].kind for c in kin}
-    kin = [c for c in kin if chips[c].kind == key or key not in kinds]
+    chips, kin = load_chips(), _relatives(name)
     sold = [c for c in kin if chips[c].status == "ga"]
     if len({(chips[c].vendor, chips[c].kind) for c in sold}) != 1:
         return None
     priced = [c for c in sold if counted(offers_of(c), today())[0]]
-    pool = priced or sold
-    years = {c: chips[c].year or 0 for c in pool}
-    newest = [c for c in pool if years[c] == max(years.values())]
-    if len(newest) > 1 and not priced:
-        parts = {c: len(c.split("-")) for c in newest}
-        newest = [c for c in newest if parts[c] == min(parts.values())]
+    newest = _least(priced or sold, lambda c: -chips[c].year)
+    if not priced:
+        newest = _least(newest, lambda c: len(c.split("-")))
     if len(newest) != 1:
         return None
     rest = tuple(c for c in kin if c != newest[0])
-    return Family(name.strip(), newest[0], years[newest[0]], bool(priced), rest)
+    return ChipFamily(name.strip(), newest[0], chips[newest[0]].year, bool(priced), rest)
+
+
+def _relatives(name: str) -> list[str]:
+    """The chips that share a name, of those the ones of the kind that it says (`tpu`); none where it is the name of one
+    chip, or of a machine for rent alone."""
+    key, chips = re.sub(r"[\s_]+", "-", name.strip().lower()), load_chips()
+    if key in chips or key in _names() or words_of(name) in _spoken() or ":" in name:
+        return []
+    kin = _meant(name)
+    if len(kin) == 1 or (not kin and rented(name)):
+        return []
+    kin = kin or [e.name for e in chips.entries.values() if e.vendor.lower() == key]
+    of_kind = [c for c in kin if chips[c].kind == key]
+    return of_kind or kin
+
+
+def _least(names: Sequence[str], size: Callable[[str], int]) -> list[str]:
+    sizes = {name: size(name) for name in names}
+    return [name for name in names if sizes[name] == min(sizes.values())]
 
 
 def _sized(key: str) -> str | None:

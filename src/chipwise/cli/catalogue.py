@@ -11,6 +11,7 @@ from chipwise import api
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, RuntimesRequest
 from chipwise.api.requests.written import families_in
+from chipwise.api.said import usual_chip
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import template
 from chipwise.catalog.chips import get_chip, load_chips
@@ -101,10 +102,10 @@ def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
 
 
 @chips.command(name="template")
-def chip_template(chip: str = "h100-sxm5-80gb") -> None:
+def chip_template(chip: str | None = None) -> None:
     """A TOML file of a chip of your own, like this one: chipwise chips template mi300x > mine.toml, then
     --chip mine.toml."""
-    print(template(load_chips().entries[_named(chip)[0].id.partition(":")[0]]), end="")
+    print(template(load_chips().entries[_named(chip or usual_chip())[0].id.partition(":")[0]]), end="")
 
 
 def _named(*names: str) -> tuple[Chip, ...]:

@@ -96,7 +96,7 @@ def amdahl(
         str,
         Parameter(
             name=("--cpu", "--host"),
-            help="the CPU to compare with, which also runs the serial part beside each chip, e.g. i9-14900k",
+            help="the CPU to compare with, which also runs the serial part for each chip, e.g. i9-14900k",
         ),
     ] = "epyc-9654",
     output: Output = Output(),  # noqa: B008
