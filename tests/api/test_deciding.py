@@ -195,3 +195,37 @@ def test_a_plan_without_a_rate_says_how_old_its_price_is(report: PlanReport) -> 
         stale = replace(first, price=replace(first.price, stale=True))
         assert "days old" not in taken(stale, "tp2", owned=False)[1], "said by the words of a stale price"
     assert age_words("2026-09", 61) == ", up to 61 days old"
+
+
+def test_spot_and_on_demand_stand_side_by_side(report: PlanReport) -> None:
+    """Whichever basis was asked, the other is what a plan of that basis pays, and a dearer spot price says so."""
+    first = report.plans[0]
+    found = {kind: decision(first, (), Pricing(kind), LOAD, DAY) for kind in ("rent", "spot")}
+    rent, spot = found["rent"], found["spot"]
+    assert rent is not None
+    assert spot is not None
+    assert rent.supply is not None
+    assert spot.supply is not None
+    assert spot.supply.other_usd_per_month == pytest.approx(730.0 * report.plans[0].price.mid)
+    assert not rent.supply.spot
+    assert rent.supply.providers > 5
+    for other, words in ((0.5, "On demand costs less than on the spot market: $"), (2.0, "On demand: $")):
+        usd = other * spot.rent_usd_per_month
+        said = decided(replace(spot, supply=replace(spot.supply, other_usd_per_month=usd)), None)
+        assert words in said
+    dear, cheap = (
+        decided(
+            replace(rent, supply=replace(rent.supply, other_usd_per_month=x * rent.rent_usd_per_month)), None
+        )
+        for x in (1.0, 0.5)
+    )
+    assert "spot" not in dear
+    assert "On the spot market" in cheap
+    assert decision(first, (), Pricing(given={first.chip: 3.0}), LOAD, DAY).supply is None
+
+
+def test_a_chip_of_one_provider_is_a_doubt(report: PlanReport) -> None:
+    found = decision(report.plans[0], (), Pricing(), LOAD, DAY)
+    one = replace(found, supply=replace(found.supply, providers=1))
+    assert "One provider alone" in decided(one, None)
+    assert "One provider alone" not in decided(found, None)

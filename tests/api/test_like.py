@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from datetime import date
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from chipwise.api import estimate
 from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.kernel import KernelRequest
-from chipwise.catalog.chip_reader import INHERITED
+from chipwise.catalog.chip_reader import INHERITED, read_chips, template
 from chipwise.catalog.chips import get_chip, load_chips, read_chip_file
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.parallel.layout import Layout
@@ -128,6 +128,42 @@ def test_a_copy_gives_the_same_answers_to_the_last_digit(chip: str, tmp_path: Pa
     copy = copy_of(chip, tmp_path)
     for name, ask in QUESTIONS.items():
         assert figures(ask, copy, MINE) == figures(ask, chip, chip), name
+
+
+@pytest.mark.parametrize("name", load_chips())
+def test_a_template_is_the_chip_and_like_alone_is_enough(name: str) -> None:
+    entries, theirs = load_chips().entries, load_chips()[name]
+    other = frozenset(("id", "name", "like", "own", "default", "aliases", "exceptions", "figures", "note"))
+    for text in (template(entries[name]), f'[my-chip]\nlike = "{name}"\n'):
+        mine = read_chips(text, "mine.toml", entries)["my-chip"]
+        assert mine.software_id == name
+        for field in fields(theirs):
+            if field.name not in other | {"only_named", "generation", "base_generation", "core"}:
+                assert getattr(mine, field.name) == getattr(theirs, field.name), field.name
+
+
+def test_of_a_chip_that_is_like_one_what_it_says_is_given_by_the_user() -> None:
+    text = '[mine]\nlike = "m4-max:64gb"\nmemory = "96 GiB"\nmatrix_tflops = { fp16 = 40 }\n'
+    theirs, mine = get_chip("m4-max:64gb"), read_chips(text, "mine.toml", load_chips().entries)["mine"]
+    assert mine.memory.label_bytes == 96 * 2**30
+    assert 0.9 < (mine.memory.usable_bytes or 0.0) / (96 * 2**30) <= 1.0  # not that of the smaller memory
+    assert mine.memory.bytes_per_s == theirs.memory.bytes_per_s
+    assert mine.matrix == {"fp16": 40e12}
+    assert mine.provenance("matrix_tflops.fp16").grade == "assumed"
+    assert mine.provenance("memory_GBps").sources == theirs.provenance("memory_GBps").sources
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("memory = 80", "memory must be a text"),
+        ("memori = 1", "memori"),
+        ('own = ["x"]', "own: expected a table"),
+    ],
+)
+def test_a_wrong_line_beside_like_is_named(line: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_chips(f'[mine]\nlike = "h100-sxm5-80gb"\n{line}\n', "mine.toml", load_chips().entries)
 
 
 def test_a_chip_has_the_software_of_what_it_is_like_whoever_makes_it(tmp_path: Path) -> None:

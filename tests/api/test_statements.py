@@ -102,6 +102,10 @@ def test_its_commands_run_and_show_its_figures(name: str, run: Run) -> None:
         ("MoE models: only the active experts must be in VRAM", "moe-active-memory"),
         ("H100: 1979 TFLOPS", "sparse-peaks"),
         ("Blackwell is 30x faster than Hopper", "b200-30x"),
+        ("The GPU has 9,728 CUDA cores", "cores-of-a-card"),
+        ("TPUs could bring savings over weeks", "tpu-saves-millions"),
+        ("a systolic array needs no register access", "tpu-no-registers"),
+        ("Inferentia2: low-cost inference with low latency", "inferentia-cheap-and-quick"),
     ],
 )
 def test_statements_are_recognised_in_other_words(text: str, name: str) -> None:

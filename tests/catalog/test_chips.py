@@ -13,7 +13,7 @@ import pytest
 
 from chipwise.catalog.chip import Chip, Grade
 from chipwise.catalog.chip_reader import read_chips
-from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.chips import exact_chip, family, get_chip, load_chips
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.rented import NAMES
 from chipwise.catalog.snapshot import PACKAGE
@@ -331,7 +331,7 @@ ASKED = {
     "Instinct MI 300X": "mi300x", "NVIDIA H100 80GB HBM3": "h100-sxm5-80gb", "H20": "h20-96gb", "H800": "h800-sxm5",
     "RTX 4090 D": "rtx-4090d", "RTX PRO 6000 Max-Q": "rtx-pro-6000-max-q", "apple m3 ultra": "m3-ultra",
 }  # fmt: skip
-SEVERAL = ("MTIA", "Ascend", "Ascend 950", "Moore Threads", "Orin NX", "Granite Rapids", "Ryzen AI 9")
+SEVERAL = ("RTX 6000", "Orin NX", "Ryzen AI 9", "Hopper", "rtx")
 NOT_HELD = {"Graphcore Bow", "Axelera", "Lightmatter", "Positron"}
 
 
@@ -637,9 +637,38 @@ def test_chips_without_figures_get_a_sentence_and_the_nearest(name: str, near: s
     assert set(caught.value.nearest) <= set(load_chips())
 
 
-def test_a_maker_alone_lists_its_chips() -> None:
-    with pytest.raises(UnknownNameError, match="a maker of 2 chips: wse2-cs2, wse3-cs3"):
-        get_chip("cerebras")
+def test_a_maker_of_chips_of_several_kinds_lists_them() -> None:
+    with pytest.raises(UnknownNameError, match="a maker of 14 chips: tpu-v1"):
+        get_chip("google")
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "priced"),
+    [
+        ("inferentia", "inferentia2", True),
+        ("tpu", "tpu-v6e", True),  # v7x is newer, and nobody states its price
+        ("trainium", "trainium1", True),
+        ("groq lpu", "groq-lpu1", False),  # the third is announced
+        ("sambanova", "sn40l", False),
+        ("cerebras", "wse3-cs3", False),
+        ("intel i9", "core-i9-14900k", False),
+        ("gaudi", "gaudi3", False),
+        ("apple", "m6", False),  # of its chips of 2026 the plain one
+    ],
+)
+def test_a_family_is_taken_as_its_newest(name: str, chip: str, priced: bool) -> None:
+    taken = family(name)
+    assert taken is not None
+    assert (taken.chip, taken.priced) == (chip, priced)
+    assert get_chip(name).id == chip
+    assert chip not in taken.others
+    with pytest.raises(UnknownNameError):
+        exact_chip(name)
+
+
+@pytest.mark.parametrize("name", ["h100", "RTX 4090 Ti", "p5", "ND96isr", "nvidia", "tpu-v4", "nothing"])
+def test_one_chip_a_machine_and_a_wrong_name_are_no_family(name: str) -> None:
+    assert family(name) is None
 
 
 @pytest.mark.parametrize(

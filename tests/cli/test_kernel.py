@@ -81,7 +81,8 @@ def test_a_chip_of_ones_own(run: Run) -> None:
 def test_amdahl(run: Run) -> None:
     row = answer(run, *AMDAHL, "--chip", H100)["chips"][0]
     assert 0 < row["crossover_fraction"] < 0.01
-    assert row["faster"] == "epyc-9654"
+    assert row["faster"] == f"{H100}+epyc-9654"
+    assert row["together_s"] < row["cpu_s"] < row["chip_s"]
     assert answer(run, *AMDAHL[:2], "--serial", "0", "--chip", H100)["chips"][0]["faster"] == H100
 
 

@@ -59,6 +59,9 @@ def test_the_crossover_of_amdahl() -> None:
     found = crossover(0.0, 1e12, cpu, gpu)
     assert found.serial_fraction == pytest.approx((1e-11 - 1e-12) / ((1e-11 - 1e-12) + (1e-8 - 1e-9)))
     at = crossover(found.serial_fraction, 1e12, cpu, gpu)
+    # with the serial part on the CPU a tenth of the parallel time is left, and the serial one is the CPU's
+    half = crossover(0.5, 1e12, cpu, gpu)
+    assert half.together_s == pytest.approx(0.5e12 / 1e9 + 0.5e12 / 1e12)
     assert at.cpu_s == pytest.approx(at.gpu_s)
     assert crossover(0.0, 1e12, cpu, gpu).gpu_s < crossover(0.0, 1e12, cpu, gpu).cpu_s
     assert crossover(0.5, 1e12, cpu, gpu).gpu_s > crossover(0.5, 1e12, cpu, gpu).cpu_s

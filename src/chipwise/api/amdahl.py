@@ -1,4 +1,4 @@
-"""`kernel amdahl`: a CPU against chips, for work of which a part is serial."""
+"""`kernel amdahl`: a CPU against chips and with them, for work of which a part is serial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def amdahl(
     cpu_name: str = "epyc-9654",
     changes: Mapping[str, str] | None = None,
 ) -> AmdahlReport:
-    """Work of which `serial_fraction` cannot be spread over threads: a CPU against each of `chips`.
+    """Work of which `serial_fraction` cannot be spread over threads: a CPU, each of `chips`, and both together.
 
     Raises `UsageError` for values out of range and for a `cpu_name` that is no CPU.
     """
@@ -44,12 +44,13 @@ def amdahl(
         right = cpu.gpu_worker(Device.of(chip), clock, GPU_START_S)
         found = cpu.crossover(serial_fraction, work, left, right)
         least = float(found.least_work)
+        names = socket.id, chip.id, f"{chip.id}+{socket.id}"
+        seconds = float(found.cpu_s), float(found.gpu_s), float(found.together_s)
         records.append(
             AmdahlRecord(
-                chip=chip.id,
-                cpu_s=float(found.cpu_s),
-                chip_s=float(found.gpu_s),
-                faster=socket.id if found.cpu_s <= found.gpu_s else chip.id,
+                chip.id,
+                *seconds,
+                faster=names[seconds.index(min(seconds))],
                 crossover_fraction=float(found.serial_fraction),
                 least_work=least if np.isfinite(least) else None,
                 serial_ratio=float(right.serial_per_s / left.serial_per_s),
@@ -60,6 +61,6 @@ def amdahl(
         f"one thread: {cpu.CORE_OPS_PER_CLOCK:g} operations per clock on a core, {cpu.LANE_OPS_PER_CLOCK:g} on a lane",
         "parallel part: fp32 on the vector units, half of their peak",
         "5 us to wake the threads of a CPU, 10 us to launch on a GPU and wait for the answer; no copies",
-        "the serial part runs where the parallel part does: leaving it to the host moves the crossover",
+        "together: the serial part on one core of the CPU, the rest on the chip, handed over once",
     )
     return AmdahlReport(socket.id, serial_fraction, work, tuple(records), assumed)

@@ -8,11 +8,11 @@ from datetime import date
 
 from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import HOURS_PER_YEAR, Pricing, own_basis
+from chipwise.catalog.price import HOURS_PER_YEAR, Pricing, Rent, own_basis
 from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_prices_of
 from chipwise.errors import UsageError
 from chipwise.report.assemble import price_record
-from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, Way
+from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord, Way
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import PriceRecord
 from chipwise.workload.workload import Workload
@@ -89,6 +89,7 @@ def decision(
         rent_date=rent.date if rent else "",
         rent_age_days=age_days(rent.date, today) if rent else None,
         own=own,
+        supply=_supply(first, pricing, today),
     )
 
 
@@ -108,6 +109,19 @@ def _rented(first: PlanRecord, pricing: Pricing, today: date) -> PriceRecord | N
     if pricing.kind != "own":
         return first.price
     return price_record(Pricing().basis(first.chip, today), first.chips, _group(first))
+
+
+def _supply(first: PlanRecord, pricing: Pricing, today: date) -> RentalRecord | None:
+    """Who rents the chips of a plan, and for how much on the other basis; None where the user named the price, owns the
+    chips, or nobody rents them."""
+    rent = pricing.basis(first.chip, today)
+    if not isinstance(rent, Rent) or first.chip in pricing.given:
+        return None
+    otherwise = replace(pricing, kind="rent" if rent.spot else "spot")
+    other = price_record(otherwise.basis(first.chip, today), first.chips, _group(first))
+    usd = None if other is None else other.mid * HOURS_PER_MONTH
+    sellers = {offer.provider for offer in rent.quotes}
+    return RentalRecord(len(sellers), rent.spot, usd, other.provider if other else "")
 
 
 def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:

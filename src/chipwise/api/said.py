@@ -111,7 +111,10 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
     ),
     (
         "FLOP/s",
-        re.compile(rf"{NUMBER}\s*([tpe]|tera|peta|exa)[- ]?(?:flop/?s?|ops)\b|{NUMBER}\s*([tp])f\b", re.I),
+        re.compile(
+            rf"{NUMBER}\s*(?:(?:bf|fp|tf|int)\d+\s+)?([tpe]|tera|peta|exa)[- ]?(?:flop/?s?|ops)\b|{NUMBER}\s*([tp])f\b",
+            re.I,
+        ),
         lambda m: SCALES[PREFIXED.get((m[3] or m[6]).lower(), (m[3] or m[6]).lower())],
     ),
     (

@@ -24,14 +24,15 @@ own = [{ figures = ["memory_GBps"], grade = "assumed", note = "stacks x pins" }]
 ```
 A table may hold `options = { 64gb = { memory = "64 GB" } }`: variants of the product with other memory, bandwidth or
 cores, named as in `a1:64gb`; each lists the figures that differ. A chip of the user's own may be
-`like = "h100-sxm5-80gb"`: it takes `INHERITED` from that bundled chip, whatever it says of them itself.
+`like = "h100-sxm5-80gb"`, which alone is enough: every figure that it leaves out is that of the bundled chip, and
+`INHERITED` are, whatever it says of them itself. `template` writes such a file.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
@@ -48,7 +49,7 @@ from chipwise.catalog.chip import (
 )
 from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.schema import Values, known_keys, read_sources
+from chipwise.catalog.schema import PROVENANCE, Values, known_keys, read_sources
 from chipwise.errors import UsageError, listed, nearest, shorten
 
 USABLE_SHARE = 0.99
@@ -77,6 +78,29 @@ INHERITED = (
 )
 """Facts about the software of a chip: that of the chip it is like."""
 
+GIVEN = "given by the user"
+"""The source of figures for which a chip that is like another names none."""
+_UNLENT = frozenset(("name", "aliases", "options", "only_named", "note", "own", "exceptions"))
+"""Keys that a chip does not lend to one that is like it."""
+WITH = {
+    "memory": ("usable_memory_GB",),
+    "scaleup_GBps": ("scaleup_pairwise_GBps",),
+    "scaleup_domain": ("scaleup_topology",),
+}
+"""Figures that are not lent where the first is another one, as they follow from it."""
+_CLOCKED = frozenset(("matrix_tflops", "units", "macs_per_clock", "boost_MHz", "peak_MHz"))
+MIXED = (
+    (_CLOCKED, "peak_clock"),
+    (_CLOCKED, "boost_clock"),
+    (frozenset(("matrix_tflops", "vector_tflops")), "fp64_ratio"),
+)
+"""Guards that do not hold where some of their figures are the chip's own and some are lent."""
+TEMPLATE = (
+    "memory", "memory_GBps", "matrix_tflops", "vector_tflops", "cache", "host_GBps", "scaleup_GBps", "scaleup_domain",
+    "scaleout_GBps", "tdp_W",
+)  # fmt: skip
+"""Figures that people change first."""
+
 INSTRUCTIONS = ("wgmma", "tcgen05")
 _SIZES = ("memory", "cache", "sram")
 _COUNTS = (
@@ -102,8 +126,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) (GB|GiB|MB|MiB|TB|TiB)")
 _BYTES = {"MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 
 
-def read_chips(text: str, origin: str, bundled: Mapping[str, Chip] | None = None) -> dict[str, Chip]:
-    """All chips of a TOML text by id; `origin` names the text in messages. `bundled` are the chips that they
+def read_chips(text: str, origin: str, bundled: Mapping[str, Entry] | None = None) -> dict[str, Chip]:
+    """All chips of a TOML text by id; `origin` names the text in messages. `bundled` are the tables of chips that they
     may be `like`, by id.
 
     Raises `UsageError`, naming file, chip and key, for text that is no such table: an unknown or missing
@@ -112,9 +136,12 @@ def read_chips(text: str, origin: str, bundled: Mapping[str, Chip] | None = None
     """
     chips: dict[str, Chip] = {}
     for entry in read_entries(text, origin).values():
+        other = _other(entry, bundled or {}) if "like" in entry.table else None
+        lent = entry if other is None else _lent(entry, other)
         for name in (entry.name, *entry.options):
-            chip = entry.chip(name)
-            chips[name] = _as_like(chip, bundled or {}, entry.where) if "like" in entry.table else chip
+            chip = lent.chip(name)
+            facts = {} if other is None else {name: getattr(other[1], name) for name in INHERITED}
+            chips[name] = chip if other is None else replace(chip, like=other[1].id, **facts)
     names_of(chips, origin)
     return chips
 
@@ -174,8 +201,9 @@ def read_entries(text: str, origin: str) -> dict[str, Entry]:
     except tomllib.TOMLDecodeError as error:
         hint = 'a table for each chip, as in [my-chip] with like = "h100-sxm5-80gb"'
         raise UsageError(f"{origin}: not valid TOML: {error}", hint) from None
-    vendor = document.pop("vendor", None)
-    if not isinstance(vendor, str) or not vendor:
+    vendor = document.pop("vendor", "")
+    lone = [t for n, t in document.items() if n != "sources" and isinstance(t, dict) and "like" not in t]
+    if not isinstance(vendor, str) or (lone and not vendor):
         raise UsageError(f"{origin}: no vendor", 'start the file with vendor = "..."')
     sources = read_sources(document.pop("sources", {}), origin)
     if not document:
@@ -193,14 +221,95 @@ def read_entries(text: str, origin: str) -> dict[str, Entry]:
     return entries
 
 
-def _as_like(chip: Chip, bundled: Mapping[str, Chip], where: str) -> Chip:
-    """The chip with the facts of the bundled one whose software it runs."""
-    other = bundled.get(names_of(bundled, "the catalogue").get(chip.like, chip.like))
-    if other is None:
-        close = nearest(chip.like, bundled)
+def _other(entry: Entry, bundled: Mapping[str, Entry]) -> tuple[Entry, Chip]:
+    """The bundled chip that one is like, with the table of its product."""
+    like = Values(entry.where).text(entry.table, "like")
+    aliases = {str(alias): e.name for e in bundled.values() for alias in e.table.get("aliases", ())}
+    product, _, option = aliases.get(like, like).partition(":")
+    found = bundled.get(product)
+    if found is None or (option and f"{product}:{option}" not in found.options):
+        close = nearest(like, bundled)
         hint = f"did you mean {', '.join(close)}?" if close else listed("chips")
-        raise UsageError(f"{where}: like names no chip of the catalogue: '{shorten(chip.like, 40)}'", hint)
-    return replace(chip, like=other.id, **{name: getattr(other, name) for name in INHERITED})
+        raise UsageError(f"{entry.where}: like names no chip of the catalogue: '{shorten(like, 40)}'", hint)
+    return found, found.chip(f"{product}:{option}" if option else product)
+
+
+def _lent(entry: Entry, other: tuple[Entry, Chip]) -> Entry:
+    """The table with the figures of the chip that it is like, where it has none of its own. What it says itself is from
+    its own sources, or given by the user where it names none."""
+    product, chip = other
+    option = chip.id.partition(":")[2]
+    base = _with_option(product.table, product.table.get("options", {}), option, product.where)
+    own = dict(entry.table)
+    said = {key for key in own if key in (*MEASURES, *_REMARKS, *_PEAKS)}
+    others = [first for first in WITH if own.get(first, base.get(first)) != base.get(first)]
+    gone = said.union(_UNLENT, *(WITH[first] for first in others))
+    kept = {key: value for key, value in base.items() if key not in gone}
+    given = {"sources": [GIVEN], "grade": "assumed", **{k: own.pop(k) for k in PROVENANCE if k in own}}
+    both = [guard for names, guard in MIXED if 0 < len(said & names) < len(names)]
+    excused = known_keys(own.get("exceptions", {}), GUARDS, f"{entry.where}, exceptions")
+    mixed = dict.fromkeys(both, f"some figures are those of {chip.id}")
+    table = {
+        "name": entry.name,
+        **kept,
+        **own,
+        "own": [*_theirs(base, kept), *_own_rows(entry, given, said)],
+        "exceptions": {**base.get("exceptions", {}), **mixed, **excused},
+    }
+    sources = {**product.sources, **entry.sources, GIVEN: Source(GIVEN, None)}
+    return replace(entry, vendor=entry.vendor or product.vendor, table=table, sources=sources)
+
+
+def _theirs(base: Mapping[str, Any], kept: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a table says of sources of figures, of those that are kept."""
+    rows = [
+        {**row, "figures": [f for f in row["figures"] if f.partition(".")[0] in kept]}
+        for row in base.get("own", [])
+    ]
+    return [row for row in rows if row["figures"]]
+
+
+def _own_rows(entry: Entry, given: Mapping[str, Any], said: Set[str]) -> list[dict[str, Any]]:
+    """What the user's table says of sources of its figures, and that those of which it says nothing are `given`."""
+    reader, inner = Values(entry.where), f"{entry.where}, own"
+    listed_ = reader.array(entry.table, "own")
+    rows = [{**given, **known_keys(row, ("figures", *PROVENANCE), inner)} for row in listed_]
+    stated = {figure for row in rows for figure in reader.texts(row, "figures")}
+    figures = [f for key in sorted(said) for f in _figures(key, entry.table[key]) if f not in stated]
+    return [*rows, {**given, "figures": figures}] if figures else rows
+
+
+def _figures(key: str, value: object) -> list[str]:
+    """The names of the figures of a key: one, or a peak for each format."""
+    return [f"{key}.{dtype}" for dtype in value] if key in _PEAKS and isinstance(value, dict) else [key]
+
+
+def template(entry: Entry, name: str = "my-chip") -> str:
+    """A file of a chip of the user's own that is like a bundled one, as text: it loads as it is."""
+    table = {key: entry.table[key] for key in TEMPLATE if key in entry.table}
+    lines = [f"{key} = {_toml(value)}" for key, value in table.items()]
+    return "\n".join(
+        (
+            f"# A chip of your own. Its software, and each figure that no line gives, are those of {entry.name}.",
+            "# Change the lines that differ and delete the others.",
+            "",
+            f"[{name}]",
+            f'like = "{entry.name}"',
+            'name = "My own chip"',
+            *lines,
+            "",
+        )
+    )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{_toml_key(k)} = {v:g}' for k, v in value.items())} }}"
+    return f'"{value}"' if isinstance(value, str) else f"{value:.10g}"
+
+
+def _toml_key(key: str) -> str:
+    return key if key.isalnum() else f'"{key}"'
 
 
 def names_of(chips: Mapping[str, Chip], origin: str) -> dict[str, str]:

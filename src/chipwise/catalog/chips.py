@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chip_reader import Entry, read_chips, read_entries
 from chipwise.catalog.files import read_text
+from chipwise.catalog.offer import counted, offers_of
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES, rented
-from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
+from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text, today
 from chipwise.errors import UnknownNameError, UsageError, is_name, listed
 
 MAKERS = frozenset(
@@ -155,12 +157,19 @@ def _kin() -> Mapping[str, frozenset[str]]:
 
 
 def get_chip(name: str) -> Chip:
-    """The bundled chip of that id, option or alias, or whose name has these words in any order.
+    """The bundled chip of that id, option or alias, or whose name has these words in any order; of a family the newest
+    (`family`).
 
     Case, blanks, dashes and the maker's name do not matter; words that only one chip has are enough.
 
     Raises `UnknownNameError`: with the chips that have all the words where there are several, else the nearest names.
     """
+    newest = family(name) if is_name(name) else None
+    return exact_chip(newest.chip if newest else name)
+
+
+def exact_chip(name: str) -> Chip:
+    """The same for names that others wrote: a family is none of its chips."""
     if not is_name(name):
         raise UnknownNameError("chip", name, (), listed("chips"))
     chips = load_chips()
@@ -178,6 +187,59 @@ def get_chip(name: str) -> Chip:
             raise _unknown(name, kin)
         found = kin[0]
     return chips[found]
+
+
+@dataclass(frozen=True, slots=True)
+class ChipFamily:
+    """A name that several chips share, and the `chip` that it is taken for: the newest that is for rent (`priced`), or
+    the newest on the market. `others` are the rest, in the order of the files."""
+
+    name: str
+    chip: str
+    year: int
+    priced: bool
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        newest = "the newest with a rental price" if self.priced else "the newest on the market"
+        return f"'{self.name}' is taken as {self.chip} ({self.year}), {newest}; also: {_some(self.others)}"
+
+
+@per_snapshot
+def family(name: str) -> ChipFamily | None:
+    """The family that a name means, chips of one maker and kind; None for the name of one chip or of none, and where
+    no single chip is the newest. Of chips of one year that nobody rents the plain one is meant: `m6` of Apple's."""
+    chips, kin = load_chips(), _relatives(name)
+    sold = [c for c in kin if chips[c].status == "ga"]
+    if len({(chips[c].vendor, chips[c].kind) for c in sold}) != 1:
+        return None
+    priced = [c for c in sold if counted(offers_of(c), today())[0]]
+    newest = _least(priced or sold, lambda c: -chips[c].year)
+    if not priced:
+        newest = _least(newest, lambda c: len(c.split("-")))
+    if len(newest) != 1:
+        return None
+    rest = tuple(c for c in kin if c != newest[0])
+    return ChipFamily(name.strip(), newest[0], chips[newest[0]].year, bool(priced), rest)
+
+
+def _relatives(name: str) -> list[str]:
+    """The chips that share a name, of those the ones of the kind that it says (`tpu`); none where it is the name of one
+    chip, or of a machine for rent alone."""
+    key, chips = re.sub(r"[\s_]+", "-", name.strip().lower()), load_chips()
+    if key in chips or key in _names() or words_of(name) in _spoken() or ":" in name:
+        return []
+    kin = _meant(name)
+    if len(kin) == 1 or (not kin and rented(name)):
+        return []
+    kin = kin or [e.name for e in chips.entries.values() if e.vendor.lower() == key]
+    of_kind = [c for c in kin if chips[c].kind == key]
+    return of_kind or kin
+
+
+def _least(names: Sequence[str], size: Callable[[str], int]) -> list[str]:
+    sizes = {name: size(name) for name in names}
+    return [name for name in names if sizes[name] == min(sizes.values())]
 
 
 def _sized(key: str) -> str | None:
@@ -276,4 +338,4 @@ def recalled_words(names: Iterable[str]) -> tuple[str, ...]:
 
 def read_chip_file(path: Path) -> Mapping[str, Chip]:
     """The chips of a user's TOML file. Raises `UsageError` for a file or an entry that cannot be read."""
-    return read_chips(read_text(path, 1_000_000, "a TOML file of chips"), str(path), load_chips())
+    return read_chips(read_text(path, 1_000_000, "a TOML file of chips"), str(path), load_chips().entries)

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from chipwise.catalog.chips import get_chip
+from chipwise.catalog.chips import exact_chip, get_chip
 from chipwise.catalog.files import read_text, write_own
 from chipwise.catalog.offer import (
     COLUMNS,
@@ -223,7 +223,7 @@ def _gpuhunt(row: Mapping[str, str], where: str, provider: str, day: dt.date, or
 
 def _chip(name: str) -> str | None:
     try:
-        return get_chip(name).id
+        return exact_chip(name).id
     except UnknownNameError:
         return None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from chipwise.catalog.chips import get_chip
+from chipwise.catalog.chips import exact_chip, get_chip
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
@@ -65,7 +65,7 @@ def chip_of(name: str) -> str:
     shorter = NOISE.sub(" ", MAKERS.sub(" ", name)).strip(" -")
     for candidate in (name, shorter, shorter.replace(" ", "-")):
         try:
-            return get_chip(candidate).id
+            return exact_chip(candidate).id
         except UnknownNameError:
             continue
     return ""

@@ -10,6 +10,10 @@ from cyclopts import App, Parameter
 from chipwise import api
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, RuntimesRequest
+from chipwise.api.requests.written import families_in
+from chipwise.api.said import usual_chip
+from chipwise.catalog.chip import Chip
+from chipwise.catalog.chip_reader import template
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.offer import load_offers
@@ -43,7 +47,9 @@ from chipwise.report.catalogue import (
 )
 from chipwise.report.terminal import tell
 
-chips = App(name="chips", help="Chips: list, search, show, compare.", help_format="plaintext")
+chips = App(
+    name="chips", help="Chips: list, search, show, compare, template of your own.", help_format="plaintext"
+)
 systems = App(name="systems", help="Machines, pods and slices: list, show.", help_format="plaintext")
 runtimes = App(name="runtimes", help="Serving software: list, show.", help_format="plaintext")
 offers = App(
@@ -79,8 +85,8 @@ def search_chips(*words: str, output: Output = Output()) -> None:  # noqa: B008
 
 @chips.command(name="show")
 def show_chip(chip: str, *, output: Output = Output()) -> None:  # noqa: B008
-    """Every figure of a chip with its source, date and grade."""
-    found = find_chip(chip)
+    """Every figure of a chip with its source, date and grade; of a family, e.g. inferentia, the newest for rent."""
+    found = _named(chip)[0]
     output.show((chip_view(found),), found)
 
 
@@ -91,8 +97,23 @@ def compare_chips(*names: str, output: Output = Output()) -> None:  # noqa: B008
         raise UsageError(
             "no chips to compare", "name two or more, as in: chipwise chips compare h100-sxm5-80gb mi300x"
         )
-    found = tuple(find_chip(name) for name in names)
+    found = _named(*names)
     output.show((compare_view(found),), found)
+
+
+@chips.command(name="template")
+def chip_template(chip: str | None = None) -> None:
+    """A TOML file of a chip of your own, like this one: chipwise chips template mi300x > mine.toml, then
+    --chip mine.toml."""
+    print(template(load_chips().entries[_named(chip or usual_chip())[0].id.partition(":")[0]]), end="")
+
+
+def _named(*names: str) -> tuple[Chip, ...]:
+    """Chips by name; which chip a family was taken for is told on standard error."""
+    found = tuple(find_chip(name) for name in names)
+    for sentence in families_in(*names):
+        tell(sentence)
+    return found
 
 
 @systems.command(name="list")

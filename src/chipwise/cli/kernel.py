@@ -17,9 +17,11 @@ from chipwise.api.amdahl import amdahl as compare_by_amdahl
 from chipwise.api.operators import OPERATORS, Op, Operator
 from chipwise.api.requests.field import pairs, split
 from chipwise.api.requests.kernel import KernelRequest
+from chipwise.api.requests.written import families_in
 from chipwise.cli.options import Output, whole
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.kernel import amdahl_view
+from chipwise.report.terminal import tell
 from chipwise.report.traced import trace_report
 from chipwise.units import parse_quantity
 
@@ -90,10 +92,16 @@ def amdahl(
     serial: Annotated[str, Parameter(help="part of the work that is serial, e.g. 0.01 or 1%")],
     where: Where,
     work: Annotated[str, Parameter(help="total operations, e.g. 1e12")] = "1e12",
-    cpu: Annotated[str, Parameter(help="the CPU to compare with")] = "epyc-9654",
+    cpu: Annotated[
+        str,
+        Parameter(
+            name=("--cpu", "--host"),
+            help="the CPU to compare with, which also runs the serial part for each chip, e.g. i9-14900k",
+        ),
+    ] = "epyc-9654",
     output: Output = Output(),  # noqa: B008
 ) -> None:
-    """A CPU against chips: from which serial part on the CPU is faster (Amdahl's law)."""
+    """A CPU, chips, and both together: which is fastest with a serial part (Amdahl's law)."""
     chips = split(where.chip)
     if not chips:
         raise UsageError("--chip: no chip", "name one or several, separated by commas")
@@ -103,6 +111,8 @@ def amdahl(
     report = compare_by_amdahl(
         chips, fraction, parse_quantity(work, "", "--work"), cpu_name=cpu, changes=pairs(where.set_, "--set")
     )
+    for sentence in families_in(where.chip, cpu):
+        tell(sentence)
     output.show((amdahl_view(report),), report)
 
 

@@ -14,6 +14,7 @@ from chipwise.api.requests.field import ALSO, option_of, outer
 from chipwise.cli.app import read
 from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.table import Format, Table, render
+from chipwise.report.terminal import tell
 
 FIRST = ("model", "fleet")  # the fields that need no option before them
 
@@ -60,8 +61,6 @@ def _on_this_machine(asked: dict[str, Any]) -> dict[str, Any]:
 
     meant = with_own_chips(asked)
     for name in asks_for_own_chips(asked):
-        from chipwise.report.terminal import tell
-
         tell(f"--{name} auto: {meant[name]}")
     return meant
 
@@ -105,9 +104,11 @@ class Output:
 
     def of(self, verb: str, request: Any) -> Any:
         """The answer to a request, which knows its question."""
-        from chipwise.api.requests.written import Origin
+        from chipwise.api.requests.written import Origin, families
 
         report = self._answered(verb, request)
+        for sentence in families(request):
+            tell(sentence)
         object.__setattr__(report, "_origin", Origin(verb, request))
         return report
 

@@ -168,7 +168,7 @@ class CpuWorker:
 
 @dataclass(frozen=True, slots=True)
 class Amdahl:
-    """Where a GPU stops winning over a CPU.
+    """Where a GPU stops winning over a CPU, and both at one work: `together_s`, serial parts on the CPU.
 
     `serial_fraction`: of the work, above which the CPU is faster; 0 = the GPU never wins, 1 = always.
     `least_work`: operations below which the GPU does not win even with nothing serial (its start costs more).
@@ -176,6 +176,7 @@ class Amdahl:
 
     cpu_s: Real
     gpu_s: Real
+    together_s: Real
     serial_fraction: Real
     least_work: Real
 
@@ -189,8 +190,9 @@ def crossover(serial_fraction: Real, work: Real, cpu: CpuWorker, gpu: CpuWorker)
 
     with d_parallel = 1 / P_cpu - 1 / P_gpu (the GPU's gain per parallel operation), d_serial = 1 / S_gpu -
     1 / S_cpu (its loss per serial one) and d_start = start_gpu - start_cpu. A GPU with 500 times the parallel
-    rate but a tenth of the serial one loses from s* = 0.9 % on when a socket has 96 cores. Ignores work that
-    both share, and serial parts that overlap with parallel ones.
+    rate but a tenth of the serial one loses from s* = 0.9 % on when a socket has 96 cores. Together the CPU runs the
+    serial part and the GPU the rest, at one start: start_gpu + work (s / S_cpu + (1 - s) / P_gpu), at best 1 / s times
+    as fast as one thread. Ignores serial parts that overlap with parallel ones.
     """
 
     def seconds(worker: CpuWorker) -> Real:
@@ -206,7 +208,8 @@ def crossover(serial_fraction: Real, work: Real, cpu: CpuWorker, gpu: CpuWorker)
     ahead = np.where(np.asarray(gain - late / work) > 0.0, 1.0, 0.0)
     meets = np.where(slope > 0.0, np.clip(zero, 0.0, 1.0), ahead)
     least = np.where(np.asarray(gain) > 0.0, np.maximum(late, 0.0) / np.where(gain > 0, gain, 1.0), np.inf)
-    return Amdahl(seconds(cpu), seconds(gpu), _plain(meets), _plain(least))
+    together = seconds(CpuWorker(cpu.serial_per_s, gpu.parallel_per_s, gpu.start_s))
+    return Amdahl(seconds(cpu), seconds(gpu), together, _plain(meets), _plain(least))
 
 
 CORE_OPS_PER_CLOCK = 3.0

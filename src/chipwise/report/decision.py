@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +54,17 @@ class OwningRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RentalRecord:
+    """Who rents the chips of a plan: `providers` with a price on the basis that was asked, on the spot market or on
+    demand; dollars a month on the other basis at its `other_provider` (None: no price is known)."""
+
+    providers: int
+    spot: bool
+    other_usd_per_month: float | None
+    other_provider: str
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRecord:
     """The cheapest of the ways that bind nobody, or `own` where chips were asked to be bought; dollars a month of each
     at the load asked for, None where no price is known. `rent_age_days`: the age of the price of renting, None where it
@@ -64,6 +76,7 @@ class DecisionRecord:
     rent_date: str
     rent_age_days: int | None
     own: OwningRecord | None
+    supply: RentalRecord | None = None
 
 
 def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
@@ -72,9 +85,24 @@ def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
     usd, what = ways.pop(decision.choice)
     others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
-    return (
-        f"{_opening(decision)}: {usd} a month at this load, {what}.{f' Instead: {others}.' if others else ''}"
-    )
+    said = f"{_opening(decision)}: {usd} a month at this load, {what}."
+    return " ".join([said, *([f"Instead: {others}."] if others else []), *_supply(decision)])
+
+
+def _supply(decision: DecisionRecord) -> Iterator[str]:
+    """The other basis of renting beside a spot price, and below one on demand; and that no other provider rents it."""
+    supply, rent = decision.supply, decision.rent_usd_per_month
+    if supply is None or rent is None:
+        return
+    other = supply.other_usd_per_month
+    words = f"{usd_words(other)} a month at {supply.other_provider}" if other else ""
+    less = other is not None and other <= rent * (1.0 - preferences().worth)
+    if supply.spot and words:
+        yield f"On demand costs less than on the spot market: {words}." if less else f"On demand: {words}."
+    elif less:
+        yield f"On the spot market, where machines may be taken back: {words}."
+    if supply.providers == 1:
+        yield "One provider alone has a price: ask for its stock before you rely on it."
 
 
 def _opening(decision: DecisionRecord) -> str:
@@ -99,9 +127,10 @@ def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
 def _rent(decision: DecisionRecord) -> tuple[str, str]:
     if decision.rent_usd_per_month is None:
         return "", ""
+    spot = " on the spot market" if decision.supply and decision.supply.spot else ""
     return usd_words(
         decision.rent_usd_per_month
-    ), f"rented{dated(decision.rent_date, decision.rent_age_days)}"
+    ), f"rented{spot}{dated(decision.rent_date, decision.rent_age_days)}"
 
 
 def _own(decision: DecisionRecord) -> tuple[str, str]:

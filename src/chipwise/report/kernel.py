@@ -82,12 +82,14 @@ class KernelReport(Answer):
 
 @dataclass(frozen=True, slots=True)
 class AmdahlRecord:
-    """A CPU against one accelerator. Above `crossover_fraction` of serial work the CPU is faster; below
-    `least_work` operations it is faster even with nothing serial (None: it never is overtaken)."""
+    """A CPU against one accelerator, and both: `together_s` with the serial part on the CPU. `faster` is the fastest of
+    the three, a machine of both as `CHIP+CPU`. Above `crossover_fraction` of serial work the CPU is faster than the
+    accelerator alone; below `least_work` operations even with nothing serial (None: it never is overtaken)."""
 
     chip: str
     cpu_s: float
     chip_s: float
+    together_s: float
     faster: str
     crossover_fraction: float
     least_work: float | None
@@ -211,11 +213,17 @@ def _foot(report: KernelReport) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _fastest(r: AmdahlRecord) -> str:
+    return "both" if r.together_s < min(r.cpu_s, r.chip_s) else "CPU" if r.cpu_s <= r.chip_s else "chip"
+
+
 AMDAHL = (
     Column("chip", "chip"),
     Column("on the CPU", "cpu_s", format_seconds, right=True),
     Column("on the chip", "chip_s", format_seconds, right=True),
-    Column("faster", "faster"),
+    Column("together", "together_s", format_seconds, right=True),
+    Column("fastest", _fastest),
+    Column("", "faster"),
     Column("CPU wins from serial share", "crossover_fraction", "{:.3%}".format, right=True),
     Column(
         "or below operations",
@@ -229,7 +237,7 @@ AMDAHL = (
 
 
 def amdahl_view(report: AmdahlReport) -> Table:
-    """Where each chip stops winning over the CPU."""
+    """Each chip against the CPU and with it, and where it stops winning alone."""
     work = f"{format_number(report.work)} operations, {report.serial_fraction:.3%} of them serial; CPU: {report.cpu}"
     foot = (
         f"one thread, all threads: rate of the chip over that of {report.cpu}",

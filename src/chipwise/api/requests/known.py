@@ -11,7 +11,7 @@ from chipwise.api.requests.field import as_text, outer, split
 from chipwise.api.requests.kinds import Request
 from chipwise.api.requests.portfolio import fleet_document, is_inline
 from chipwise.catalog.benchmarks import benchmark_of
-from chipwise.catalog.chips import get_chip
+from chipwise.catalog.chips import family, get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE, named_config
 from chipwise.catalog.machine import counted, joined, parse_machine
 from chipwise.catalog.names import closed
@@ -86,7 +86,7 @@ def _chip(name: str, own: Own) -> str:
         return f"{several[1]}x{several[0]}"
     if joined(name):
         return parse_machine(name, find=lambda part: own.get(part) or get_chip(part)).name
-    return get_chip(name).id
+    return name.strip() if family(name) else get_chip(name).id
 
 
 def _chips(text: str, own: Own) -> str:

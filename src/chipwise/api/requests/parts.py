@@ -189,7 +189,7 @@ def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
     if "=" not in text:
         what = f"{option}: {shorten(text)} is no TOML text"
         raise UsageError(what, "a file is named where a chip is: --chip FILE.toml, --chips FILE.toml")
-    found = read_chips(text, option, load_chips())
+    found = read_chips(text, option, load_chips().entries)
     for chip in found.values():
         printable(option, chip.name)
     if not found:

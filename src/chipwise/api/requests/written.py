@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chipwise import __version__
 from chipwise.api.requests.field import fields_of
+from chipwise.catalog.chips import family
 from chipwise.report.answer import Answer, Charts
 
 if TYPE_CHECKING:
@@ -32,6 +34,21 @@ class LaunchFiles(tuple["LaunchFile", ...]):
         write_files(self, folder)
 
 
+CHIPS = ("chip", "chips", "have", "with_", "cpu", "host")
+"""Fields that name chips, alone, with a count, in a list or joined by a plus."""
+
+
+def families(question: Request) -> tuple[str, ...]:
+    """The names in a question that several chips share, each with the chip that it is taken for, as a sentence."""
+    return families_in(*(text for name in CHIPS if isinstance(text := getattr(question, name, None), str)))
+
+
+def families_in(*texts: str) -> tuple[str, ...]:
+    """The same of names of chips in texts."""
+    parts = (re.sub(r"^\d+\s*x\s*", "", part.strip()) for text in texts for part in re.split("[,+]", text))
+    return tuple(str(found) for part in dict.fromkeys(parts) if part and (found := family(part)))
+
+
 @dataclass(frozen=True)
 class Origin:
     """The question of an answer, which can be asked again with a record of all data that it reads."""
@@ -41,7 +58,9 @@ class Origin:
 
     def written(self) -> Mapping[str, Any]:
         """The question as a record carries it."""
-        return {"verb": self.verb, "request": fields_of(self.question), "chipwise": __version__}
+        said = {"verb": self.verb, "request": fields_of(self.question), "chipwise": __version__}
+        taken = families(self.question)
+        return {**said, "taken": taken} if taken else said
 
     def charts(self, answer: Answer) -> Charts:
         """The pictures of the answer by name."""
