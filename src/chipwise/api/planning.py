@@ -228,7 +228,8 @@ class _PlansAsked:
             return in_order, ()
         several = space.formats and limits.by == "chip" and not limits.have
         others = space.software(in_order[0]) if several else []
-        return over_time(plans, others, workload, *_replicated(self.model, workload, self.terms, limits))
+        replicated = _replicated(self.model, workload, self.terms, limits)
+        return over_time(plans, others, workload, *replicated, self.terms.scaling)
 
     def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
         """What is assumed of the workload and the search."""

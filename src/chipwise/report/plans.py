@@ -54,6 +54,7 @@ from chipwise.report.records import (
     TailRecord,
     WorkloadRecord,
 )
+from chipwise.report.simulated import FollowingRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.space import By
 from chipwise.units import duration_words, format_count, format_number, format_seconds
@@ -85,6 +86,7 @@ class PlanRecord(Plan, Tabled):
     checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
     share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
+    `scaling` is how replicas may follow a log with the targets held (None: not looked for, or all have to run).
     """
 
     layout: LayoutRecord
@@ -123,6 +125,7 @@ class PlanRecord(Plan, Tabled):
     capacity: Figure | None = None
     memory_chance: float = 1.0
     rate_slope: float = 1.0
+    scaling: FollowingRecord | None = None
 
     def tables(self) -> tuple[Table, ...]:
         """Its figures, and where time and memory go, as `explain` shows them."""
@@ -590,7 +593,7 @@ def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: b
     first = report.plans[0]
     near = _published(plans[:NAMED] if everything else plans[:1])
     said = [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
-    return [*said, *_hosts(first), *_tails(first), *_day(first), f"why #1: {_why(first)}"]
+    return [*said, *_hosts(first), *_tails(first), *_scaling(first), *_day(first), f"why #1: {_why(first)}"]
 
 
 def _hosts(p: PlanRecord) -> list[str]:
@@ -770,6 +773,10 @@ def _tails(p: PlanRecord) -> list[str]:
                 f"{name} {', '.join(known) if known else 'outside the range of the formula, simulate'}"
             )
     return [f"latency percentiles of #{p.rank}: {'; '.join(said)}"] if said else []
+
+
+def _scaling(p: PlanRecord) -> list[str]:
+    return [] if p.scaling is None else [f"scaling of #{p.rank}, targets held: {p.scaling.words}"]
 
 
 def _day(p: PlanRecord) -> list[str]:

@@ -33,6 +33,7 @@ from chipwise.api.requests.parts import (
     Money,
     PlaceOptions,
     SampleOptions,
+    ScaleOptions,
     Serving,
     SoftwareOptions,
     Targets,
@@ -41,6 +42,7 @@ from chipwise.api.requests.parts import (
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
 from chipwise.errors import CommandText, Sentence, Setting, UsageError
+from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.report.fit import FitReport
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
@@ -130,7 +132,7 @@ class PriceOptions(Money, Serving):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions):
+class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions, ScaleOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask(
@@ -152,6 +154,10 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions):
     samples: str | None = ask(
         "batch of a model without tokens: samples of the job, e.g. 10k", reading=figure("", low=1, high=1e15)
     )
+
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how replicas follow the load."""
+        return replace(super().terms(numbers), scaling=self.values["scale"] or ScalingGiven())
 
     def idle(self) -> tuple[str, ...]:
         """A percentile is of answer times under a load: of a rate, or of what chips that one has can carry."""
@@ -326,6 +332,10 @@ class PlanRequest(PlanOptions):
         have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
+        timed = workload.log is not None and workload.log.rate_per_s is not None
+        if self.scale is not None and not (workload.driven and timed):
+            hint = "--log with times, e.g. requests.csv; of one deployment simulate --rate 10/s --replicas 4 --scale"
+            raise UsageError("--scale needs arrivals to follow", hint, field="scale")
         sized = partial(
             about,
             self,
