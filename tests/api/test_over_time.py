@@ -10,6 +10,7 @@ import pytest
 import chipwise as cw
 from chipwise.api.launching import launch
 from chipwise.api.over_time import MOST, busiest, fewest
+from chipwise.errors import UsageError
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.lengths import Lengths
 
@@ -137,3 +138,15 @@ def test_replicas_may_follow_a_log_where_targets_hold_with_fewer(tmp_path: Path)
     files = {f.name: f.text for f in launch(str(tmp_path / "plan.json"), "keda")}
     assert f'threshold: "{found.target:g}"' in files["scaledobject.yaml"]
     assert f"minReplicaCount: {found.least}\n  maxReplicaCount: {found.most}\n" in files["scaledobject.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rate": "10/s"}, "needs arrivals to follow"),
+        ({"day": "1,2", "scale": "least=2"}, "takes start alone"),
+    ],
+)
+def test_a_policy_that_nothing_follows_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        cw.plan(MODEL, chips="h100", **{"scale": "start=30s", **given})

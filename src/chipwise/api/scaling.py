@@ -8,6 +8,7 @@ from math import ceil
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad
+from chipwise.catalog.chip import Chip
 from chipwise.errors import UsageError
 from chipwise.predict.events.engine import Outcome
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
@@ -25,20 +26,23 @@ TARGETS = (1, 2, 4, 8, 16, 32, 64, 128)
 """count: requests in flight per replica that policies are tried with."""
 
 
-def start_up_s(one: AskedLoad) -> float:
+def start_up_s(weight_bytes: float, chip: Chip, chips: float, hosts: int) -> float:
     """Seconds until a new replica serves: its weights come from the store of its hosts and over the links of its chips,
     where these are known, the slower of both; the rest is the software's."""
-    d, devices = one.deployment, float(np.asarray(one.layout.devices))
-    chips = devices / d.chip.devices_per_package
-    hosts = ceil(chips / (d.system.chips_per_host if d.system else chips))
     read = hosts * CheckpointStore().host_bytes_per_s
-    link = d.chip.host.bytes_per_s * chips if d.chip.host and d.chip.host.bytes_per_s else read
-    return BOOT_S + one.context.found.graph.weight_bytes() / min(read, link)
+    link = chip.host.bytes_per_s * chips if chip.host and chip.host.bytes_per_s else read
+    return BOOT_S + weight_bytes / min(read, link)
 
 
 def policy(given: ScalingGiven, one: AskedLoad, target: float, least: int, most: int) -> Scaling:
     """A policy for replicas of a deployment, with what is said of it."""
-    start_s = start_up_s(one) if given.start_s is None else given.start_s
+    start_s = given.start_s
+    if start_s is None:
+        d, weights = one.deployment, one.context.found.graph.weight_bytes()
+        chips = float(np.asarray(one.layout.devices)) / d.chip.devices_per_package
+        start_s = start_up_s(
+            weights, d.chip, chips, ceil(chips / (d.system.chips_per_host if d.system else chips))
+        )
     return Scaling(target, most, start_s, least, given.every_s, given.hold_s)
 
 

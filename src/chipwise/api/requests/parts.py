@@ -816,7 +816,7 @@ class TrainOptions(JobOptions):
         "training: failures and checkpoints, e.g. mtbf=50000h,spares=2,repair=24h. mtbf: mean time between failures of "
         "one chip; save, block, restart, start: seconds to write a checkpoint, to pause for it, to restart, to start; "
         "default: from their bytes; spares, repair: standby hosts and repair time; preempt, wait: mean time between "
-        "preemptions, and until hosts return",
+        "preemptions, and until hosts return; like: a fleet of known failures, llama-3, rsc-1 or stepfun",
         reading=PAIRS,
     )
     storage: str | None = ask(

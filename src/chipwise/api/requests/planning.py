@@ -332,10 +332,7 @@ class PlanRequest(PlanOptions):
         have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
-        timed = workload.log is not None and workload.log.rate_per_s is not None
-        if self.scale is not None and not (workload.driven and timed):
-            hint = "--log with times, e.g. requests.csv; of one deployment simulate --rate 10/s --replicas 4 --scale"
-            raise UsageError("--scale needs arrivals to follow", hint, field="scale")
+        self._check_scale(workload)
         sized = partial(
             about,
             self,
@@ -355,6 +352,18 @@ class PlanRequest(PlanOptions):
                 curve=self.curve(),
                 evidence=published and self.evidence in ("all", "published"),
             )
+
+    def _check_scale(self, workload: Workload) -> None:
+        """Raises `UsageError` for a policy that nothing follows, and for what moves nothing in a day."""
+        if self.scale is None:
+            return
+        log = workload.log
+        if self.day is None and (not workload.driven or log is None or log.rate_per_s is None):
+            hint = "--log with times, e.g. requests.csv; of one deployment simulate --rate 10/s --replicas 4 --scale"
+            raise UsageError("--scale needs arrivals to follow", hint, field="scale")
+        if self.day is not None and replace(self.values["scale"], start_s=None) != ScalingGiven():
+            hint = "replicas follow a day by the clock, started ahead: --scale start=90s says how long that takes"
+            raise UsageError("of --scale a --day takes start alone", hint, field="scale")
 
     def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""
