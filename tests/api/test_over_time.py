@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import chipwise as cw
+from chipwise.api.launching import launch
 from chipwise.api.over_time import MOST, busiest, fewest
+from chipwise.errors import UsageError
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.lengths import Lengths
 
@@ -111,3 +113,40 @@ def test_the_fewest_replicas_are_found_from_any_guess(guess: int) -> None:
     for wanted in (2, 3, 5, 16, 40, 64):
         assert fewest(lambda n, wanted=wanted: n >= wanted, 2, 64, guess) == wanted  # type: ignore[misc]
     assert fewest(lambda n: False, 2, 64, guess) == 65
+
+
+def test_replicas_may_follow_a_log_where_targets_hold_with_fewer(tmp_path: Path) -> None:
+    """Five minutes of little, then much: fewer run at first, for less, and the file that scales them says the same."""
+    lengths = Lengths(1500.0, 60.0)
+    slow, fast = (Arrivals.drawn(lengths, n, r, seed=3) for n, r in ((300, 1.0), (3000, 20.0)))
+    assert slow.time_s is not None
+    assert fast.time_s is not None
+    made = Arrivals(
+        np.concatenate([slow.prompt, fast.prompt]),
+        np.concatenate([slow.output, fast.output]),
+        np.concatenate([slow.time_s, slow.time_s[-1] + 1.0 + fast.time_s]),
+    )
+    log = _written(tmp_path / "rise.csv", made)
+    asked = {"chips": "l40s", "runtime": "vllm", "log": log, "precision": "fp8", "scale": "start=20s"}
+    plans = cw.plan(MODEL, **asked, ttft="1s", tpot="100ms")
+    best, found = plans.best, plans.best.scaling
+    assert found is not None
+    assert 1 <= found.least < found.most == best.replicas
+    assert found.start_s == 20.0
+    assert found.replica_h < 0.97 * found.fixed_h
+    plans.save(str(tmp_path / "plan.json"))
+    files = {f.name: f.text for f in launch(str(tmp_path / "plan.json"), "keda")}
+    assert f'threshold: "{found.target:g}"' in files["scaledobject.yaml"]
+    assert f"minReplicaCount: {found.least}\n  maxReplicaCount: {found.most}\n" in files["scaledobject.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rate": "10/s"}, "needs arrivals to follow"),
+        ({"day": "1,2", "scale": "least=2"}, "takes start alone"),
+    ],
+)
+def test_a_policy_that_nothing_follows_is_refused(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        cw.plan(MODEL, chips="h100", **{"scale": "start=30s", **given})

@@ -226,3 +226,30 @@ def test_prompts_on_workers_of_their_own_do_not_hold_decoding_up() -> None:
     said = cw.estimate(MODEL, chip="h100", in_=4000, out=100, cv=0.5, rate=4, prefill={"workers": 2}).best
     assert found.ttft_s.mean.mid == pytest.approx(said.ttft_s.mid, rel=0.15)
     assert found.tpot_s.mean.mid == pytest.approx(said.tpot_s.mid, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"scale": "target=4"}, "1 replica cannot follow the load"),
+        ({"scale": "least=2", "replicas": 4}, "names no target"),
+        ({"scale": "target=4,lead=3s", "replicas": 4}, "figure of scaling"),
+        ({"scale": "target=4,start=30", "replicas": 4}, "30s or 30min"),
+        ({"scale": "target=4,least=5", "replicas": 4}, "cannot follow the load from 5 on"),
+        ({"scale": "target=4", "replicas": 4, "prefill": "workers=2"}, "separate prompt workers"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ChipwiseError, match=words):
+        cw.simulate(MODEL, rate=10, requests=50, **LOAD, **given)
+
+
+def test_a_start_takes_the_weights_from_the_store() -> None:
+    small, large = (
+        cw.simulate(m, rate=5, requests=100, replicas=2, scale="target=1", **LOAD).simulation.scaling
+        for m in (MODEL, "meta-llama/Llama-3.2-1B")
+    )
+    assert small is not None
+    assert large is not None
+    # 2 GB/s of the host: 13.6 GB more
+    assert small.start_s - large.start_s == pytest.approx((16.06 - 2.47) / 2.0, rel=0.02)

@@ -27,6 +27,12 @@ def test_a_day_by_hand() -> None:
     assert day.scaled_usd_per_day == pytest.approx((1 + 1 + 4 + 2) * 6 * 2)
     assert day.usd_per_m_tokens == pytest.approx(day.usd_per_day / day.tokens_per_day * 1e6)
     assert day.mean_scaled_replicas == 2
+    # three more before the third slice, an hour ahead; never more than all throughout
+    led = day.led(3600.0)
+    assert led.scaled_usd_per_day == pytest.approx(day.scaled_usd_per_day + 3 * 2)
+    assert led.scaled_usd_per_m_tokens == pytest.approx(led.scaled_usd_per_day / day.tokens_per_day * 1e6)
+    assert day.led(1e6).mean_scaled_replicas == pytest.approx((8 + 3) / 4)
+    assert over_day(RateCurve((1.0, 3.0)), 1.0, 3, 2.0, 100.0).led(43_200.0).mean_scaled_replicas == 3
 
 
 def test_a_fleet_too_small_for_the_peak_says_for_how_long() -> None:

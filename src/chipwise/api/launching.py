@@ -53,6 +53,7 @@ from chipwise.report.launch.spec import (
 from chipwise.report.launch.targets import check_tool, launch_files, own_tool
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
+from chipwise.report.simulated import FollowingRecord
 from chipwise.report.training import TrainLayoutRecord, duration
 from chipwise.tracing.sources import is_code
 from chipwise.units import format_seconds
@@ -390,6 +391,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
             interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
         ),
         api=_called(report),
+        scaling=FollowingRecord(**plan["scaling"]) if plan.get("scaling") else None,
     )
 
 

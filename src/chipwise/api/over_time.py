@@ -13,13 +13,22 @@ from statistics import NormalDist
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, served
-from chipwise.api.simulating import QUANTILES, RepeatedRuns, SimulatedTraffic, fleet_of, runs_of
+from chipwise.api.scaling import cheapest_policy, policy
+from chipwise.api.simulating import (
+    QUANTILES,
+    RepeatedRuns,
+    SimulatedTraffic,
+    fleet_of,
+    runs_of,
+    scaling_record,
+)
 from chipwise.api.stepping import pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.judge import chance
 from chipwise.predict.events.engine import Fleet as Engines
 from chipwise.predict.events.engine import Outcome, run
+from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.report.assemble import ReplicaSet, rank_plans
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure, TailRecord
@@ -52,10 +61,12 @@ def over_time(
     workload: Workload,
     asking: Asking,
     most: Callable[[PlanRecord], int],
+    scaling: ScalingGiven,
 ) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
     """Ranked plans with the first of them simulated over the log of a workload, and what was found, in words; `most` is
     how many replicas a plan may have. `others` are plans of the same chips, of which each has its best in the end.
-    Raises `ValueError` for a log without times."""
+    Replicas of the first may follow the log, under a policy of which `scaling` is said. Raises `ValueError` for a log
+    without times."""
     log = workload.log
     if log is None or log.time_s is None:
         raise ValueError("a log without times has no arrivals")
@@ -75,7 +86,8 @@ def over_time(
         ranked = [
             p if p in simulated else replace(p, chance=None, note=_also(p.note, UNSEEN)) for p in ranked
         ]
-    return tuple(ranked), tuple(words)
+    first, why = _scaled(ranked[0], asking, workload, scaling)
+    return (first, *ranked[1:]), (*words, *why)
 
 
 def _followed(
@@ -217,6 +229,61 @@ class CountedPlan:
         return _told(self._more(workload), self.plan, runs, workload)
 
 
+@dataclass(frozen=True)
+class WaryReplica:
+    """A replica whose passes are as slow as they are with the probability with which targets are to hold; `host_s`
+    pass before the engine sees a request."""
+
+    fleet: Engines
+    workload: Workload
+    host_s: float
+
+    @classmethod
+    def of(cls, one: AskedLoad, workload: Workload) -> WaryReplica:
+        """That of one deployment. Raises the errors of `pass_times` and `fleet_of`."""
+        passes = pass_times(one)
+        fleet = fleet_of(one, passes)
+        high = float(passes.high.decode[0, 0] / passes.mid.decode[0, 0])
+        slower = passes.mid.scaled(max(high ** (NormalDist().inv_cdf(workload.confidence) / Z80), 1.0))
+        host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
+        return cls(replace(fleet, table=slower), workload, host_s)
+
+    def times(self, replicas: int, scaling: Scaling | None = None) -> Engines:
+        """So many of them, which may follow the load."""
+        return replace(self.fleet, engines=self.fleet.engines * replicas, scaling=scaling)
+
+    def holds(self, engines: Engines, some: Arrivals, count: int) -> tuple[bool, Outcome]:
+        """Whether the targets hold with requests that are some of `count`, and what became of them."""
+        found = run(some, engines).delayed(self.host_s)
+        return _holds(found, self.workload, count), found
+
+
+def _scaled(
+    plan: PlanRecord, asking: Asking, workload: Workload, given: ScalingGiven
+) -> tuple[PlanRecord, tuple[str, ...]]:
+    """The plan with the cheapest policy under which its replicas may follow the log, and why there is none."""
+    one, log = asking(plan), workload.log
+    carrying = plan.replicas - plan.spare
+    if one is None or log is None or carrying < 2 or not plan.note.startswith(SIMULATED):
+        return plan, ()
+    wary = WaryReplica.of(one, workload)
+    peak = busiest(log, MOST)
+    amid = len(peak) < len(log)
+    found = cheapest_policy(
+        lambda target, least: policy(given, one, target, least, carrying),
+        given,
+        carrying,
+        lambda scaling: wary.holds(wary.times(carrying, replace(scaling, busy=amid)), peak, len(peak))[0],
+        lambda scaling: wary.holds(wary.times(carrying, scaling), log, len(log)),
+    )
+    if found is None:
+        start = format_seconds(policy(given, one, 1.0, 1, carrying).start_s)
+        return plan, (
+            f"#1 needs all {carrying} replicas throughout, as one is ready {start} after it is started",
+        )
+    return replace(plan, scaling=scaling_record(*found, carrying, plan.spare)), ()
+
+
 def _counted(
     one: AskedLoad | None,
     plan: PlanRecord,
@@ -231,21 +298,17 @@ def _counted(
     if one is None:
         return None
     try:
-        passes = pass_times(one)
-        fleet = fleet_of(one, passes)
+        wary = WaryReplica.of(one, workload)
     except (InfeasibleError, UsageError):
         return None  # what is not simulated says so below
-    high = float(passes.high.decode[0, 0] / passes.mid.decode[0, 0])
-    slower = passes.mid.scaled(max(high ** (NormalDist().inv_cdf(workload.confidence) / Z80), 1.0))
-    host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
     height = busiest(peak, PEAK)
 
     def holds(replicas: int) -> bool:
-        engines: Engines = replace(fleet, table=slower, engines=fleet.engines * replicas)
-        for some in (height, peak) if len(height) < len(peak) else (peak,):
-            if not _holds(run(some, engines).delayed(host_s), workload, len(peak)):
-                return False
-        return True
+        engines = wary.times(replicas)
+        return all(
+            wary.holds(engines, some, len(peak))[0]
+            for some in ((height, peak) if len(height) < len(peak) else (peak,))
+        )
 
     found = CountedPlan(plan, one, plan.replicas - plan.spare)
     limit = max(min(most(plan) - plan.spare, found.before * GROWTH), found.before)

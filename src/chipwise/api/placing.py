@@ -20,6 +20,7 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
+from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment
 from chipwise.workload.labels import format_name
@@ -41,7 +42,8 @@ class Terms:
     (None: the user has them),
     `parameters` are fitted numbers in place of those shipped. `share` is what other work leaves of a chip,
     `environment` what its surroundings do. `own`: where what the user measured is found, which moves what is
-    predicted for the same deployments (None: it does not count). `own_chips` are in no catalogue.
+    predicted for the same deployments (None: it does not count). `own_chips` are in no catalogue. `scaling`
+    is what is said of replicas that follow the load.
     """
 
     precision: str | None = None
@@ -57,6 +59,7 @@ class Terms:
     environment: Environment = ANYWHERE
     own: OwnAnchors | None = None
     own_chips: Mapping[str, Chip] = field(default_factory=dict)
+    scaling: ScalingGiven = field(default_factory=ScalingGiven)
 
     def chip(self, name: str) -> Chip:
         """A chip by name with the user's figures, and what other work leaves of it. Raises the errors of

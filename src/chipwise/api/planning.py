@@ -22,14 +22,17 @@ from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
 from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import BEST, Given, Terms
+from chipwise.api.scaling import start_up_s
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.failures import failing_fleets
 from chipwise.catalog.machine import DESKS, Machine, parse_machine
 from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout, Reason
+from chipwise.predict.away import at_most_away
 from chipwise.predict.fleet import Day, over_day
 from chipwise.report.assemble import (
     cheapest_plan,
@@ -39,7 +42,7 @@ from chipwise.report.assemble import (
     workload_record,
 )
 from chipwise.report.energy import Powered
-from chipwise.report.plans import LeverRecord, PlanRecord, PlanReport
+from chipwise.report.plans import LeverRecord, PlanRecord, PlanReport, UpRecord
 from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Refusal
 from chipwise.search.deployments import few_of, machine_for
@@ -106,7 +109,10 @@ def ranked(
     if not plans:
         raise _none(asked, space, timed=curve is not None)
     if curve is not None:
-        plans = [replace(p, day=_day(p, curve, workload)) for p in plans]
+        days = ((p, asked.start_s(p), _day(p, curve, workload)) for p in plans)
+        plans = [replace(p, day=day.led(start_s) if start_s else day) for p, start_s, day in days]
+    if any(p.spare for p in plans):
+        plans = [replace(p, up=_up(p)) for p in plans]
     context, market, limits = asked.context, asked.market, asked.market.limits
     described = model_record(context.found.graph, context.found.config)
     in_order, timed = asked.ordered(space, plans)
@@ -216,6 +222,17 @@ class _PlansAsked:
             space.never.append(together)
         return space, plans
 
+    def start_s(self, p: PlanRecord) -> float:
+        """Seconds until one more replica of a plan serves; 0 where it has one, or is a machine of parts."""
+        chip = next((c for c in self.market.chips if c.id == p.chip), None)
+        if p.parts or p.replicas == 1 or chip is None:
+            return 0.0
+        if self.terms.scaling.start_s is not None:
+            return self.terms.scaling.start_s
+        chips = p.chips / p.replicas
+        each = sum(size for kind, size in p.memory.items.items() if kind.startswith("weights"))
+        return start_up_s(each * chips * chip.devices_per_package, chip, chips, p.replica_hosts)
+
     def ordered(
         self, space: Space, plans: list[PlanRecord]
     ) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
@@ -227,7 +244,8 @@ class _PlansAsked:
             return in_order, ()
         several = space.formats and limits.by == "chip" and not limits.have
         others = space.software(in_order[0]) if several else []
-        return over_time(plans, others, workload, *_replicated(self.model, workload, self.terms, limits))
+        replicated = _replicated(self.model, workload, self.terms, limits)
+        return over_time(plans, others, workload, *replicated, self.terms.scaling)
 
     def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
         """What is assumed of the workload and the search."""
@@ -442,6 +460,19 @@ def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:
     return over_day(
         curve, p.largest_requests_per_s / carrying, p.replicas, usd, workload.output_tokens, p.spare
     )
+
+
+def _up(p: PlanRecord) -> UpRecord | None:
+    """How often the replicas of a plan that carry the load are all up, with its spare ones and without, where failures
+    are those of the fleet whose repairs are known."""
+    fleet = next((f for f in failing_fleets().values() if f.repair_h), None)
+    if fleet is None or p.parts:
+        return None
+    # a host takes all replicas with it that it holds
+    together = max(p.replicas / p.hosts, 1.0)
+    mean = p.chips / fleet.chip_mtbf_h * fleet.repair_h * together
+    share = at_most_away(mean, max(fleet.bunch(p.hosts), together), p.spare)
+    return UpRecord(float(share[-1]), float(share[0]), fleet.chip_mtbf_h, fleet.repair_h, fleet.id)
 
 
 def _everything(workload: Workload) -> list[str]:

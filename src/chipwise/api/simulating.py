@@ -9,15 +9,18 @@ from math import ceil
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, parted
+from chipwise.api.scaling import said_policy
 from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.events.cache import ENDLESS
 from chipwise.predict.events.engine import Fleet, Outcome, run, run_apart
 from chipwise.predict.events.rank import Rules
+from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.report.assemble import model_record, workload_record
 from chipwise.report.records import Figure
 from chipwise.report.simulated import (
+    FollowingRecord,
     SimulationRecord,
     SimulationReport,
     SpreadRecord,
@@ -33,6 +36,8 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 WHOLE = "whole answer"
 """The target of the time from arrival to end."""
 ENDS = "low and high: the same requests at the ends of the interval of"
+HOUR_S = 3600.0
+"""seconds: of an hour. Exact: 3600."""
 BATCHES = 10
 """Stretches of a run that its mean is told from, one after the other: they depend on each other less than requests."""
 AHEAD = 0.1
@@ -116,7 +121,7 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
         known=prefix.cached_share if prefix else 0.0,
         moved_s=_moved_s(one, float(np.max(np.asarray(account.sequence_bytes))) / held),
     )
-    return Fleet(rules, passes.mid, one.replicas * stages, ranks, route)
+    return Fleet(rules, passes.mid, one.replicas * stages, ranks, route, stages)
 
 
 def _moved_s(one: AskedLoad, token_bytes: float) -> float | None:
@@ -131,12 +136,14 @@ def _moved_s(one: AskedLoad, token_bytes: float) -> float | None:
     return token_bytes / host.bytes_per_s
 
 
-def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") -> RepeatedRuns:
+def runs_of(
+    one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least", scaling: Scaling | None = None
+) -> RepeatedRuns:
     """The requests on a deployment, at the middle and the ends of its interval: the same requests each time. Raises the
-    errors of `fleet_of` and `pass_times`, and `UsageError` for clients of pools, which wait for both."""
+    errors of `fleet_of` and `pass_times`, and `UsageError` for clients and scaling of pools."""
     passes = pass_times(one)
     tables = (passes.low, passes.mid, passes.high)
-    fleet = fleet_of(one, passes, route=route)
+    fleet = replace(fleet_of(one, passes, route=route), scaling=scaling)
     host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
     if not one.deployment.apart:
         whole = (
@@ -144,6 +151,9 @@ def runs_of(one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least") 
             for table in tables
         )
         return RepeatedRuns(*(found.delayed(host_s).counting(traffic.counted) for found in whole))
+    if scaling is not None:
+        what = "separate prompt workers do not follow the load in a simulation"
+        raise UsageError(what, "leave --scale out, or --prefill and --disaggregate", field="scale")
     if traffic.clients is not None:
         hint = "--rate 10/s, --log or --requests alone"
         raise UsageError("clients of separate prompt workers are not simulated", hint, field="concurrency")
@@ -169,10 +179,13 @@ def simulate(
     *,
     route: str = "least",
     targets: Mapping[str, float] | None = None,
+    scaling: ScalingGiven | None = None,
 ) -> SimulationReport:
     """What becomes of requests on a deployment; `targets` are seconds by name (TTFT, TPOT, whole answer), of which the
-    share within is told. Raises the errors of `runs_of`, and `InfeasibleError` where no request can be served."""
-    runs = runs_of(one, traffic, route=route)
+    share within is told. Raises the errors of `runs_of` and `said_policy`, and `InfeasibleError` where no request can
+    be served."""
+    followed = said_policy(scaling, one)
+    runs = runs_of(one, traffic, route=route, scaling=followed)
     if not runs.mid.served.any():
         longest = float(np.min(runs.mid.prompt + runs.mid.output))
         what = f"{one.name}: not one request fits its cache, the shortest has {longest:,.0f} tokens"
@@ -180,6 +193,8 @@ def simulate(
     record = record_of(runs, targets or {})
     context = one.context
     words = _words(one, traffic, runs, route)
+    if followed is not None:
+        record = replace(record, scaling=scaling_record(followed, runs.mid, one.replicas))
     return SimulationReport(
         model_record(context.found.graph, context.found.config),
         workload_record(context.workload),
@@ -190,6 +205,22 @@ def simulate(
         record,
         rows_of(record),
         (*words, *context.found.notes),
+    )
+
+
+def scaling_record(scaling: Scaling, found: Outcome, fixed: int, spare: int = 0) -> FollowingRecord:
+    """A policy and what became of it, against so many `fixed` replicas; `spare` ones are there beside both."""
+    hours, whole_h = found.paid_s / HOUR_S, found.whole_s / HOUR_S
+    return FollowingRecord(
+        scaling.target,
+        scaling.least + spare,
+        scaling.most + spare,
+        scaling.start_s,
+        scaling.hold_s,
+        scaling.every_s,
+        found.started,
+        hours + spare * whole_h,
+        (fixed + spare) * whole_h,
     )
 
 

@@ -13,8 +13,16 @@ import numpy as np
 from chipwise.api.requests.field import whole
 from chipwise.api.train_input import Ask
 from chipwise.api.train_job import Site
+from chipwise.catalog.failures import failing_fleet
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.predict.training.course import CheckpointStore, Failures, Phase, course_of, spares_for
+from chipwise.predict.training.course import (
+    CheckpointStore,
+    Failures,
+    Phase,
+    course_of,
+    progress_ends,
+    spares_for,
+)
 from chipwise.predict.training.course import CourseSite as Place
 from chipwise.predict.training.memory import adapter_type, state_bytes
 from chipwise.report.train_assemble import Running
@@ -86,6 +94,8 @@ class Wanted:
         repair = "another host takes its place at once"
         if f.repair_h:
             repair = f"its host is back after {f.repair_h:g} h, {f.spares} stand by"
+            if f.scatter > 1.0:
+                repair += f", failures bunch (variance {f.scatter:g} x the mean of {f.among:,} hosts)"
         lost = f"a chip fails every {f.chip_mtbf_h:,.0f} h, {repair}"
         if math.isfinite(f.preempt_h):
             lost += f"; a host is pre-empted every {f.preempt_h:g} h, another comes {f.wait_s:g} s later"
@@ -95,13 +105,17 @@ class Wanted:
 
 
 def failures_of(given: Mapping[str, str]) -> Failures:
-    """`mtbf=50000h,spares=2,repair=24h`. Raises `UsageError`, `UnknownNameError`."""
-    names = (*FAILURES, "spares")
+    """`mtbf=50000h,spares=2,repair=24h`, or `like=stepfun,spares=20`. Raises `UsageError`, `UnknownNameError`."""
+    names = (*FAILURES, "spares", "like")
     found: dict[str, Any] = {}
+    if "like" in given:
+        fleet = failing_fleet(given["like"].strip())
+        found = {"chip_mtbf_h": fleet.chip_mtbf_h, "repair_h": fleet.repair_h}
+        found |= {"scatter": fleet.scatter, "among": fleet.servers}
     for name, text in given.items():
         if name not in names:
             raise UnknownNameError("figure of failures", name, names, f"one of {', '.join(names)}")
-        if name == "spares":
+        if name in ("spares", "like"):
             continue
         own, unit = FAILURES[name]
         if text.strip(" 0.") and text.strip().replace(".", "").isdigit():
@@ -188,9 +202,9 @@ def running_of(site: Site, job: TrainJob, at: Point, ask: Ask, wanted: Wanted, c
         count, hosts, total, own, float(job.cluster.host_bytes_per_s), site.trainer.compile_s, evaluation
     )
     f = wanted.failures
-    advised = spares_for(place, f.chip_mtbf_h, f.repair_h)
     course = course_of(f, wanted.store, place)
-    return Running(course, phases, total, wanted.store, f.spares, advised, evaluation)
+    run = Running(course, phases, total, wanted.store, f.spares, spares_for(place, f), evaluation)
+    return replace(run, ends=progress_ends(course, f, place, run.days))
 
 
 def _timed(site: Site, job: TrainJob, at: Point, phase: Phase) -> tuple[Phase, Point, float] | None:

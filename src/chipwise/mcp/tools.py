@@ -48,7 +48,7 @@ class Offered:
 SAID: Mapping[str, Offered] = {
     "plan": Offered(
         "Rank chips and layouts",
-        "Which chips to rent, how many and arranged how, for serving a model under targets. Start here. `ttft` and "
+        "Which chips to rent and how many, for serving under targets. Start here. `ttft` and "
         "`tpot` are targets of the mean; 50 users at once with one request each are a `rate` of about 50 / (seconds "
         "an answer takes). Networks without tokens (images, video, vision, speech) take `e2e`, `resolution`, `steps`, "
         "`batch` instead.",

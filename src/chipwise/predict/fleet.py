@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from chipwise.units import Real
 from chipwise.workload.curve import RateCurve
 
+DAY_S = 86_400.0
+"""seconds: of a day. Exact: 24 hours."""
 PER_MILLION = 1e6
 """count: tokens that a price is said of. Exact: a million."""
 
@@ -28,9 +30,9 @@ def replicas_for(
 @dataclass(frozen=True)
 class Day:
     """A fleet under a day's arrivals. Utilisation is the rate over what all replicas sustain, hours are those of
-    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included.
-    `rates_per_s` are those of the slices, `room_per_s` is what one replica sustains, `scaled_replicas` how many each
-    slice needs."""
+    the day in which it exceeds that. `scaled_*`: replicas follow the rate, slice by slice, spares included, each asked
+    for `lead_s` before the slice that needs it (0: there at once). `rates_per_s` are those of the slices, `room_per_s`
+    is what one replica sustains, `scaled_replicas` how many each slice needs."""
 
     replicas: int
     peak_utilisation: float
@@ -46,6 +48,23 @@ class Day:
     rates_per_s: tuple[float, ...]
     room_per_s: float
     scaled_replicas: tuple[int, ...]
+    lead_s: float = 0.0
+
+    def led(self, lead_s: float) -> Day:
+        """The same where a replica takes so long to start: one more for a slice is paid for that long before it."""
+        counts = np.array(self.scaled_replicas, dtype=float)
+        slice_s = DAY_S / len(counts)
+        rises = np.maximum(counts - np.roll(counts, 1), 0.0)
+        ahead_s = float(rises.sum()) * min(lead_s, slice_s)
+        more = (float(counts.mean()) * DAY_S + ahead_s) / (self.mean_scaled_replicas * DAY_S)
+        more = min(more, self.replicas / self.mean_scaled_replicas)
+        return replace(
+            self,
+            lead_s=lead_s,
+            mean_scaled_replicas=self.mean_scaled_replicas * more,
+            scaled_usd_per_day=self.scaled_usd_per_day * more,
+            scaled_usd_per_m_tokens=self.scaled_usd_per_m_tokens * more,
+        )
 
 
 def over_day(
@@ -60,7 +79,7 @@ def over_day(
     """`replicas` that each sustain `largest_per_s`, kept on all day, against replicas that follow the curve.
 
     Requests beyond what is sustained are not served and not counted as tokens. A fleet that follows the curve
-    starts and stops replicas at once, which real ones do not: its cost is a lower bound.
+    starts and stops replicas at once: `Day.led` says what it costs to start them ahead.
     """
     rates = np.array(curve.rates_per_s)
     hours = curve.slice_s / 3600.0

@@ -203,10 +203,13 @@ def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out
     text = f"day of #{rank}: {requests}, used {d.mean_utilisation:.0%} on average"
     text += f" and {d.peak_utilisation:.0%} at the peak"
     if paid:
+        least, ahead = "at least ", ""
+        if d.lead_s:
+            least, ahead = "", f", each started {duration_words(d.lead_s)} ahead"
         text += (
             f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all "
-            f"replicas on, at least {format_number(d.scaled_usd_per_day)} $ and "
-            f"{scaled} $/{unit.removesuffix(' out')} if replicas followed the load"
+            f"replicas on, {least}{format_number(d.scaled_usd_per_day)} $ and "
+            f"{scaled} $/{unit.removesuffix(' out')} if replicas followed the load{ahead}"
         )
     return text
 

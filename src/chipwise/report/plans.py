@@ -54,6 +54,7 @@ from chipwise.report.records import (
     TailRecord,
     WorkloadRecord,
 )
+from chipwise.report.simulated import FollowingRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.space import By
 from chipwise.units import duration_words, format_count, format_number, format_seconds
@@ -65,6 +66,18 @@ QUANTILES = ("p50", "p95", "p99")
 FEEDING = (
     " (filling the tiles of products takes longer than multiplying them, as with few rows for each expert)"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class UpRecord:
+    """The share of the time in which all replicas that carry the load are up, with the spare ones and `without`, where
+    chips fail and hosts are back as in the `fleet`."""
+
+    share: float
+    without: float
+    chip_mtbf_h: float
+    repair_h: float
+    fleet: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,6 +98,8 @@ class PlanRecord(Plan, Tabled):
     checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
     share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
+    `scaling` is how replicas may follow a log with the targets held (None: not looked for, or all have to run);
+    `up` how often all are up that carry the load (None: no replica is spare).
     """
 
     layout: LayoutRecord
@@ -123,6 +138,8 @@ class PlanRecord(Plan, Tabled):
     capacity: Figure | None = None
     memory_chance: float = 1.0
     rate_slope: float = 1.0
+    scaling: FollowingRecord | None = None
+    up: UpRecord | None = None
 
     def tables(self) -> tuple[Table, ...]:
         """Its figures, and where time and memory go, as `explain` shows them."""
@@ -590,7 +607,15 @@ def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: b
     first = report.plans[0]
     near = _published(plans[:NAMED] if everything else plans[:1])
     said = [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
-    return [*said, *_hosts(first), *_tails(first), *_day(first), f"why #1: {_why(first)}"]
+    return [
+        *said,
+        *_hosts(first),
+        *_tails(first),
+        *_spare(first),
+        *_scaling(first),
+        *_day(first),
+        f"why #1: {_why(first)}",
+    ]
 
 
 def _hosts(p: PlanRecord) -> list[str]:
@@ -770,6 +795,21 @@ def _tails(p: PlanRecord) -> list[str]:
                 f"{name} {', '.join(known) if known else 'outside the range of the formula, simulate'}"
             )
     return [f"latency percentiles of #{p.rank}: {'; '.join(said)}"] if said else []
+
+
+def _spare(p: PlanRecord) -> list[str]:
+    u = p.up
+    if u is None:
+        return []
+    said = f"all that carry the load are up {u.share:.2%} of the time, {u.without:.2%} without spare replicas"
+    return [
+        f"spare of #{p.rank}: {said} (a chip fails every {u.chip_mtbf_h:,.0f} h and its host is back after "
+        f"{u.repair_h:g} h, as in {u.fleet})"
+    ]
+
+
+def _scaling(p: PlanRecord) -> list[str]:
+    return [] if p.scaling is None else [f"scaling of #{p.rank}, targets held: {p.scaling.words}"]
 
 
 def _day(p: PlanRecord) -> list[str]:

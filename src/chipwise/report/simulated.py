@@ -43,11 +43,39 @@ class WithinRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowingRecord:
+    """Replicas that follow the load: one for `target` requests in flight, `least` to `most` of them, looked at every
+    `every_s`; a new one is ready after `start_s`, one goes after `hold_s`. `started` of them were, and all together ran
+    `replica_h`, against `fixed_h` of as many as would run throughout."""
+
+    target: float
+    least: int
+    most: int
+    start_s: float
+    hold_s: float
+    every_s: float
+    started: int
+    replica_h: float
+    fixed_h: float
+
+    @property
+    def words(self) -> str:
+        """The policy and what it saves."""
+        less = 1.0 - self.replica_h / self.fixed_h
+        return (
+            f"{self.least} to {self.most} replicas, one for every {self.target:g} requests in flight, ready after "
+            f"{duration_words(self.start_s)}: {format_number(self.replica_h)} replica-hours, "
+            f"{format_number(self.fixed_h)} with {self.most} throughout ({less:.0%} saved)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SimulationRecord(Quantified):
     """What became of requests. `lost` could never be served, as no rank holds them. `duration_s` from the first arrival
     to the last token; `drained_s` of it after the last arrival, at which `in_flight` requests were there. `hit_rate` is
     the share of prompt tokens found in the prefix cache. `tpot_s` is None where no request has two tokens. Of a network
-    without tokens `wait_s` passes until a request is taken up, of others it is None."""
+    without tokens `wait_s` passes until a request is taken up, of others it is None. `scaling` is how replicas follow
+    the load (None: all are there throughout)."""
 
     requests: int
     lost: int
@@ -64,6 +92,7 @@ class SimulationRecord(Quantified):
     e2e_s: SpreadRecord
     within: tuple[WithinRecord, ...]
     wait_s: SpreadRecord | None = None
+    scaling: FollowingRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +145,7 @@ class SimulationReport(Answer):
             foot.append(
                 f"{s.in_flight:,} requests were in flight at the last arrival; {drained} until all ended"
             )
+        foot += [f"scaling: {s.scaling.words}; {s.scaling.started} were started"] if s.scaling else []
         foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
         foot += [f"{s.preemptions:,} requests were preempted"] if s.preemptions else []
         return (Table.of(self.times, TIMES, tuple(head), (*foot, *self.assumptions)),)

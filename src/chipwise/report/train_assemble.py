@@ -42,7 +42,8 @@ LESS_USUAL = 0.5  # of a doubt: less than that nobody measured it
 @dataclass(frozen=True, slots=True)
 class Running:
     """What a run is besides its steps: the course of its time, its phases with their layout and tokens per second,
-    bytes of a checkpoint, the store, spare hosts, those that would do, share of the time for evaluation."""
+    bytes of a checkpoint, the store, spare hosts, those that would do, share of the time for evaluation, and
+    the ends of the share of the time that makes progress."""
 
     course: Course
     phases: Sequence[tuple[Phase, Point, float]]
@@ -51,6 +52,7 @@ class Running:
     spares: int = 0
     advised: int = 0
     evaluation: float = 0.0
+    ends: tuple[float, float] = (0.0, 1.0)
 
     @property
     def days(self) -> float:
@@ -214,6 +216,8 @@ def _run_record(running: Running, at: Point, days: float) -> RunRecord:
         data_bytes_per_s=at.tokens_per_s * store.token_bytes,
         storage_bytes=kept,
         storage_usd=kept / 1e9 * months * store.usd_per_gb_month,
+        progress_low=min(running.ends[0], c.progress),
+        progress_high=max(running.ends[1], c.progress),
         phases=tuple(
             PhaseRecord(
                 phase.name,

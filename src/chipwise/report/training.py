@@ -77,7 +77,8 @@ class PhaseRecord:
 class RunRecord:
     """A run besides its steps. A checkpoint: its bytes, seconds until it is written, for which the run stops
     (`block_s`); `restart_s` after a failure, `start_s` once; `stops` to be expected; `steady`: the share of the time in
-    which the spare hosts replace all that are being repaired, `spares_advised` those that do so 99 % of the time.
+    which the spare hosts replace all that are being repaired, `spares_advised` those with which progress costs
+    least. `progress_low` and `progress_high` are the ends of 80 % of its goodput, by the chance of failures.
     `evaluation`: time for it over that of steps. `data_bytes_per_s` that are read; `storage_bytes` of all checkpoints
     that are kept."""
 
@@ -94,6 +95,8 @@ class RunRecord:
     data_bytes_per_s: float
     storage_bytes: float
     storage_usd: float
+    progress_low: float
+    progress_high: float
     phases: tuple[PhaseRecord, ...]
 
 
@@ -517,10 +520,11 @@ def _outcome(p: TrainPlanRecord) -> str:
         if p.checkpoint_s < p.days.mid * DAY_S
         else "without a checkpoint before its end"
     )
+    ends = f" [{p.run.progress_low:.1%}-{p.run.progress_high:.1%}]" if p.run else ""
     parts = [
         f"{format_count(p.tokens_per_day)} tokens a day",
         f"HFU {p.hfu:.0%}",
-        f"goodput {p.goodput:.1%} {saved}",
+        f"goodput {p.goodput:.1%}{ends} {saved}",
     ]
     if p.energy_kwh is not None:
         parts.append(f"about {format_count(p.energy_kwh)} kWh drawn by the chips")
@@ -547,7 +551,7 @@ def _run(p: TrainPlanRecord) -> Iterator[str]:
     yield f"#1 run: {', '.join(parts)}"
     if r.steady < 1.0 or r.spares:
         by = f"{r.spares} stand by, so that the run goes on {r.steady:.1%} of the time"
-        yield f"#1 hosts: {by}; {r.spares_advised} would do for 99% of it"
+        yield f"#1 hosts: {by}; with {r.spares_advised} progress costs least"
     if len(r.phases) > 1:
         for each in r.phases:
             batch = f"{each.global_batch:,} x {each.seq:,} tokens per step"

@@ -22,8 +22,10 @@ from chipwise.report.launch.spec import (
     ServeSpec,
     TrainSpec,
 )
+from chipwise.report.simulated import FollowingRecord
 from chipwise.report.training import TrainLayoutRecord
 
+FOLLOWS = FollowingRecord(8.0, 2, 4, 155.0, 300.0, 15.0, 9, 2.5, 4.0)
 AWS = (("aws", "p5.48xlarge", "us-east-1", 8), ("gcp", "a3-highgpu-8g", "us-central1", 8))
 SERVED = ("predicted: TTFT 170 ms [90 ms to 400 ms], TPOT 24.0 ms [19.0 ms to 30.0 ms] (80 %)",)
 
@@ -404,6 +406,8 @@ PLANS: dict[str, Launched] = {
 def plan_for(name: str, target: str) -> Launched:
     """A plan, priced with the runtime of the target where it is served on such a chip."""
     spec = PLANS[name]
+    if target == "keda" and isinstance(spec, ServeSpec):
+        spec = replace(spec, scaling=FOLLOWS)
     if (
         isinstance(spec, ServeSpec)
         and name not in ("neuron", "cpu", "mac")

@@ -44,9 +44,10 @@ from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.releases import dated
 from chipwise.catalog.system import parse_have
-from chipwise.errors import Sentence, Setting, UsageError, shorten
+from chipwise.errors import Sentence, Setting, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
+from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.predict.speculative import Speculation
 from chipwise.units import parse_quantity
 from chipwise.workload.arrivals import Arrivals, read_log
@@ -144,6 +145,24 @@ def _prompt_workers(text: str, option: str) -> tuple[Layout, int]:
     return Layout(**{name: float(n) for name, n in counts.items()}), workers
 
 
+def _scaled(text: str, option: str) -> ScalingGiven:
+    """How replicas follow the load."""
+    given = pairs(text, option)
+    strange = sorted(set(given) - set(SCALED))
+    if strange:
+        raise UnknownNameError("figure of scaling", strange[0], SCALED, f"one of {', '.join(SCALED)}")
+    found: dict[str, Any] = {}
+    for name, said in given.items():
+        if name == "least":
+            found["least"] = whole(said, f"{option} least", low=1, high=100_000)
+        elif name == "target":
+            found["target"] = parse_quantity(said, "", f"{option} target", low=1e-3, high=1e6)
+        else:
+            low = 0.0 if name == "hold" else 1e-3
+            found[f"{name}_s"] = duration(low, units=("s", "min")).read(said, f"{option} {name}")
+    return ScalingGiven(**found)
+
+
 def _figures(text: str, option: str) -> dict[str, float]:
     return {name: parse_quantity(said, "", name, high=1e12) for name, said in pairs(text, option).items()}
 
@@ -199,6 +218,7 @@ def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
     return found
 
 
+SCALED = ("target", "least", "start", "hold", "every")
 OWN_CHARS = 50_000
 """Characters of a table of chips that is given as text."""
 WAITING = ("none", "model", "sequential")
@@ -275,6 +295,17 @@ class LengthOptions(Asked):
             if not found and value:
                 raise UsageError(f"--{name.replace('_', '-')} needs --prefix-hit", hint, field=name)
         return PrefixCache(found, kept["common_prefix"] or 0.0, kept["sharers"] or 1.0) if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleOptions(Asked):
+    """How replicas follow the load."""
+
+    scale: str | None = ask(
+        "replicas follow the load, e.g. target=8,least=2,start=90s,hold=5min,every=15s: requests in flight per "
+        "replica, fewest replicas, time to start one, time before one is stopped, time between looks",
+        reading=Reading(_scaled, as_text, (OBJECT,)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -503,7 +534,7 @@ def tokenless(model: str) -> bool:
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "sharers", "ttft", "tpot", "kv", "policy",
     "speculate", "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens",
-    "concurrency", "count", "replicas",
+    "concurrency", "count", "replicas", "scale",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 _COPIES = "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"
@@ -785,7 +816,7 @@ class TrainOptions(JobOptions):
         "training: failures and checkpoints, e.g. mtbf=50000h,spares=2,repair=24h. mtbf: mean time between failures of "
         "one chip; save, block, restart, start: seconds to write a checkpoint, to pause for it, to restart, to start; "
         "default: from their bytes; spares, repair: standby hosts and repair time; preempt, wait: mean time between "
-        "preemptions, and until hosts return",
+        "preemptions, and until hosts return; like: a fleet of known failures, llama-3, rsc-1 or stepfun",
         reading=PAIRS,
     )
     storage: str | None = ask(

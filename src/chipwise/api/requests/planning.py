@@ -33,6 +33,7 @@ from chipwise.api.requests.parts import (
     Money,
     PlaceOptions,
     SampleOptions,
+    ScaleOptions,
     Serving,
     SoftwareOptions,
     Targets,
@@ -41,6 +42,7 @@ from chipwise.api.requests.parts import (
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
 from chipwise.errors import CommandText, Sentence, Setting, UsageError
+from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.report.fit import FitReport
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
@@ -130,7 +132,7 @@ class PriceOptions(Money, Serving):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions):
+class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions, ScaleOptions):
     """What narrows a search for plans."""
 
     chips: str | None = ask(
@@ -152,6 +154,10 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions):
     samples: str | None = ask(
         "batch of a model without tokens: samples of the job, e.g. 10k", reading=figure("", low=1, high=1e15)
     )
+
+    def terms(self, numbers: Parameters | None = None) -> Terms:
+        """The terms with how replicas follow the load."""
+        return replace(super().terms(numbers), scaling=self.values["scale"] or ScalingGiven())
 
     def idle(self) -> tuple[str, ...]:
         """A percentile is of answer times under a load: of a rate, or of what chips that one has can carry."""
@@ -326,6 +332,7 @@ class PlanRequest(PlanOptions):
         have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
+        self._check_scale(workload)
         sized = partial(
             about,
             self,
@@ -345,6 +352,18 @@ class PlanRequest(PlanOptions):
                 curve=self.curve(),
                 evidence=published and self.evidence in ("all", "published"),
             )
+
+    def _check_scale(self, workload: Workload) -> None:
+        """Raises `UsageError` for a policy that nothing follows, and for what moves nothing in a day."""
+        if self.scale is None:
+            return
+        log = workload.log
+        if self.day is None and (not workload.driven or log is None or log.rate_per_s is None):
+            hint = "--log with times, e.g. requests.csv; of one deployment simulate --rate 10/s --replicas 4 --scale"
+            raise UsageError("--scale needs arrivals to follow", hint, field="scale")
+        if self.day is not None and replace(self.values["scale"], start_s=None) != ScalingGiven():
+            hint = "replicas follow a day by the clock, started ahead: --scale start=90s says how long that takes"
+            raise UsageError("of --scale a --day takes start alone", hint, field="scale")
 
     def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""

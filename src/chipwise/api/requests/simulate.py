@@ -11,6 +11,7 @@ from chipwise.api.requests.parts import (
     LengthOptions,
     PlaceOptions,
     SampleOptions,
+    ScaleOptions,
     Serving,
     SoftwareOptions,
     tokenless,
@@ -52,7 +53,7 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is shown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions):
+class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, ScaleOptions):
     """What one can ask of a deployment through time."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -98,7 +99,9 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions):
         names = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "whole answer"}
         targets = {told: self.values[name] for name, told in names.items() if self.values[name] is not None}
         traffic = self.traffic(workload.served, workload.log)
-        return simulate(one, traffic, route=self.route or "least", targets=targets)
+        return simulate(
+            one, traffic, route=self.route or "least", targets=targets, scaling=self.values["scale"]
+        )
 
     def common(self) -> tuple[str, ...]:
         """Arrivals are of requests of any kind."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from chipwise.predict.events.cache import ENDLESS
 from chipwise.predict.events.rank import Ledger, Prices, Rank, Rules
+from chipwise.predict.events.scaling import Scaler, Scaling
 from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals
 
@@ -65,21 +66,25 @@ never alike, as no rank sees that another request came."""
 @dataclass(frozen=True)
 class Fleet:
     """What serves: `engines` that each have a clock, with `ranks` that go in step (a pass takes as long as the slowest
-    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`, or `QUEUE`."""
+    of them), scheduled by `rules` and routed to by `route`, one of `ROUTES`, or `QUEUE`. A replica has so many engines
+    as pipeline `stages`; under `scaling` replicas come and go, and all of `engines` are there at most."""
 
     rules: Rules
     table: Prices
     engines: int = 1
     ranks: int = 1
     route: str = "turn"
+    stages: int = 1
+    scaling: Scaling | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What became of requests, arrays by number: when each `arrived`, its first pass `began`, its `first` and `last`
     token came, in seconds; NaN where it was never served. `output` are its tokens. `found` and `computed` count prompt
-    tokens over all, `again` those computed once more after one of `preempted`; `busy_s` is the sum over clocks of the
-    time in passes, of `engines`, and `whole_s` the time from the first arrival to the end of the last pass."""
+    tokens over all, `again` those computed once more after one of `preempted`; `busy_s` is the sum over `replicas` of
+    the time in passes, and `whole_s` the time from the first arrival to the end of the last pass. Replicas that follow
+    the load are paid for `paid_s` over all, and were `started` so often."""
 
     arrived: Array
     began: Array
@@ -95,7 +100,9 @@ class Outcome:
     events: int
     busy_s: float
     whole_s: float = 0.0
-    engines: int = 1
+    replicas: int = 1
+    paid_s: float = 0.0
+    started: int = 0
 
     def delayed(self, seconds: float) -> Outcome:
         """The same as clients see it, whose requests reach the engine so much later than they are sent."""
@@ -108,8 +115,9 @@ class Outcome:
 
     @property
     def busy(self) -> float:
-        """Share of time in passes, of all clocks, from the first pass to the last."""
-        return min(self.busy_s / (self.engines * self.whole_s), 1.0) if self.whole_s else 0.0
+        """Share of time in passes, of all replicas that are paid for, from the first pass to the last."""
+        there_s = self.paid_s or self.replicas * self.whole_s
+        return min(self.busy_s / there_s, 1.0) if there_s else 0.0
 
     @property
     def served(self) -> NDArray[np.bool_]:
@@ -200,7 +208,7 @@ class _Clock:
 
 
 def _first_free(clocks: Sequence[_Clock]) -> Route:
-    """The first rank that has nothing to do; where all have, any, as all take from one queue."""
+    """The first engine, of one rank each, that has nothing to do; where all have, any: all take from one queue."""
     return lambda ranks, request: next((i for i, clock in enumerate(clocks) if clock.end == inf), 0)
 
 
@@ -215,6 +223,37 @@ def _together(ranks: Sequence[Rank]) -> int:
             crossing = (slowest.step_s - rank.step_s) / (rank.slope_s - slowest.slope_s)
             passes = min(passes, max(int(crossing), 1))
     return passes
+
+
+class _Coming:
+    """Requests in the order in which they come: at their times, or with `clients` so many at first, each further one
+    `pause_s` after one ended. `due` is when the next comes, infinite where none is known."""
+
+    __slots__ = ("_count", "_pause_s", "_waiting", "at", "due")
+
+    def __init__(self, times: list[float], clients: int | None, pause_s: float) -> None:
+        self._count, self._pause_s = len(times), pause_s
+        first = len(times) if clients is None else min(clients, len(times))
+        self.at = list(times) if clients is None else [0.0] * first
+        self._waiting = deque(range(first))
+        self.due = self.at[0] if first else inf
+
+    def take(self) -> int:
+        """The next request."""
+        request = self._waiting.popleft()
+        self.due = self.at[self._waiting[0]] if self._waiting else inf
+        return request
+
+    def more(self, ended: int, now: float) -> None:
+        """So many clients send their next request."""
+        for _ in range(min(ended, self._count - len(self.at))):
+            self._waiting.append(len(self.at))
+            self.at.append(now)
+            self.due = self.at[self._waiting[0]]
+
+    def ended(self, count: int, now: float) -> None:
+        """So many requests ended."""
+        self.more(count, now + self._pause_s)
 
 
 def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s: float = 0.0) -> Outcome:
@@ -239,49 +278,47 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
         _Clock([Rank(rules, fleet.table, ledger) for _ in range(fleet.ranks)]) for _ in range(fleet.engines)
     ]
     ranks = [rank for clock in clocks for rank in clock.ranks]
-    of = [clock for clock in clocks for _ in clock.ranks]
-    at = {id(clock): i for i, clock in enumerate(clocks)}
+    home = {id(rank): place for place, clock in enumerate(clocks) for rank in clock.ranks}
     if fleet.route == QUEUE:
         for rank in ranks:
             rank.queue = ranks[0].queue
-    route = _first_free(of) if fleet.route == QUEUE else ROUTES[fleet.route]()
+    route = _first_free(clocks) if fleet.route == QUEUE else ROUTES[fleet.route]()
     times = [0.0] * count if requests.time_s is None else requests.time_s.tolist()
-    arrived = list(times) if clients is None else [nan] * count
-    waiting = deque(range(count)) if clients is None else deque(range(min(clients, count)))
-    coming = count if clients is None else len(waiting)
-    if clients is not None:
-        for request in waiting:
-            arrived[request] = 0.0
+    coming = _Coming(times, clients, pause_s)
+    scaler = None
+    if fleet.scaling is not None:
+        groups = [clocks[i : i + fleet.stages] for i in range(0, len(clocks), fleet.stages)]
+        scaler = Scaler(fleet.scaling, groups, coming.at[0] if count else 0.0)
+    live = ranks if scaler is None else scaler.live
     ends = [inf] * len(clocks)
+    in_flight = 0
     while True:
-        soonest = min(ends)
-        if waiting and arrived[waiting[0]] <= soonest:
-            request = waiting.popleft()
+        soonest, due = min(ends), coming.due
+        if scaler is not None and scaler.next_s <= min(soonest, due) < inf:
+            scaler.wake(in_flight)
+        elif due < inf and due <= soonest:
+            request = coming.take()
             if ranks[0].never(request):
-                if coming < count:
-                    arrived[coming] = arrived[request]
-                    waiting.append(coming)
-                    coming += 1
+                coming.more(1, due)
                 continue
-            chosen = route(ranks, request)
-            clock = of[chosen]
-            clock.push(ranks[chosen], request, arrived[request])
-            ends[at[id(clock)]] = clock.end
+            rank = live[route(live, request)]
+            place = home[id(rank)]
+            clocks[place].push(rank, request, due)
+            ends[place] = clocks[place].end
+            in_flight += 1
         elif soonest < inf:
             place = ends.index(soonest)
-            clock = clocks[place]
-            done = clock.go()
-            ends[place] = clock.end
-            if coming < count:
-                for _ in done:
-                    if coming < count:
-                        arrived[coming] = soonest + pause_s
-                        waiting.append(coming)
-                        coming += 1
+            done = len(clocks[place].go())
+            ends[place] = clocks[place].end
+            in_flight -= done
+            coming.ended(done, soonest)
         else:
             break
+    arrived = np.full(count, nan)
+    arrived[: len(coming.at)] = coming.at
+    last = max((clock.start for clock in clocks), default=0.0)
     return Outcome(
-        np.array(arrived),
+        arrived,
         np.array(ledger.began),
         np.array(ledger.first),
         np.array(ledger.last),
@@ -293,9 +330,11 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
         ledger.preempted,
         ledger.passes,
         ledger.events,
-        sum(clock.busy_s for clock in clocks),
-        max((clock.start for clock in clocks), default=0.0) - (times[0] if count else 0.0),
-        len(clocks),
+        sum(clock.busy_s for clock in clocks) / fleet.stages,
+        last - (times[0] if count else 0.0),
+        len(clocks) // fleet.stages,
+        0.0 if scaler is None else scaler.paid_s(last),
+        0 if scaler is None else scaler.started,
     )
 
 
@@ -324,5 +363,5 @@ def run_apart(requests: Arrivals, prompts: Fleet, decoding: Fleet, sent_s: Array
         events=before.events + after.events,
         busy_s=before.busy_s + after.busy_s,
         whole_s=max(before.whole_s, float(np.nanmax(last, initial=0.0)) - float(before.arrived[0])),
-        engines=before.engines + after.engines,
+        replicas=before.replicas + after.replicas,
     )

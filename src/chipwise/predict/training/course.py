@@ -7,7 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from chipwise.predict.away import at_most_away
 from chipwise.predict.training.result import goodput, young_daly
+from chipwise.units import Array
 
 START_S = 600.0
 """seconds: to notice a failure, schedule hosts anew and start processes; also at the beginning. Chosen: ten minutes,
@@ -15,13 +19,18 @@ no source is known; moves the time that each failure and the beginning take."""
 BLOCK_S = 2.0
 """seconds: of a checkpoint, to agree on it, besides the copy to host memory. Chosen: a barrier and a traversal of the
 state; moves runs that save every few minutes."""
-STEADY = 0.99
-"""share of the time: in which so many spares as are proposed replace every host that is down. Chosen: a hundredth of
-the run may wait; moves the spares that are proposed, about one."""
 MOST_SPARES = 10_000
+REPLAYS = 200
+"""count: replays of a run. Chosen: moves the ends of the interval of its goodput by a tenth of their distance."""
+MOST_STOPS = 20_000.0
+"""count: stops of a replay at most. Chosen: of so many the mean is all that counts; moves time alone."""
 LEVELS = 16  # steps that a batch grows in
 MONTH_S = 30.4 * 86400.0
 """seconds: of a month. Exact: 30.4 days."""
+DAY_S = 86_400.0
+"""seconds: of a day. Exact: 24 hours."""
+HOUR_S = 3600.0
+"""seconds: of an hour. Exact: 60 minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,7 @@ class Failures:
     | start_s | before the first step: hosts, processes, the trainer's compiler |
     | spares | hosts that stand by, paid and idle |
     | repair_h | until a host that failed is back; 0: another one is rented at once |
+    | scatter, among | variance over mean of the hosts away at once, and of how many hosts that is (0: of the run's) |
     | preempt_h, wait_s | hours between pre-emptions of a host; until there is another |
 
     Checkpoints are asynchronous: the run stops while the state of a device, tens of GB, goes to host memory, and goes
@@ -49,6 +59,8 @@ class Failures:
     start_s: float | None = None
     spares: int = 0
     repair_h: float = 0.0
+    scatter: float = 1.0
+    among: int = 0
     preempt_h: float = math.inf
     wait_s: float = 600.0
 
@@ -87,7 +99,7 @@ class CourseSite:
 class Course:
     """What becomes of the time: `good` is the share that makes progress while all hosts run, after evaluation too;
     `steady` that in which enough hosts run; `start_s` pass once. `interval_s` between checkpoints, `mtbf_s` between
-    stops of the run."""
+    stops of the run; evaluation makes it take `evaluated` times as long."""
 
     good: float
     steady: float
@@ -97,6 +109,7 @@ class Course:
     restart_s: float
     interval_s: float
     mtbf_s: float
+    evaluated: float = 1.0
 
     @property
     def progress(self) -> float:
@@ -121,24 +134,61 @@ def course_of(f: Failures, store: CheckpointStore, at: CourseSite) -> Course:
     interval = max(float(young_daly(block, mtbf)), save, 1e-3)
     good = float(goodput(1.0, mtbf / 3600.0, block, restart + save - block, interval))
     start = START_S + at.compile_s if f.start_s is None else f.start_s
-    steady = availability(at, f.chip_mtbf_h, f.repair_h, f.spares)
-    return Course(good / (1.0 + at.evaluation), steady, start, save, block, restart, interval, mtbf)
+    steady = availability(at, f, f.spares)
+    evaluated = 1.0 + at.evaluation
+    return Course(good / evaluated, steady, start, save, block, restart, interval, mtbf, evaluated)
 
 
-def availability(at: CourseSite, chip_mtbf_h: float, repair_h: float, spares: int) -> float:
-    """Share of the time in which no more hosts are being repaired than stand by: of a Poisson number whose mean is
-    failures per hour x hours of repair."""
-    if repair_h <= 0:
-        return 1.0
-    mean = at.chips / chip_mtbf_h * repair_h
-    terms = (k * math.log(mean) - mean - math.lgamma(k + 1.0) for k in range(spares + 1))
-    return min(sum(math.exp(t) for t in terms), 1.0)
+def availability(at: CourseSite, f: Failures, spares: int) -> float:
+    """Share of the time in which no more hosts are being repaired than stand by."""
+    return float(_steady(at, f, spares)[-1])
 
 
-def spares_for(at: CourseSite, chip_mtbf_h: float, repair_h: float) -> int:
-    """The fewest spare hosts that keep a run going 99 % of the time."""
-    found = range(MOST_SPARES)
-    return next((k for k in found if availability(at, chip_mtbf_h, repair_h, k) >= STEADY), MOST_SPARES)
+def spares_for(at: CourseSite, f: Failures) -> int:
+    """The spare hosts with which progress costs least: all hosts are paid for all the time, spare ones too."""
+    if f.repair_h <= 0:
+        return 0
+    steady = _steady(at, f, min(4 * at.hosts + 1, MOST_SPARES))
+    return int(np.argmin((at.hosts + np.arange(len(steady))) / np.maximum(steady, 1e-300)))
+
+
+def _bunch(at: CourseSite, f: Failures) -> float:
+    """Variance over mean of the hosts of a run that are being repaired at once: a run on part of a fleet meets that
+    part of those that fail together."""
+    return 1.0 + (f.scatter - 1.0) * (min(at.hosts / f.among, 1.0) if f.among else 1.0)
+
+
+def _steady(at: CourseSite, f: Failures, most: int) -> Array:
+    """Share of the time in which at most 0, 1, ... `most` hosts are being repaired."""
+    return at_most_away(at.chips / f.chip_mtbf_h * f.repair_h, _bunch(at, f), most)
+
+
+def progress_ends(
+    course: Course, f: Failures, at: CourseSite, days: float, seed: int = 0
+) -> tuple[float, float]:
+    """The tenth and the ninetieth percentile of the share of so many days that makes progress: the run is replayed
+    `REPLAYS` times. Hosts fail in bunches at random times, each is back after an exponential time of repair, and the
+    run waits while more are away than stand by; a stop loses its part of an interval, and the restart."""
+    random, run_s = np.random.default_rng(seed), min(days * DAY_S, MOST_STOPS * course.mtbf_s)
+    # with exponential repair, bunches whose sizes are geometric scatter the number away by their mean
+    bunch, held = _bunch(at, f), course.interval_s + course.block_s
+    failing = at.chips / (f.chip_mtbf_h * HOUR_S) * run_s
+    found = np.empty(REPLAYS)
+    for i in range(REPLAYS):
+        sizes = random.geometric(1.0 / bunch, random.poisson(failing / bunch))
+        stops = int(sizes.sum()) + int(random.poisson(max(run_s / course.mtbf_s - failing, 0.0)))
+        again_s = course.restart_s + course.save_s - course.block_s
+        lost = float(random.uniform(0.0, held, stops).sum()) + stops * again_s
+        waits = 0.0
+        if f.repair_h > 0:
+            times = np.repeat(random.uniform(0.0, run_s, len(sizes)), sizes)
+            back = np.minimum(times + random.exponential(f.repair_h * HOUR_S, len(times)), run_s)
+            order = np.argsort(both := np.concatenate([times, back]), kind="stable")
+            away = np.cumsum(np.repeat([1, -1], len(times))[order])
+            waits = float(np.diff(np.append(both[order], run_s))[away > f.spares].sum())
+        found[i] = max(run_s - waits - lost, 0.0) / run_s * course.interval_s / held
+    low, high = np.quantile(found, (0.1, 0.9))
+    return float(low) / course.evaluated, float(high) / course.evaluated
 
 
 @dataclass(frozen=True, slots=True)

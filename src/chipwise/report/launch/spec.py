@@ -8,6 +8,7 @@ from typing import ClassVar
 from chipwise.errors import UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
+from chipwise.report.simulated import FollowingRecord
 from chipwise.report.table import Column, Table
 from chipwise.report.training import TrainLayoutRecord
 
@@ -128,7 +129,7 @@ class ServeSpec:
     standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
     read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices);
     `network` is None where it is no decoder of one width; `passes` are predicted; `api` sells the same tokens (None:
-    nobody of a known address does)."""
+    nobody of a known address does); `scaling` is how replicas may follow the load (None: no policy was found)."""
 
     title: str
     model: str
@@ -164,6 +165,7 @@ class ServeSpec:
     network: LaunchNetwork | None = None
     passes: LaunchPasses = LaunchPasses()
     api: ApiCall | None = None
+    scaling: FollowingRecord | None = None
 
     @property
     def wide(self) -> bool:

@@ -10,6 +10,7 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.frameworks import FRAMEWORKS
+from chipwise.report.launch.keda import keda
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.loops import verl
 from chipwise.report.launch.networks import network_jax, network_torch
@@ -51,7 +52,12 @@ TRAINING: Mapping[str, Render] = {
     "jax": founding_jax,
 }
 READY = {"megatron", "torchtitan", "maxtext", *FRAMEWORKS, *TUNERS}  # trainers that bring the program
-ANYWHERE: Mapping[str, Render] = {"skypilot": skypilot, "kubernetes": kubernetes, "terraform": terraform}
+ANYWHERE: Mapping[str, Render] = {
+    "skypilot": skypilot,
+    "kubernetes": kubernetes,
+    "keda": keda,
+    "terraform": terraform,
+}
 PIPELINES: Mapping[str, Render] = {
     "diffusers": diffusers,
     "mflux": mflux,

@@ -1,0 +1,106 @@
+"""Replicas that follow the load: how long one takes to start, and the cheapest policy under which targets hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil
+
+import numpy as np
+
+from chipwise.api.estimating import AskedLoad
+from chipwise.catalog.chip import Chip
+from chipwise.errors import UsageError
+from chipwise.predict.events.engine import Outcome
+from chipwise.predict.events.scaling import Scaling, ScalingGiven
+from chipwise.predict.training.course import CheckpointStore
+
+BOOT_S = 120.0
+"""seconds: until a new replica serves, besides the reading of its weights: container, processes, compiler, graphs.
+Source: logs of vLLM, issues 11005 (39 s, 8B on one GPU), 19824 (205 s, 70B on eight) and 44881 (259 s, 35B on one)."""
+FLOORS = 2
+"""count: of floors that hold, those compared. Chosen: a higher floor may start fewer replicas; moves search time."""
+WHOLE = 8
+"""count: policies that the whole of a log is run with at most. Chosen: each takes as long as the log; moves the time of
+a search."""
+TARGETS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""count: requests in flight per replica that policies are tried with."""
+
+
+def start_up_s(weight_bytes: float, chip: Chip, chips: float, hosts: int) -> float:
+    """Seconds until a new replica serves: its weights come from the store of its hosts and over the links of its chips,
+    where these are known, the slower of both; the rest is the software's."""
+    read = hosts * CheckpointStore().host_bytes_per_s
+    link = chip.host.bytes_per_s * chips if chip.host and chip.host.bytes_per_s else read
+    return BOOT_S + weight_bytes / min(read, link)
+
+
+def policy(given: ScalingGiven, one: AskedLoad, target: float, least: int, most: int) -> Scaling:
+    """A policy for replicas of a deployment, with what is said of it."""
+    start_s = given.start_s
+    if start_s is None:
+        d, weights = one.deployment, one.context.found.graph.weight_bytes()
+        chips = float(np.asarray(one.layout.devices)) / d.chip.devices_per_package
+        start_s = start_up_s(
+            weights, d.chip, chips, ceil(chips / (d.system.chips_per_host if d.system else chips))
+        )
+    return Scaling(target, most, start_s, least, given.every_s, given.hold_s)
+
+
+def said_policy(given: ScalingGiven | None, one: AskedLoad) -> Scaling | None:
+    """The policy of a deployment whose replicas are those that there are at most; None where nothing is said. Raises
+    `UsageError` for a policy that cannot be."""
+    most = one.replicas
+    if given is None:
+        return None
+    if given.target is None:
+        hint = "as in --scale target=8,least=2; plan --log finds the cheapest that holds the targets"
+        raise UsageError("--scale names no target", hint, field="scale")
+    least = given.least or 1
+    if not least <= most > 1:
+        what = f"--scale: {most} replica{'s' * (most > 1)} cannot follow the load from {least} on"
+        raise UsageError(what, "--replicas 4 is how many there are at most", field="replicas")
+    return policy(given, one, given.target, least, most)
+
+
+def cheapest_policy(
+    policy_of: Callable[[float, int], Scaling],
+    given: ScalingGiven,
+    replicas: int,
+    peak: Callable[[Scaling], bool],
+    whole: Callable[[Scaling], tuple[bool, Outcome]],
+) -> tuple[Scaling, Outcome] | None:
+    """The cheapest policy of at most so many replicas with which the targets hold, and what becomes of the requests: of
+    the lowest floors that hold with the `peak` of a log, each with the highest target, the cheaper of the first two
+    that hold over the `whole` of it. None where all replicas have to run throughout. `policy_of` is that of a target
+    and a floor."""
+    held: list[tuple[Scaling, Outcome]] = []
+    floors, targets = _floors(given, replicas, lambda *both: peak(policy_of(*both)))
+    first, tried = 0, 0
+    for least in floors:
+        last = len(targets) - 1
+        while first < last:
+            middle = (first + last + 1) // 2
+            first, last = (middle, last) if peak(policy_of(targets[middle], least)) else (first, middle - 1)
+        for target in targets[first::-1]:
+            scaling = policy_of(target, least)
+            holds, outcome = whole(scaling)
+            tried += 1
+            if holds:
+                held.append((scaling, outcome))
+                break
+        if len(held) == FLOORS or tried >= WHOLE:
+            break
+    return min(held, key=lambda one: one[1].paid_s, default=None)
+
+
+def _floors(
+    given: ScalingGiven, replicas: int, holds: Callable[[float, int], bool]
+) -> tuple[Iterable[int], Sequence[float]]:
+    """Floors from the lowest that holds with the lowest target, and all targets."""
+    targets = [float(t) for t in TARGETS] if given.target is None else [given.target]
+    floors = range(1, replicas) if given.least is None else range(given.least, given.least + 1)
+    low, high = floors.start, floors.stop
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(targets[0], middle) else (middle + 1, high)
+    return range(low, floors.stop), targets
