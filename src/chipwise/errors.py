@@ -27,7 +27,8 @@ LONGEST_NAME = 200
 which takes a time that grows with their square."""
 
 MOST_KNOWN = 2_000
-"""Names that one is compared with: four times the models of the catalogue; a configuration of the user's may have more keys."""
+"""Names that one is compared with: four times the models of the catalogue; a configuration
+of the user's may have more keys."""
 
 FEW = 40
 """Names that are listed where none resembles the one that was given."""
