@@ -73,7 +73,7 @@ class MeasuredPoint:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FrontierReport(Answer):
+class FrontierReport(Answer[FrontierPoint]):
     """The answer to `frontier`: points of each chip from the fastest for one user to the most tokens per chip."""
 
     rows: ClassVar[str] = "points"

@@ -95,7 +95,7 @@ class SliceRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PortfolioReport(Answer):
+class PortfolioReport(Answer[PlacementRecord]):
     """The answer to `fleet`: `placements` of demands on supplies, a day of them in slices, and what a day costs. No
     assignment of the same demands to the same candidates costs less than `bound_usd_per_day`; `gap` is what lies
     between, as a share."""

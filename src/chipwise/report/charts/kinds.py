@@ -29,7 +29,7 @@ from chipwise.report.sweep import SweepReport, short
 from chipwise.report.training import TrainReport
 
 
-def charts_of(answer: Answer) -> Charts:
+def charts_of(answer: Answer[Any]) -> Charts:
     """The pictures of an answer by name, the first first; of most kinds none."""
     found = by_kind(CHARTS, answer)
     return {} if found is None else found(answer)
