@@ -203,7 +203,7 @@ def frontier(
     level: Literal['stock', 'tuned'] = ..., harness: str | None = ..., host: str | None = ...,
     price: Literal['rent', 'spot', 'own'] = ..., provider: str = ..., region: str = ..., owning: Table = ...,
     price_of: Table = ..., evidence: Literal['all', 'none', 'published', 'own'] = ...,
-    parameters: PathLike[str] | str | None = ..., max_chips: str | int | None = ...,
+    parameters: PathLike[str] | str | None = ..., max_chips: str | int | None = ..., formats: Table = ...,
 ) -> FrontierReport: ...
 def kernel(
     op: Literal['gemm', 'attention', 'conv', 'experts', 'norm', 'softmax', 'elementwise', 'copy', 'collective'], *,
