@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.generate.stub import FILE, stub
 
 import chipwise as cw
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.requests.verbs import VERBS
-from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError, UsageError
+from chipwise.errors import ChipwiseError, MissingExtraError, Sentence, UnknownNameError, UsageError
 from chipwise.report.records import Figure
 from chipwise.report.table import Table, to_json
 from command_line import Run
@@ -66,8 +68,9 @@ def test_help_names_every_keyword_and_what_it_means(name: str) -> None:
     (first, *_) = names = list(inspect.signature(verb).parameters)
     assert (first == "model") == ("model" in names)
     for f in VERBS[name].__dataclass_fields__.values():  # type: ignore[attr-defined]
-        assert f"    {f.name}: {f.metadata['help']}" in verb.__doc__
+        assert f"    {f.name}: {Sentence(f.metadata['help']).as_fields}" in verb.__doc__
     assert verb.__name__ == name
+    assert " --" not in verb.__doc__, "keywords, not options of the command line"
 
 
 def test_numbers_lists_and_dictionaries_are_taken_for_text(one: Any) -> None:
@@ -79,6 +82,49 @@ def test_numbers_lists_and_dictionaries_are_taken_for_text(one: Any) -> None:
     ]
     assert policies[0] == policies[1]
     assert cw.estimate(model=MODEL, chip="h100", concurrency="8", in_=1e3, out="200") == one
+
+
+def test_an_answer_is_a_sequence_of_its_rows(plans: Any) -> None:
+    assert [p.rank for p in plans] == [p.rank for p in plans.plans]
+    assert (len(plans), plans[0], plans[-1:]) == (len(plans.plans), plans.best, plans.plans[-1:])
+    assert cw.evidence(search="nobody ran this"), "an answer without rows is one"
+
+
+def test_an_answer_is_saved_in_the_format_of_its_name(one: Any, tmp_path: Path) -> None:
+    for name, start in (("a.csv", "rank,"), ("a.html", "<!doctype html>"), ("a.json", "{")):
+        assert one.save(tmp_path / name) == str(tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(start)
+
+
+TYPED = """
+import chipwise as cw
+
+seconds: float = float(cw.plan("Qwen/Qwen3-8B", rate=2, tpot="40ms", chips=["l40s"]).best.tpot_s)
+plans: list[tuple[str, int]] = [(plan.chip, plan.layout.tp) for plan in cw.plan("m", in_="2k", have={"h100": 8})]
+picture: float = float(cw.estimate("flux", chip="h100", resolution=1024).best.latency_s)
+cw.plan("m", rat=10)
+cw.plan("m", tpot=40)
+cw.fit("m", chips="l4").bset
+"""
+
+
+def test_types_are_told_to_a_checker(tmp_path: Path) -> None:
+    assert FILE.read_text() == stub(), "python -m docs.generate.stub"
+    (tmp_path / "asked.py").write_text(TYPED)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        "--hide-error-context",
+        "asked.py",
+    ]
+    environment = {**os.environ, "MYPYPATH": str(FILE.parents[1])}
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    found = [line for line in run.stdout.splitlines() if ": error:" in line]
+    assert sorted({line.split(":")[1] for line in found}) == ["7", "8", "9"], run.stdout + run.stderr
+    assert "'rat'" in found[0].replace('"', "'")
 
 
 def test_training_takes_lists_and_layouts() -> None:

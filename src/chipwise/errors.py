@@ -26,6 +26,10 @@ LONGEST_NAME = 200
 """Characters of a name: four times the longest of a published checkpoint. Longer texts are not compared with names,
 which takes a time that grows with their square."""
 
+MOST_KNOWN = 2_000
+"""Names that one is compared with: four times the models of the catalogue; a configuration
+of the user's may have more keys."""
+
 FEW = 40
 """Names that are listed where none resembles the one that was given."""
 
@@ -262,7 +266,7 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
         return difflib.SequenceMatcher(None, wanted, key).ratio()
 
     scored = []
-    for candidate in known:
+    for candidate in islice(known, MOST_KNOWN):
         key, tail = _spelt(candidate)
         score = max(map(likeness, {key, tail}))
         if wanted in key:

@@ -197,3 +197,26 @@ def test_the_document_is_served(address: str) -> None:
     document = httpx.get(f"{address}/openapi.json").json()
     assert {f"/v1/{verb}" for verb in VERBS} <= set(document["paths"])
     assert json.dumps(document).count("$ref") > 20
+
+
+def test_answers_are_small_and_not_sent_twice(address: str) -> None:
+    with httpx.stream("GET", f"{address}/v1/openapi.json", timeout=60) as answer:
+        raw = b"".join(answer.iter_raw())
+    tag = answer.headers["etag"]
+    assert answer.headers["content-encoding"] == "gzip"
+    assert len(gzip.decompress(raw)) > 4 * len(raw)
+    again = httpx.get(f"{address}/v1/openapi.json", headers={"if-none-match": f'"x", {tag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert httpx.get(f"{address}/v1/openapi.json", headers={"if-none-match": '"x"'}).status_code == 200
+    plain = httpx.get(f"{address}/healthz", headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.headers["etag"] != tag
+    assert httpx.get(f"{address}/").headers["cache-control"] == "no-store", "a page is made anew"
+
+
+def test_a_browser_sees_a_page_where_nothing_is(address: str) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    page = httpx.get(f"{address}/nowhere", headers=browser)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "nothing is at /nowhere" in page.text
+    assert httpx.get(f"{address}/nowhere").headers["content-type"] == "application/problem+json"

@@ -116,10 +116,10 @@ def test_too_long_is_ended_and_the_next_is_answered(desk: Desk) -> None:
 
 
 def test_bugs_and_ended_workers_are_not_the_end(desk: Desk) -> None:
-    for what in ("fail", "open", "write", "exit"):
+    for what, status in (("fail", 500), ("open", 500), ("write", 500), ("exit", 503)):
         refused = desk.ask(what=what)
         assert isinstance(refused, RefusedError)
-        assert refused.status == 500
+        assert (refused.status, refused.retry_s) == (status, 1 if status == 503 else None)
         assert "secret" not in str(refused)
     assert desk.ask(seconds=0.011)["slept"] == 0.011
     assert not Path(__file__).with_suffix(".tmp").exists()

@@ -56,8 +56,8 @@ memory_GBps = 2000
 matrix_tflops = { bf16 = 300 }
 """
 CHARTS = {
-    "plan": {"cost-against-speed", "frontier", "timeline"},
-    "compare": {"compare-cost", "compare-tpot", "compare-ttft", "compare-memory"},
+    "plan": {"first-cost", "first-speed", "first-rate", "cost-against-speed", "frontier", "timeline"},
+    "compare": {"compare-cost", "compare-speed", "compare-tpot", "compare-ttft", "compare-memory"},
     "frontier": {"frontier"},
     "sensitivity": {"tornado"},
     "check_statement": set(),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 from serving import served
 
 from chipwise.web.limits import ServerLimits
-from chipwise.web.security import COOKIE, CSP, Access, loopback
+from chipwise.web.security import COOKIE, CSP, Access, Guard, loopback
 
 SMALL = "meta-llama/Llama-3.1-8B"
 TOKEN = "a-token-that-is-long-enough"
@@ -142,7 +144,7 @@ def test_script_in_a_name_stays_text(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[str]:
-    with served(Access(host="0.0.0.0", token=TOKEN), ServerLimits(workers=1)) as found:
+    with served(Access(host="0.0.0.0", token=TOKEN, wrong_s=0.01), ServerLimits(workers=1)) as found:
         yield found
 
 
@@ -158,6 +160,26 @@ def test_without_the_token_nothing_is_answered(guarded: str, headers: dict[str, 
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert httpx.get(f"{guarded}/openapi.json?token=wrong", headers=headers).status_code == 401
     assert httpx.get(f"{guarded}/healthz", headers=headers).status_code == 200
+
+
+def test_a_wrong_token_is_answered_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def slept(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("a request without the token came through")
+
+    async def send(message: Any) -> None:
+        pass
+
+    monkeypatch.setattr("chipwise.web.security.asyncio.sleep", slept)
+    guard = Guard(app, Access(token=TOKEN), 1_000)
+    for headers in ([], [(b"authorization", b"Bearer wrong")]):
+        scope = {"type": "http", "method": "GET", "path": "/plan", "query_string": b""}
+        asyncio.run(guard({**scope, "headers": [(b"host", b"localhost"), *headers]}, send, send))
+    assert waited == [Access().wrong_s]
 
 
 def test_the_token_opens(guarded: str) -> None:

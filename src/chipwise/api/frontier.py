@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from chipwise.api.context import Context
 from chipwise.api.nearest import model_facts
 from chipwise.api.placing import Terms
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.published import load_inference_results
-from chipwise.errors import InfeasibleError
+from chipwise.errors import InfeasibleError, UsageError, shorten
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match_axes import Target, model_axis
+from chipwise.evidence.nearest import predicted
 from chipwise.evidence.store import Store
 from chipwise.parallel.layout import Layout
 from chipwise.report.assemble import ReplicaSet, model_record, workload_record
@@ -24,9 +26,11 @@ from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.space import Group, Limits, candidates
-from chipwise.units import Array
+from chipwise.units import Array, parse_quantity
 from chipwise.workload.workload import Workload
 
+PARTS = 3
+"""Of a format: weights, software, cache."""
 POINTS = 14
 """Points of a curve that are kept: those that stand apart."""
 
@@ -39,28 +43,39 @@ def frontier(
     *,
     most: int = 64,
     evidence: bool = True,
+    formats: Mapping[str, str] | None = None,
 ) -> FrontierReport:
     """The layouts and loads of one replica of at most `most` devices that no other on the same chip beats both in
     tokens per second of a chip and in tokens per second that a user sees, for each of `chips`; with `evidence` what was
-    measured of the same or a near model on them.
+    measured of the same or a near model on them. `formats` are weights, software and cache of a chip,
+    `fp8/vllm/bf16@40`, where they are not those of `terms`; the speed behind them is marked.
 
     Raises `InfeasibleError` where no chip has one, `UsageError` and `UnknownNameError` for bad input.
     """
     terms = terms or Terms()
-    context = terms.context(model, replace(workload, task="batch"))
-    graph = context.found.graph
+    asked = replace(workload, task="batch")
     wanted = [terms.chip(name) for name in dict.fromkeys(chips)]
-    offered, refused = deployments(graph.model, wanted, terms.runtime, policy=terms.policy)
-    able, unable = context.tactics.on(offered, graph)
+    own = {terms.chip(name).id: text for name, text in (formats or {}).items()}
+    alike: dict[str, list[Chip]] = {}
+    for chip in wanted:
+        alike.setdefault(own.get(chip.id, "").partition("@")[0], []).append(chip)
     records: list[PlanRecord] = []
-    for group in candidates(graph, tuple(able), Limits(max_devices=most)):
-        priced = evaluate(graph, group, context.workload, *context.rates(group.deployments))
-        records += _records(context, priced)
+    refused: list[RefusalRecord] = []
+    for text, some in alike.items():
+        formatted = _formatted(terms, text)
+        context = formatted.context(model, asked)
+        graph = context.found.graph
+        offered, never_on = deployments(graph.model, some, formatted.runtime, policy=terms.policy)
+        able, unable = context.tactics.on(offered, graph)
+        refused += [*(RefusalRecord(c.id, r.name, why) for c, r, why in never_on), *unable]
+        for group in candidates(graph, tuple(able), Limits(max_devices=most)):
+            priced = evaluate(graph, group, context.workload, *context.rates(group.deployments))
+            records += _records(context, priced)
     found = tuple(FrontierPoint.of(p) for p in records if p.tokens_per_s_per_user is not None)
     order = {chip.id: place for place, chip in enumerate(wanted)}
     found = tuple(sorted(found, key=lambda p: (order[p.chip], -p.tokens_per_s_per_user.mid)))
     known = {p.chip for p in found}
-    never = [*(RefusalRecord(c.id, r.name, why) for c, r, why in refused), *unable]
+    never = refused
     without = {c.id for c in wanted} - known - {r.chip for r in never}
     never += [RefusalRecord(c, "MEMORY", f"nothing fits on {most} devices") for c in sorted(without)]
     if not found:
@@ -73,7 +88,24 @@ def frontier(
         measured=_measured(model, known) if evidence else (),
         refused=tuple(never),
         assumptions=(*context.assumptions(records), *terms.said),
+        speeds={chip: _speed(text) for chip, text in own.items() if "@" in text and chip in known},
     )
+
+
+def _formatted(terms: Terms, text: str) -> Terms:
+    """Terms with the weights, software and cache that a text says, `fp8/vllm/bf16`; what it leaves out stays. Raises
+    `UsageError`."""
+    parts = [part.strip() or None for part in text.split("/")]
+    if len(parts) > PARTS:
+        raise UsageError(f"--formats: cannot read '{shorten(text)}'", "as in h100=fp8/vllm/bf16")
+    precision, runtime, kv = [*parts, None, None, None][:PARTS]
+    return replace(
+        terms, precision=precision or terms.precision, runtime=runtime or terms.runtime, kv=kv or terms.kv
+    )
+
+
+def _speed(text: str) -> float:
+    return parse_quantity(text.partition("@")[2], "", "--formats", low=1e-6, high=1e9)
 
 
 def _records(context: Context, e: Evaluated) -> list[PlanRecord]:
@@ -161,4 +193,11 @@ def _point(item: Item, pace: float, per_chip: float, *, same: bool) -> MeasuredP
         f"{who}{said} ({item.id})",
         same,
         item.tpot_mean_s is None,
+        _ratio(item),
     )
+
+
+def _ratio(item: Item) -> float | None:
+    """What was measured over what is predicted for the conditions of the measurement."""
+    guess = predicted(item)
+    return item.tokens_per_s / guess if guess and item.tokens_per_s else None

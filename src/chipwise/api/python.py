@@ -18,7 +18,7 @@ from chipwise.api.requests.kinds import question_of
 from chipwise.api.requests.simulate import StepRequest
 from chipwise.api.requests.verbs import VERBS, question
 from chipwise.api.requests.written import LaunchFiles, Origin
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
 
@@ -91,7 +91,9 @@ def verb(name: str) -> Callable[..., Any]:
     return answer
 
 
-def launch(answer: Answer | str, for_: str = "", *, plan: int = 1, out: str | None = None) -> LaunchFiles:
+def launch(
+    answer: Answer[Any] | str, for_: str = "", *, plan: int = 1, out: str | None = None
+) -> LaunchFiles:
     """The files that start a plan of an answer, or of the file where one was saved, with a tool (none named: that of
     the plan's own software); with `out` they are written to that folder. Raises `UsageError`, `UnknownNameError`."""
     from chipwise.api.launching import launch as launch_saved
@@ -114,14 +116,14 @@ def launch(answer: Answer | str, for_: str = "", *, plan: int = 1, out: str | No
     return files
 
 
-def replay(saved: str) -> Answer:
+def replay(saved: str) -> Answer[Any]:
     """A saved answer made again from the data saved with it. Raises `UsageError` for a file that is none."""
     from chipwise.api.saving import replay as replay_saved
 
     return replay_saved(saved)
 
 
-def diff(before: str, after: str) -> Answer:
+def diff(before: str, after: str) -> Answer[Any]:
     """What changed between two saved answers, and why. Raises `UsageError` for files that are none of one verb."""
     from chipwise.api.saving import diff as diff_saved
 
@@ -149,5 +151,5 @@ def _signature(kind: Any, first: str | None) -> inspect.Signature:
 
 
 def _told(kind: Any) -> str:
-    said = [f"    {f.name}: {f.metadata['help']}" for f in fields(kind)]
-    return "\n".join([inspect.cleandoc(kind.__doc__ or ""), "", "Keywords:", *said])
+    said = [f"    {f.name}: {Sentence(f.metadata['help']).as_fields}" for f in fields(kind)]
+    return "\n".join([Sentence(inspect.cleandoc(kind.__doc__ or "")).as_fields, "", "Keywords:", *said])

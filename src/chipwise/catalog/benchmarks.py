@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, is_name
 
 Kind = Literal["llm", "convolution", "attention", "diffusion", "recurrent", "recommendation"]
 
@@ -108,6 +108,8 @@ def benchmark_of(model: str) -> Named | None:
     The name of the network itself (an owner before a slash, a required accuracy at the end and signs between words
     aside) wins over the first words that it shares with networks of a sort; of those the longest wins.
     """
+    if not is_name(model):
+        return None
     name = _signs(ACCURACY.sub("", model.strip().lower().rstrip("/").rpartition("/")[2]))
     kin: list[tuple[int, Benchmark]] = []
     for benchmark in load_benchmarks().values():
@@ -121,7 +123,7 @@ def benchmark_of(model: str) -> Named | None:
 
 def near_benchmarks(model: str) -> tuple[str, ...]:
     """Names of benchmarks that begin with a name that is too short to mean one."""
-    name = _plain(model.strip().rpartition("/")[2])
+    name = _plain(model.strip().rpartition("/")[2]) if is_name(model) else ""
     return tuple(b.name for b in load_benchmarks().values() if name and _plain(b.name).startswith(name))
 
 

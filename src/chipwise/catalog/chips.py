@@ -142,9 +142,9 @@ def _spoken() -> Mapping[tuple[str, ...], str]:
 
 
 @per_snapshot
-def _kin() -> Mapping[str, frozenset[str]]:
-    """Every word of ids, aliases, full names, makers and generations, by id."""
-    found: dict[str, frozenset[str]] = {}
+def _kin() -> Mapping[str, Mapping[str, None]]:
+    """The ids, in order, of the chips that have a word in their ids, aliases, full names, makers and generations."""
+    found: dict[str, dict[str, None]] = {}
     for e in load_chips().entries.values():
         said = (
             e.name,
@@ -152,7 +152,8 @@ def _kin() -> Mapping[str, frozenset[str]]:
             *e.table.get("aliases", []),
             str(e.table.get("generation", "")),
         )
-        found[e.name] = frozenset(words_of(" ".join((*said, e.vendor))))
+        for word in words_of(" ".join((*said, e.vendor))):
+            found.setdefault(word, {})[e.name] = None
     return found
 
 
@@ -170,23 +171,45 @@ def get_chip(name: str) -> Chip:
 
 def exact_chip(name: str) -> Chip:
     """The same for names that others wrote: a family is none of its chips."""
-    if not is_name(name):
-        raise UnknownNameError("chip", name, (), listed("chips"))
-    chips = load_chips()
-    key = re.sub(r"[\s_]+", "-", name.strip().lower())
-    found = key if key in chips else _names().get(key) or _spoken().get(words_of(name)) or _sized(key)
+    found = chip_id(name)
     if found is None:
-        base, _, option = key.partition(":")
-        entry = chips.entries.get(_names().get(base, base))
-        if option and entry is not None:
-            known = [o.partition(":")[2] for o in entry.options]
-            hint = f"it is sold as {', '.join(known)}" if known else f"it has none: {entry.name}"
-            raise UnknownNameError(f"option of {entry.name}", option, known, hint)
+        raise _unknown_chip(name)
+    return load_chips()[found]
+
+
+def chip_id(name: str) -> str | None:
+    """The id of the chip that `exact_chip` gives, None where there is none: nothing near is looked for."""
+    if not is_name(name):
+        return None
+    key = _key(name)
+    found = key if key in load_chips() else _names().get(key) or _spoken().get(words_of(name)) or _sized(key)
+    if found is None and _optional(key) is None:
         kin = _meant(name)
-        if len(kin) != 1:
-            raise _unknown(name, kin)
-        found = kin[0]
-    return chips[found]
+        found = kin[0] if len(kin) == 1 else None
+    return found
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[\s_]+", "-", name.strip().lower())
+
+
+def _optional(key: str) -> Entry | None:
+    """The chip of which a name says an option, `h200:one`."""
+    base, _, option = key.partition(":")
+    return load_chips().entries.get(_names().get(base, base)) if option else None
+
+
+def _unknown_chip(name: str) -> UnknownNameError:
+    """What is said of a name that is no chip."""
+    if not is_name(name):
+        return UnknownNameError("chip", name, (), listed("chips"))
+    key = _key(name)
+    entry = _optional(key)
+    if entry is None:
+        return _unknown(name, _meant(name))
+    known = [o.partition(":")[2] for o in entry.options]
+    hint = f"it is sold as {', '.join(known)}" if known else f"it has none: {entry.name}"
+    return UnknownNameError(f"option of {entry.name}", key.partition(":")[2], known, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +249,7 @@ def family(name: str) -> ChipFamily | None:
 def _relatives(name: str) -> list[str]:
     """The chips that share a name, of those the ones of the kind that it says (`tpu`); none where it is the name of one
     chip, or of a machine for rent alone."""
-    key, chips = re.sub(r"[\s_]+", "-", name.strip().lower()), load_chips()
+    key, chips = _key(name), load_chips()
     if key in chips or key in _names() or words_of(name) in _spoken() or ":" in name:
         return []
     kin = _meant(name)
@@ -258,7 +281,8 @@ def _meant(name: str) -> list[str]:
     asked, one = frozenset(words_of(name)), re.sub(r"[^a-z0-9]+", "", name.lower())
     if any(asked == words for words, _ in _without_figures()):
         return []
-    kin = [chip for chip, words in _kin().items() if asked and asked <= words]
+    having = sorted((_kin().get(word, {}) for word in asked), key=len)
+    kin = [chip for chip in having[0] if all(chip in chips for chips in having)] if having else []
     if len(kin) > 1 and any(c.isdigit() for c in one):
         called = [chip for chip in kin if one in chip.split("-")] or kin
         fixed = [chip for chip in called if not any(word in chip for word in PORTABLE - asked)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.chips import chip_id, get_chip, load_chips
 from chipwise.catalog.override import with_figures
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
@@ -98,7 +98,7 @@ def counted(text: str, *, dealt: bool = False, field: str = "chip") -> tuple[str
     if not digits or len(digits) > len(str(MOST_COUNTED)):
         what = f"'{shorten(text.strip())}' says no count of chips that can be"
         raise UsageError(what, f"1 to {MOST_COUNTED:,}, as in 8x{shorten(name)}", field=field)
-    alone = each == 1 and not _for_rent(name)
+    alone = each == 1 and chip_id(name) is not None
     at_desk = alone and (chip.kind == "cpu" or any(s.form in DESKS for s in load_systems().holding(chip.id)))
     if (dealt and at_desk) or (alone and said is None):
         return None
@@ -146,29 +146,14 @@ def copies(count: int, each: int, said: str, more: str, *, field: str = "chip") 
 
 def _known(name: str) -> str:
     """The id of a chip of the catalogue, any other name as it is: the user's own, a file, a machine of parts."""
-    try:
-        return name if ".toml" in name else get_chip(name).id
-    except UnknownNameError:
-        return name
-
-
-def _for_rent(name: str) -> bool:
-    try:
-        get_chip(name)
-    except UnknownNameError:
-        return True
-    return False
+    return name if ".toml" in name else chip_id(name) or name
 
 
 def joined(text: str) -> bool:
     """Whether a text names several parts, or a count, and no chip: chips may have a plus in their names."""
     if ".toml" in text or not (SEPARATED.search(text.strip()) or COUNTED.match(text.strip())):
         return False
-    try:
-        get_chip(text)
-    except UnknownNameError:
-        return True
-    return False
+    return chip_id(text) is None
 
 
 def memory_bytes(text: str, what: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +40,13 @@ def rented(typed: str) -> tuple[Rented, ...]:
     asked = words_in(typed) if is_name(typed) else ()
     if not asked:
         return ()
-    every = _machines()
-    exact = [machine for words, machine in every if words == asked]
-    if exact:
-        return (exact[0],)
     first, *others = asked
+    alike = _machines().get(first[:2], {})
+    if asked in alike:
+        return (alike[asked],)
     return tuple(
         machine
-        for words, machine in every
+        for words, machine in alike.items()
         if len(first) > 1 and words[0].startswith(first) and set(others) <= set(words[1:])
     )
 
@@ -60,8 +60,8 @@ def words_in(name: str) -> tuple[str, ...]:
 
 
 @per_snapshot
-def _machines() -> tuple[tuple[tuple[str, ...], Rented], ...]:
-    """Every machine of a cloud once, by the words of its name."""
+def _machines() -> Mapping[str, Mapping[tuple[str, ...], Rented]]:
+    """Every machine of a cloud once, by the words of its name, below the two letters that the name begins with."""
     rows: list[dict[str, Any]] = parse(shipped_text(NAMES))["machine"]
     listed = [
         *(
@@ -72,4 +72,7 @@ def _machines() -> tuple[tuple[tuple[str, ...], Rented], ...]:
         *(Rented(name, row["provider"], row["chip"], row["chips"]) for row in rows for name in row["names"]),
     ]
     once = {words_in(machine.name): machine for machine in reversed(listed)}
-    return tuple(reversed(once.items()))
+    found: dict[str, dict[tuple[str, ...], Rented]] = {}
+    for words, machine in reversed(once.items()):
+        found.setdefault(words[0][:2], {})[words] = machine
+    return found

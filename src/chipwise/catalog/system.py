@@ -71,7 +71,7 @@ def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
     try:
         chip = find(name)
         kind = words_in(name)[0]
-        if kind not in parse(shipped_text(NAMES))["servers"]:
+        if kind not in _servers():
             return chip, 1
         servers = (s for s in load_systems().values() if s.form == "server" and s.id.split("-")[0] == kind)
         held = {each for s in servers for member, each in s.members if member == chip.id}
@@ -81,6 +81,12 @@ def counted_chip(name: str, find: Callable[[str], Chip]) -> tuple[Chip, int]:
         if len({(m.chip, m.chips) for m in machines}) != 1:
             raise
         return find(machines[0].chip), machines[0].chips
+
+
+@per_snapshot
+def _servers() -> frozenset[str]:
+    """First words of the names of servers that hold several of a chip."""
+    return frozenset(parse(shipped_text(NAMES))["servers"])
 
 
 def get_system(name: str) -> System:

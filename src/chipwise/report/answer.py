@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from chipwise.errors import InfeasibleError, MissingExtraError, UnknownNameError, UsageError
 from chipwise.report.table import Table
@@ -17,11 +18,11 @@ Charts = Mapping[str, Callable[[], Any]]
 class AnswerOrigin(Protocol):
     """The question behind an answer."""
 
-    def charts(self, answer: Answer) -> Charts:
+    def charts(self, answer: Answer[Any]) -> Charts:
         """The pictures of the answer by name."""
 
-    def save(self, path: str) -> None:
-        """Write the answer with all data it used to a file."""
+    def save(self, answer: Answer[Any], path: str) -> None:
+        """Write the answer to a file in the format that its name ends with."""
 
     def launch(self, target: str, plan: int) -> Any:
         """The files that start a plan of it with a tool."""
@@ -48,8 +49,12 @@ class Tabled:
         return "\n".join(table.html() for table in self.tables())
 
 
-class Answer(Tabled):
-    """Base of the records that verbs answer with. It equals another answer with the same figures, whoever asked."""
+Row = TypeVar("Row", covariant=True)
+
+
+class Answer(Tabled, Generic[Row]):
+    """Base of the records that verbs answer with: a sequence of its rows. It equals another answer with the same
+    figures, whoever asked."""
 
     __slots__ = ("_origin",)
 
@@ -87,15 +92,34 @@ class Answer(Tabled):
         return pandas.read_csv(io.StringIO(Table((), (), records=self._rows()).csv()))
 
     @property
-    def best(self) -> Any:
+    def best(self) -> Row:
         """The first row: of plans the best ranked, of fits the roomiest verdict. Raises `UsageError` without rows."""
         return self._rows()[0]
 
-    def _rows(self) -> Sequence[Any]:
-        rows: Sequence[Any] = getattr(self, self.rows) if self.rows else ()
-        if not rows:
+    def _rows(self) -> Sequence[Row]:
+        if not self._held():
             raise UsageError(f"{type(self).__name__} has no rows", "print(answer) shows what it says")
+        return self._held()
+
+    def _held(self) -> Sequence[Row]:
+        rows: Sequence[Row] = getattr(self, self.rows) if self.rows else ()
         return rows
+
+    def __len__(self) -> int:
+        return len(self._held())
+
+    def __bool__(self) -> bool:
+        return True  # an answer is there, even that nothing was found
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._held())
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        return self._held()[at]
 
     def chart(self, name: str | None = None) -> Chart:
         """A picture of the answer as a Vega-Lite specification, which notebooks draw; without a name the first that
@@ -107,12 +131,13 @@ class Answer(Tabled):
             raise UnknownNameError("chart", name, known, f"one of {', '.join(known)}")
         return Chart(known[name or next(iter(known))]())
 
-    def save(self, path: str = "") -> str:
-        """Write the answer with all data it used to a file, as `--save` does, for replay, diff and launch, and return
-        its name; default: `plan.json` of `plan`. Raises `UsageError` where that cannot be."""
+    def save(self, path: str | PathLike[str] = "") -> str:
+        """Write the answer to a file and return its name; default: `plan.json` of `plan`. JSON holds all data it used,
+        for replay, diff and launch; `.html` is a page with the same in it, `.csv` are its tables. Raises `UsageError`
+        where that cannot be."""
         origin = self._asked()
-        path = path or f"{origin.written()['verb']}.json"
-        origin.save(path)
+        path = str(path) or f"{origin.written()['verb']}.json"
+        origin.save(self, path)
         return path
 
     def launch(self, target: str = "", plan: int = 1) -> Any:

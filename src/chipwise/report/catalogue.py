@@ -70,7 +70,7 @@ class ChipRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ChipsReport(Answer):
+class ChipsReport(Answer[ChipRecord]):
     """The answer to `chips`; `found` counts those that were left out by the limit too."""
 
     rows: ClassVar[str] = "chips"
@@ -85,7 +85,7 @@ class ChipsReport(Answer):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ModelsReport(Answer):
+class ModelsReport(Answer[ModelRecord]):
     """The answer to `models`: language models, and networks that generate no tokens; `found` counts those that were
     left out by the limit too."""
 
@@ -102,7 +102,7 @@ class ModelsReport(Answer):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SystemsReport(Answer):
+class SystemsReport(Answer[System]):
     """The answer to `systems`."""
 
     rows: ClassVar[str] = "systems"
@@ -116,7 +116,7 @@ class SystemsReport(Answer):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuntimesReport(Answer):
+class RuntimesReport(Answer[Runtime]):
     """The answer to `runtimes`: what serves language models, and what runs networks without tokens (`media`)."""
 
     rows: ClassVar[str] = "runtimes"
@@ -131,7 +131,7 @@ class RuntimesReport(Answer):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OffersReport(Answer):
+class OffersReport(Answer[Offer]):
     """The answer to `offers`: cheapest first, and the range for each chip on demand."""
 
     rows: ClassVar[str] = "offers"
@@ -147,7 +147,7 @@ class OffersReport(Answer):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class EvidenceReport(Answer):
+class EvidenceReport(Answer[Item]):
     """The answer to `evidence`; `found` counts those that were left out by the limit too."""
 
     rows: ClassVar[str] = "items"

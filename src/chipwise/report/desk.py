@@ -53,7 +53,7 @@ class LocalRecord(Plan):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LocalReport(Answer):
+class LocalReport(Answer[LocalRecord]):
     """The answer to `local`: models on a machine, or with `buy` machines with the most that each runs. `machine` is the
     one that was asked about ("": none), with what was assumed of it in `assumptions`. `benchmark` is what `score` is
     of. What to buy comes cheapest first where it is `sparing`, else fastest; `instead` is the rank of the first of the

@@ -217,7 +217,7 @@ def _numeric(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ReplayReport(Answer):
+class ReplayReport(Answer[Change]):
     """A saved answer made again: `identical` if no figure differs by more than `tolerance` (relative), else what does.
     `saved_with` and `replayed_with` are the versions of Python and NumPy; files of earlier versions do not say. `day`
     and `catalogue` are "" of a record without its tables, which was asked again of those that are installed."""
@@ -267,7 +267,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DiffReport(Answer):
+class DiffReport(Answer[Change]):
     """Two saved answers: what changed, cause by cause and in total."""
 
     rows: ClassVar[str] = "changes"

@@ -57,7 +57,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MatchReport(Answer):
+class MatchReport(Answer[Match]):
     """The nearest evidence for a plan. `measured` are the best results of each chip and scenario under `benchmark`,
     for networks that are not predicted and where no chip was named. `anchored` holds tokens per second of all chips
     at full load as `plan` predicts them (`anchored.model`), with 80 % `interval`, and what correcting by the matches
@@ -81,7 +81,7 @@ class MatchReport(Answer):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClaimReport(Answer):
+class ClaimReport(Answer[None]):
     """What becomes of a benchmark lead at the user's conditions."""
 
     item: Item

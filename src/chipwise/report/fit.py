@@ -45,7 +45,7 @@ class FitRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FitReport(Answer):
+class FitReport(Answer[FitRecord]):
     """The answer to `fit`: one line per chip at the smallest count that fits, or at the count asked for."""
 
     rows: ClassVar[str] = "fits"

@@ -34,6 +34,7 @@ class FrontierPoint(Quantified):
     tokens_per_s_per_chip: Figure
     ttft_s: Figure
     usd_per_million_out: Figure | None
+    joules_per_token: Figure | None
     bound: str
 
     @classmethod
@@ -51,6 +52,7 @@ class FrontierPoint(Quantified):
             plan.tokens_per_s_per_chip,
             plan.ttft_s,
             plan.usd_per_million_out,
+            None if plan.energy is None else plan.energy.joules_per_token,
             plan.bound,
         )
 
@@ -58,7 +60,8 @@ class FrontierPoint(Quantified):
 @dataclass(frozen=True, slots=True)
 class MeasuredPoint:
     """A measurement of the same model, or of a near one (`same` False). `least`: the speed that a user sees is the one
-    that 99 % of requests had at least, as benchmarks bound it, not a mean."""
+    that 99 % of requests had at least, as benchmarks bound it, not a mean. `ratio` is its throughput over what is
+    predicted for its own lengths, formats and software (None: nothing is)."""
 
     result: str
     chip: str
@@ -70,11 +73,13 @@ class MeasuredPoint:
     source: str
     same: bool
     least: bool
+    ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FrontierReport(Answer):
-    """The answer to `frontier`: points of each chip from the fastest for one user to the most tokens per chip."""
+class FrontierReport(Answer[FrontierPoint]):
+    """The answer to `frontier`: points of each chip from the fastest for one user to the most tokens per chip.
+    `speeds` are the tokens/s of a user at which plans that were asked about stand, by chip."""
 
     rows: ClassVar[str] = "points"
 
@@ -84,6 +89,7 @@ class FrontierReport(Answer):
     measured: tuple[MeasuredPoint, ...]
     refused: tuple[RefusalRecord, ...]
     assumptions: tuple[str, ...]
+    speeds: dict[str, float] = field(default_factory=dict)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def verdict(self) -> tuple[str, ...]:
@@ -123,6 +129,7 @@ MEASURED = (
         right=True,
     ),
     Column("tok/s/chip", "tokens_per_s_per_chip", format_number, right=True),
+    Column("of predicted", "ratio", lambda r: f"{r:.0%}", right=True, spare=1),
     Column("precision", "precision", spare=1),
     Column("source", "source", prose=True),
 )

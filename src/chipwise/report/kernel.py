@@ -56,7 +56,7 @@ class KernelRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelReport(Answer):
+class KernelReport(Answer[KernelRecord]):
     """The answer to `kernel`; `seconds` is the time on the first chip."""
 
     rows: ClassVar[str] = "kernels"

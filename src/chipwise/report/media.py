@@ -149,7 +149,7 @@ class MediaChange(Quantified):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MediaReport(Ranking):
+class MediaReport(Ranking[MediaPlan]):
     """The answer to `plan`, `estimate`, `explain` and `fit` about a model that generates no tokens, best plan first.
 
     `unit` is what one sample is; `settings` are the sizes it was asked with; `flops` of one request. `rate_per_s` of

@@ -48,7 +48,7 @@ class OperatorRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OperatorsReport(Answer):
+class OperatorsReport(Answer[OperatorRecord]):
     """The answer to `operators`: both phases of a plan, and the roofline of its device.
 
     `peaks_flops_per_s` are dense, by data type, as far as an operator uses them. `decode_s` and `prefill_s` are
@@ -112,7 +112,7 @@ class LoadPoint(Quantified):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LoadReport(Answer):
+class LoadReport(Answer[LoadPoint]):
     """The answer to `load`: one replica from a lone request to as many as fit; `limit` says what ends it.
 
     `within` is the largest load of `points` whose means meet the targets, None where none does or none is given.

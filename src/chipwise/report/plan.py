@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import age_days
@@ -13,7 +13,7 @@ from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
-from chipwise.report.answer import Answer
+from chipwise.report.answer import Answer, Row
 from chipwise.report.decision import age_words
 from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord, Quantified
 from chipwise.report.table import Column
@@ -76,13 +76,13 @@ class Plan(Quantified):
         return f"{self.bound} {self.shares.get(self.bound, 0.0):.0%}"
 
 
-class Ranking(Answer):
+class Ranking(Answer[Row]):
     """Base of answers that rank plans: `plans`, best first, what was `refused` and why, and what was assumed."""
 
     __slots__ = ()
 
     rows: ClassVar[str] = "plans"
-    plans: tuple[Any, ...]
+    plans: tuple[Row, ...]
 
     @property
     def kept(self) -> bool:
@@ -97,7 +97,7 @@ class Ranking(Answer):
     @property
     def failure(self) -> InfeasibleError | None:
         """Where no plan keeps what was asked as surely as was asked, how near the first comes."""
-        return None if self.kept else unsure(self.plans[0], self.sure)
+        return None if self.kept else unsure(cast(Plan, self.plans[0]), self.sure)
 
 
 def hours_of(p: Any) -> Figure | None:

@@ -196,7 +196,7 @@ class LeverRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PlanReport(Ranking):
+class PlanReport(Ranking[PlanRecord]):
     """The answer to `plan`, `estimate` and `compare`: a plan for each chip. `as_stored` is the best one with weights as
     the checkpoint has them, where the first converts them; `owned`: plans are of chips that the user has; `levers` are
     changes that would make the first cheaper, `apis` sell tokens of the same weights, `decision` is whether to call

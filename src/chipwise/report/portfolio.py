@@ -110,7 +110,7 @@ class FleetRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PortfolioReport(Answer):
+class PortfolioReport(Answer[PlacementRecord]):
     """The answer to `fleet`: what runs where, all demands and supplies, and a day of them in slices."""
 
     rows: ClassVar[str] = "placements"

@@ -50,7 +50,7 @@ class RlPlanRecord(Plan):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RlReport(Ranking):
+class RlReport(Ranking[RlPlanRecord]):
     """The answer to `rl`: plans, cheapest first."""
 
     model: ModelRecord

@@ -30,7 +30,7 @@ class InputRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SensitivityReport(Answer):
+class SensitivityReport(Answer[InputRecord]):
     """The answer to `sensitivity`, the input that changes the most first. `base` is the cost of the plan at its load in
     `unit`: dollars per thousand requests, or chip-hours of them where no price is known."""
 

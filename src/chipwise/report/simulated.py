@@ -107,7 +107,7 @@ class TimeRow:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SimulationReport(Answer):
+class SimulationReport(Answer[TimeRow]):
     """The answer to `simulate`: one deployment, the requests that came, and what became of them. `times` are those of
     `simulation` as rows. A model without tokens has no `workload`."""
 

@@ -42,7 +42,7 @@ class StatementRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StatementsReport(Answer):
+class StatementsReport(Answer[StatementRecord]):
     """The statements that a text makes, worked out; without a text all of them, not worked out. `nearest` are those
     that an unknown text is near to, `commands` what would answer it; `note` says what kind of answer this is."""
 

@@ -46,7 +46,7 @@ class HeatMap:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class SweepReport(Answer):
+class SweepReport(Answer[SweepCell]):
     """What `sweep` found. `front` are the cells that no other beats in all figures of `least` (the less the better) and
     `most`; `figure` is the one whose median `base`, `effects` (each axis alone, between the values at which it is least
     and greatest) and `map` are of, "" where no cell has one. `points` are some cells for the picture of the front."""

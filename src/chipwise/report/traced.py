@@ -43,7 +43,7 @@ class TracedStage:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TraceReport(Answer):
+class TraceReport(Answer[None]):
     """The answer to `trace`: what one request computes, reads and holds."""
 
     name: str

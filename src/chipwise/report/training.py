@@ -179,7 +179,7 @@ class TakeoverRecord:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TrainReport(Ranking):
+class TrainReport(Ranking[TrainPlanRecord]):
     """The answer to `plan --task train` and `finetune`. `takes_over` names, per chip, where strong
     scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep; `kept`: whether
     the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has.

@@ -6,8 +6,10 @@ successor.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
+from functools import cache
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -172,8 +174,14 @@ async def _result(request: Request) -> Response:
     return Response(job.text, media_type="application/json")
 
 
+@cache
+def _description() -> str:
+    return json.dumps(openapi(), separators=(",", ":"))
+
+
 async def _openapi(request: Request) -> Response:
-    return JSONResponse(openapi(), headers=_successor(request, "/v1/openapi.json"))
+    text = await run_in_threadpool(_description)
+    return Response(text, media_type="application/json", headers=_successor(request, "/v1/openapi.json"))
 
 
 async def _healthz(request: Request) -> Response:

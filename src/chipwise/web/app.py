@@ -1,4 +1,4 @@
-"""The application: API and pages behind one guard, with workers that live as long as it does."""
+"""The application: API and pages behind one guard, compressed and tagged, with workers that live as long as it does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 
 from chipwise.web.api import on_http_error, on_refusal
 from chipwise.web.api import routes as api_routes
 from chipwise.web.jobs import Jobs
+from chipwise.web.kept import Tagged
 from chipwise.web.limits import RefusedError, ServerLimits
+from chipwise.web.pages import as_page
 from chipwise.web.pages import routes as page_routes
 from chipwise.web.security import Access, Guard
 from chipwise.web.submitted import Submitted
@@ -33,10 +36,11 @@ def create_app(access: Access | None = None, limits: ServerLimits | None = None)
             await app.state.jobs.stop()
 
     guard = Middleware(Guard, access=access or Access(), target_bytes=limits.target_bytes)
-    handlers = {RefusedError: on_refusal, HTTPException: on_http_error}
+    small = Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5)
+    handlers = {RefusedError: as_page(on_refusal), HTTPException: as_page(on_http_error)}
     return Starlette(
         routes=[*api_routes(), *page_routes()],
-        middleware=[guard],
+        middleware=[guard, small, Middleware(Tagged)],
         exception_handlers=handlers,
         lifespan=lifespan,
     )

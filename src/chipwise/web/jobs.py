@@ -197,8 +197,9 @@ class Jobs:
             LOG.error("%s: %s", type(request).__name__, crash)
             if isinstance(crash, EndedError):
                 self._replace(worker, asked)
-            else:
-                self._free.put_nowait(worker)
+                problem = Problem("busy", "the process that worked on the answer has ended", "ask again")
+                raise RefusedError(503, problem, 1) from None
+            self._free.put_nowait(worker)
             raise RefusedError(500, Problem("bug", "chipwise failed on this question", "report it")) from None
         self._free.put_nowait(worker)
         return answer

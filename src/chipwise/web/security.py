@@ -8,6 +8,7 @@ that are this server's. Beyond the loopback address a token is asked for as well
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import socket
@@ -67,11 +68,13 @@ def loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Under which names, and with which token, a server that listens on `host` may be asked ("" = none)."""
+    """Under which names, and with which token, a server that listens on `host` may be asked ("" = none). Who sends a
+    wrong token waits `wrong_s` seconds to hear so."""
 
     host: str = "127.0.0.1"
     token: str = ""
     names: frozenset[str] = field(default=frozenset())
+    wrong_s: float = 1.0
 
     def knows(self, host: str) -> bool:
         """Whether a Host header names this server.
@@ -123,6 +126,8 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope)
+        if refusal is not None and refusal.status_code == 401 and _guessed(scope):
+            await asyncio.sleep(self.access.wrong_s)
         await (refusal or self.app)(scope, receive, marked)
 
     def _refusal(self, scope: Scope) -> Response | None:
@@ -168,6 +173,16 @@ class Guard:
         secure = scope.get("scheme") == "https"
         answer.set_cookie(COOKIE, self.access.token, httponly=True, samesite="strict", secure=secure)
         return answer
+
+
+def _guessed(scope: Scope) -> bool:
+    """Whether a request says any token."""
+    headers = Headers(scope=scope)
+    return (
+        "authorization" in headers
+        or COOKIE in headers.get("cookie", "")
+        or b"token=" in scope["query_string"]
+    )
 
 
 def _name_of(host: str) -> str | None:

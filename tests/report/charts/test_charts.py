@@ -54,7 +54,10 @@ def staged() -> Any:
 
 
 def curves() -> Any:
-    return answer("frontier", model="meta-llama/Llama-3.1-70B", chips="h100-sxm5-80gb,mi300x")
+    formats = "h100-sxm5-80gb=fp8/vllm@40"
+    return answer(
+        "frontier", model="meta-llama/Llama-3.1-70B", chips="h100-sxm5-80gb,mi300x", formats=formats
+    )
 
 
 def day() -> Any:
@@ -92,6 +95,7 @@ CHARTS: dict[str, Callable[[], Spec]] = {
     "strong": lambda: scaling(training(), "strong"),
     "weak": lambda: scaling(training(), "weak"),
     "frontier": lambda: frontier_curves(curves()),
+    "frontier power": lambda: frontier_curves(curves(), "power"),
     "tornado": lambda: tornado(answer("sensitivity", **ONE)),
     "request": lambda: request_timeline(answer("explain", **ONE)),
     "pipeline": lambda: pipeline_step(staged()),
@@ -182,12 +186,36 @@ def test_a_curve_falls_from_the_fastest_user_to_the_fullest_chip() -> None:
     one = next(p for p in report.points if p.chip == "h100-sxm5-80gb" and p.concurrency > 8)
     degrees = {name[:2]: int(name[2:]) for name in one.layout.split()}
     plan = answer(
-        "estimate", model="meta-llama/Llama-3.1-70B", chip=one.chip, concurrency=one.concurrency, **degrees
+        "estimate",
+        model="meta-llama/Llama-3.1-70B",
+        chip=one.chip,
+        precision="fp8",
+        concurrency=one.concurrency,
+        **degrees,
     ).plans[0]
     assert plan.tokens_per_s_per_chip.mid == pytest.approx(one.tokens_per_s_per_chip.mid, rel=0.02)
     measured = {m.result for m in report.measured}
     assert measured
     assert all(m.chip in ("h100-sxm5-80gb", "mi300x") for m in report.measured)
+    assert {(p.chip, p.precision) for p in report.points} == {("h100-sxm5-80gb", "fp8"), ("mi300x", "bf16")}
+
+
+def test_a_measurement_lies_as_far_from_the_curve_as_from_what_is_predicted_for_it() -> None:
+    report = curves()
+    for key, power in (("rate", 1), ("usd", -1)):
+        spec = frontier_curves(report, key)
+        rows, crosses, (star,) = (part["data"]["values"] for part in (spec, *spec["layer"][-2:]))
+        assert (star["chip"], star["user"]) == ("h100-sxm5-80gb", pytest.approx(40.0))
+        near = sorted((r for r in rows if r["chip"] == star["chip"]), key=lambda r: abs(r["user"] - 40.0))[:2]
+        assert min(r["y"] for r in near) <= star["y"] <= max(r["y"] for r in near)
+        known = [m for m in report.measured if m.ratio]
+        assert len(crosses) == len(known) > 3
+        for cross, m in zip(crosses, known, strict=True):
+            mine = [r for r in rows if r["chip"] == m.chip]
+            slowest = min(mine, key=lambda r: r["user"])
+            if m.tokens_per_s_per_user <= slowest["user"]:
+                assert cross["y"] == pytest.approx(slowest["y"] * m.ratio**power)
+    assert not any("cross" in str(part["mark"]) for part in frontier_curves(report, "users")["layer"])
 
 
 def test_an_input_is_changed_alone() -> None:

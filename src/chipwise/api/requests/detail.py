@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
-from chipwise.api.requests.field import CONFIG, NAMES, ask, count_of, duration
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, ask, count_of, duration
 from chipwise.api.requests.parts import LengthOptions, numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions, PriceOptions
 from chipwise.report.frontier import FrontierReport
@@ -76,6 +76,11 @@ class FrontierRequest(PriceOptions, LengthOptions):
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chips: str = ask("the chips to compare, separated by commas", MISSING, file=True, reading=NAMES)
     max_chips: int | None = ask("at most this many devices in a replica; default: 64")
+    formats: str | None = ask(
+        "weights, software and cache of a chip where they are its own, e.g. h100=fp8/vllm/bf16; @40 behind them marks "
+        "the point of 40 tokens/s for each user",
+        reading=PAIRS,
+    )
 
     def run(self) -> FrontierReport:
         """The curves. Raises the errors of `api.frontier`."""
@@ -88,4 +93,5 @@ class FrontierRequest(PriceOptions, LengthOptions):
             self.terms(numbers_of(self.parameters)),
             most=count_of(self.max_chips, "--max-chips", "devices", 1024) or 64,
             evidence=self.evidence in ("all", "published"),
+            formats=self.values["formats"] or {},
         )

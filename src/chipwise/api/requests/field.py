@@ -65,6 +65,7 @@ class Asked:
                 if taken is not value:
                     object.__setattr__(self, name, taken)
                 if isinstance(taken, str) and (reading is None or reading.names):
+                    _short(option_of(name), taken, lists=reading not in (None, WORDS))
                     printable(option_of(name), taken)
                 if reading is not None:
                     found[name] = None if taken is None else reading.read(taken, option_of(name))
@@ -218,8 +219,8 @@ def split(text: str | None) -> tuple[str, ...]:
     return parts
 
 
-MOST_NAMES = 1000
-"""In a list: twice the chips of the catalogue."""
+MOST_NAMES = 500
+"""In a list: more than the chips of the catalogue."""
 
 
 def pairs(text: str | None, option: str) -> dict[str, str]:
@@ -330,6 +331,18 @@ def _rates_said(value: Any) -> str:
     return value if isinstance(value, str) else f"{as_list(value)},"
 
 
+LONGEST_TEXT = 1_000
+"""Characters of a name, a path or a sentence, and of each part of a list: five times the longest name that there is."""
+
+
+def _short(option: str, text: str, *, lists: bool = False) -> None:
+    """Raises `UsageError` for a text that is too long to be looked up, before anything is."""
+    if len(text) <= LONGEST_TEXT or (lists and max(map(len, text.split(","))) <= LONGEST_TEXT):
+        return
+    what = f"{option}: {len(text):,} characters, '{shorten(text[:80], 40)}'"
+    raise UsageError(what, f"at most {LONGEST_TEXT:,}{' between two commas' if lists else ''}")
+
+
 def printable(option: str, text: str) -> None:
     """Raises `UsageError` for a name with a control character, which no file, script or terminal should hold."""
     strange = next((c for c in text if not c.isprintable() and not c.isspace()), None)
@@ -340,6 +353,7 @@ def printable(option: str, text: str) -> None:
 
 def _config(text: str, option: str) -> str:
     if not text.lstrip().startswith(INLINE):
+        _short(option, text)
         printable(option, text)
     if len(text) > MAX_BYTES:
         raise UsageError(f"{option}: {len(text):,} characters are no model", f"at most {MAX_BYTES:,}")

@@ -90,7 +90,7 @@ def _chip(name: str, own: Own) -> str:
 
 
 def _chips(text: str, own: Own) -> str:
-    return ",".join(_chip(name, own) for name in split(text))
+    return ",".join(_chip(name, own) for name in dict.fromkeys(split(text)))
 
 
 def _rates(text: str, own: Own) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from chipwise import __version__
 from chipwise.api.requests.field import fields_of
 from chipwise.catalog.chips import family
+from chipwise.catalog.files import output_file, writing
 from chipwise.report.answer import Answer, Charts
+from chipwise.report.table import render
 
 if TYPE_CHECKING:
     from chipwise.api.requests.kinds import Request
@@ -32,6 +35,10 @@ class LaunchFiles(tuple["LaunchFile", ...]):
         from chipwise.api.launching import write_files
 
         write_files(self, folder)
+
+
+PAGES = "chipwise.web.pages.sheet"
+"""What writes an answer as a page, by name: it stands above this room, and needs what pages need."""
 
 
 CHIPS = ("chip", "chips", "have", "with_", "cpu", "host")
@@ -62,17 +69,25 @@ class Origin:
         taken = families(self.question)
         return {**said, "taken": taken} if taken else said
 
-    def charts(self, answer: Answer) -> Charts:
+    def charts(self, answer: Answer[Any]) -> Charts:
         """The pictures of the answer by name."""
         from chipwise.report.charts.kinds import charts_of  # 0.1 s, of answers that are drawn
 
         return charts_of(answer)
 
-    def save(self, path: str) -> None:
-        """Write the answer with all data it used to a file."""
+    def save(self, answer: Answer[Any], path: str) -> None:
+        """Write the answer to a file: `.csv` its tables, `.html` its page, else JSON with all data it used."""
         from chipwise.api.saving import save
 
-        save(self.verb, self.question, str(path))
+        kind = path.rpartition(".")[2].lower()
+        if kind == "csv":
+            output_file(path)
+            with writing(path) as out:
+                render(answer.tables(everything=True), answer, "csv", out)
+        elif kind == "html":
+            import_module(PAGES).write_sheet(self.verb, self.question, path)
+        else:
+            save(self.verb, self.question, path)
 
     def launch(self, target: str, plan: int) -> LaunchFiles:
         """The files that start a plan of it with a tool."""

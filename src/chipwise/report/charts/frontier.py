@@ -2,40 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from bisect import bisect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from chipwise.report.charts.spec import SERIES, Spec, chart, having_room, ratio, said, tip
+from chipwise.report.charts.spec import ACCENT, SERIES, Spec, chart, having_room, ratio, said, tip
 from chipwise.report.frontier import FrontierPoint, FrontierReport
+from chipwise.report.records import Figure
+
+STAR = "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
+"""Exact: the outline of a star of five points in a unit circle, as a path of SVG."""
 
 X = "tokens/s that one user sees (log)"
-Y = "output tokens/s per chip (log)"
 
 
-def _curve(points: Sequence[FrontierPoint]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Metric:
+    """What stands on the vertical axis: its `name` on the switch, its unit, the figure of a point as middle and ends,
+    and the `power` of measured over predicted throughput that it goes with (0: nothing is said of measurements)."""
+
+    name: str
+    unit: str
+    of: Callable[[FrontierPoint], tuple[float, float, float] | None]
+    power: int = 1
+
+
+def _ends(figure: Figure | None) -> tuple[float, float, float] | None:
+    return None if figure is None else (figure.mid, figure.low, figure.high)
+
+
+def _per_megawatt(p: FrontierPoint) -> tuple[float, float, float] | None:
+    """A megawatt is a million joules a second."""
+    j = p.joules_per_token
+    return None if j is None else (1e6 / j.mid, 1e6 / j.high, 1e6 / j.low)
+
+
+def _users(p: FrontierPoint) -> tuple[float, float, float]:
+    each = p.concurrency / p.chips
+    return each, each, each
+
+
+AXES: Mapping[str, Metric] = {
+    "rate": Metric("Throughput", "output tokens/s per chip", lambda p: _ends(p.tokens_per_s_per_chip)),
+    "usd": Metric("Cost", "$ per million output tokens", lambda p: _ends(p.usd_per_million_out), -1),
+    "power": Metric("Power", "output tokens/s per MW of chips", _per_megawatt),
+    "energy": Metric("Energy", "joules of chips per output token", lambda p: _ends(p.joules_per_token), -1),
+    "users": Metric("Users", "users at once per chip", _users, 0),
+}
+"""Vertical axes of the curves, the first first."""
+
+
+def _curve(points: Sequence[FrontierPoint], metric: Metric) -> list[dict[str, Any]]:
     """The points of one chip; the last carries its name, others their layout where it changes."""
     rows: list[dict[str, Any]] = []
     before = ""
     for p in points:
+        figure = metric.of(p)
+        if figure is None:
+            continue
         name = f"{p.chips}x {p.layout}" if p.layout != "unsharded" else f"{p.chips}x"
-        per_chip, last = p.tokens_per_s_per_chip, p is points[-1]
         rows.append(
             {
                 "chip": p.chip,
                 "layout": f"{p.chips}x, {p.layout}, {p.precision}, {p.runtime}",
                 "user": p.tokens_per_s_per_user.mid,
-                "per_chip": per_chip.mid,
-                "low": per_chip.low,
-                "high": per_chip.high,
+                "y": figure[0],
+                "low": figure[1],
+                "high": figure[2],
                 "load": p.concurrency,
                 "ttft": p.ttft_s.mid * 1e3,
                 "bound": p.bound,
-                "basis": per_chip.basis,
-                "label": p.chip if last else name if name != before else "",
-                "named": last,
+                "basis": p.tokens_per_s_per_chip.basis,
+                "label": name if name != before else "",
+                "named": False,
             }
         )
         before = name
+    if rows:
+        rows[-1] |= {"label": rows[-1]["chip"], "named": True}
     return rows
 
 
@@ -45,40 +91,117 @@ def _named(rows: list[dict[str, Any]]) -> None:
         (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
     )
     ordered = sorted(rows, key=lambda r: not r["named"])
-    points = [(r["user"], r["per_chip"], r["label"], "left") for r in ordered]
+    points = [(r["user"], r["y"], r["label"], "left") for r in ordered]
     for row, free in zip(ordered, having_room(points, (ends[0], ends[1])), strict=True):
         row["label"] = row["label"] if free else ""
 
 
-def _measured(report: FrontierReport) -> list[dict[str, Any]]:
-    """What was measured, as points."""
-    return [
-        {
-            "chip": m.chip,
-            "user": m.tokens_per_s_per_user,
-            "per_chip": m.tokens_per_s_per_chip,
-            "what": f"{m.chips}x {m.chip}, {m.model}, {m.precision}",
-            "source": m.source,
-            "kind": "same" if m.same else "near",
-            "speed": "99 % of requests are at least as fast" if m.least else "mean",
-        }
-        for m in report.measured
-    ]
+def _on(curve: Sequence[Mapping[str, Any]], user: float) -> tuple[float, float]:
+    """The point of a curve at a speed, or at its nearer end."""
+    ordered = sorted((math.log(r["user"]), math.log(r["y"])) for r in curve)
+    xs, ys = zip(*ordered, strict=True)
+    x = min(max(math.log(user), xs[0]), xs[-1])
+    after = min(max(bisect(xs, x), 1), len(xs) - 1)
+    if len(xs) == 1 or xs[after] == xs[after - 1]:
+        return math.exp(x), math.exp(ys[min(after, len(ys) - 1)])
+    part = (x - xs[after - 1]) / (xs[after] - xs[after - 1])
+    return math.exp(x), math.exp(ys[after - 1] + part * (ys[after] - ys[after - 1]))
 
 
-def frontier_curves(report: FrontierReport) -> Spec:
-    """One curve for each chip, which is named at its slow end; the layout is written where it changes. Crosses are
-    measured: thin ones of a near model, or of 99 % of requests in place of a mean."""
+def _measured(report: FrontierReport, curves: Mapping[str, Any], metric: Metric) -> list[dict[str, Any]]:
+    """What was measured, beside the curve of its chip by as much as it is from what is predicted for its own
+    conditions."""
+    found = []
+    for m in report.measured:
+        curve = curves.get(m.chip)
+        if not curve or m.ratio is None or not metric.power:
+            continue
+        user, y = _on(curve, m.tokens_per_s_per_user)
+        found.append(
+            {
+                "chip": m.chip,
+                "user": user,
+                "y": y * m.ratio**metric.power,
+                "what": f"{m.chips}x {m.chip}, {m.model}, {m.precision}",
+                "there": f"{said(m.tokens_per_s_per_user)} tokens/s per user, {said(m.tokens_per_s_per_chip)} per chip",
+                "of": f"{m.ratio:.0%}",
+                "source": m.source,
+                "kind": "same" if m.same else "near",
+            }
+        )
+    return found
+
+
+def _stars(report: FrontierReport, curves: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The plans that were asked about, on the curves of their chips."""
+    found = []
+    for chip, speed in report.speeds.items():
+        if chip in curves:
+            user, y = _on(curves[chip], speed)
+            found.append({"chip": chip, "user": user, "y": y, "what": f"the plan on {chip}"})
+    return found
+
+
+def _marks(
+    measured: list[dict[str, Any]], stars: list[dict[str, Any]], place: Spec, hues: Spec, unit: str
+) -> list[Spec]:
+    """The layers of crosses and stars, where there are some."""
+    found: list[Spec] = []
+    if measured:
+        told = {"what": "measured", "there": "there", "of": "of what is predicted for it", "source": "source"}
+        found.append(
+            {
+                "data": {"values": measured},
+                "mark": {"type": "point", "shape": "cross", "filled": True, "size": 90, "stroke": "white"},
+                "encoding": {
+                    **place,
+                    "color": hues,
+                    "opacity": {"condition": {"test": "datum.kind === 'same'", "value": 1.0}, "value": 0.45},
+                    "tooltip": tip(told),
+                },
+            }
+        )
+    if stars:
+        found.append(
+            {
+                "data": {"values": stars},
+                "mark": {"type": "point", "shape": STAR, "filled": True, "size": 420, "stroke": "white"},
+                "encoding": {
+                    **place,
+                    "color": {"value": ACCENT},
+                    "tooltip": tip({"what": "star", "user": "tokens/s per user", "y": unit}),
+                },
+            }
+        )
+    return found
+
+
+def frontier_variants(report: FrontierReport) -> dict[str, Spec]:
+    """The curves under each metric that any point has, by its name."""
+    return {
+        metric.name: frontier_curves(report, key)
+        for key, metric in AXES.items()
+        if any(metric.of(p) for p in report.points)
+    }
+
+
+def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
+    """One curve for each chip under one of `AXES`, named at its slow end; the layout is written where it changes.
+    Stars are plans. Crosses are measured: thin ones of a near model."""
+    metric = AXES[key]
     chips = list(dict.fromkeys(p.chip for p in report.points))
-    rows = [row for chip in chips for row in _curve([p for p in report.points if p.chip == chip])]
+    own = {c: _curve([p for p in report.points if p.chip == c], metric) for c in chips}
+    own = {c: its for c, its in own.items() if its}
+    chips = list(own)
+    rows = [row for its in own.values() for row in its]
     _named(rows)
-    own = {c: [r for r in rows if r["chip"] == c] for c in chips}
     words = "; ".join(
-        f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['per_chip'])} per chip to "
-        f"{said(its[-1]['user'])} at {said(its[-1]['per_chip'])}"
+        f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['y'])} to "
+        f"{said(its[-1]['user'])} at {said(its[-1]['y'])}"
         for c, its in own.items()
     )
-    place = {"x": ratio("user", X), "y": ratio("per_chip", Y)}
+    title = f"{metric.unit} (log)"
+    place = {"x": ratio("user", X), "y": ratio("y", title)}
     hues = {
         "field": "chip",
         "type": "nominal",
@@ -89,7 +212,7 @@ def frontier_curves(report: FrontierReport) -> Spec:
         "chip": "chip",
         "layout": "layout",
         "user": "tokens/s per user",
-        "per_chip": "tokens/s per chip",
+        "y": metric.unit,
         "low": "80 % from",
         "high": "80 % to",
         "load": "requests in flight",
@@ -102,7 +225,7 @@ def frontier_curves(report: FrontierReport) -> Spec:
             "mark": {"type": "area", "opacity": 0.1},
             "encoding": {
                 "x": place["x"],
-                "y": ratio("low", Y),
+                "y": ratio("low", title),
                 "y2": {"field": "high"},
                 "color": hues,
             },
@@ -121,33 +244,15 @@ def frontier_curves(report: FrontierReport) -> Spec:
             "encoding": {**place, "text": {"field": "label"}},
         },
     ]
-    measured = _measured(report)
-    if measured:
-        layers.append(
-            {
-                "data": {"values": measured},
-                "mark": {"type": "point", "shape": "cross", "filled": True, "size": 90, "stroke": "white"},
-                "encoding": {
-                    **place,
-                    "color": hues,
-                    "opacity": {"condition": {"test": "datum.kind === 'same'", "value": 1.0}, "value": 0.45},
-                    "tooltip": tip(
-                        {
-                            "what": "measured",
-                            "user": "tokens/s per user",
-                            "per_chip": "tokens/s per chip",
-                            "speed": "speed",
-                            "source": "source",
-                        }
-                    ),
-                },
-            }
-        )
-    counted = (
-        f" Measured: {len(measured)} points." if measured else " Nothing was measured with both figures."
+    measured, stars = _measured(report, own, metric), _stars(report, own)
+    layers += _marks(measured, stars, place, hues, metric.unit)
+    counted = f" Measured: {len(measured)} points." if measured else ""
+    counted += (
+        f" The plan stands at {', '.join(said(s['user']) for s in stars)} tokens/s per user." if stars else ""
     )
+    better = "down" if metric.power < 0 else "up"
     return chart(
-        f"Throughput per chip against speed per user; up and right is better. {words}.{counted}",
+        f"{metric.unit} against speed per user; {better} and right is better. {words}.{counted}",
         height=360,
         data={"values": rows},
         layer=layers,

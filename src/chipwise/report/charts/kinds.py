@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from chipwise.report.answer import Answer, Charts, by_kind
 from chipwise.report.catalogue import ChipsReport
 from chipwise.report.charts.breakdown import elasticities, operator_bars, swings, tornado
 from chipwise.report.charts.chips import landscape
-from chipwise.report.charts.frontier import frontier_curves
+from chipwise.report.charts.frontier import AXES, frontier_curves
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars
@@ -29,7 +30,7 @@ from chipwise.report.sweep import SweepReport, short
 from chipwise.report.training import TrainReport
 
 
-def charts_of(answer: Answer) -> Charts:
+def charts_of(answer: Answer[Any]) -> Charts:
     """The pictures of an answer by name, the first first; of most kinds none."""
     found = by_kind(CHARTS, answer)
     return {} if found is None else found(answer)
@@ -96,7 +97,11 @@ def _media_charts(answer: Any) -> Charts:
 
 
 def _frontier_charts(answer: Any) -> Charts:
-    return {"frontier": lambda: frontier_curves(answer)}
+    return {
+        "frontier" if key == "rate" else f"frontier-{key}": partial(frontier_curves, answer, key)
+        for key, metric in AXES.items()
+        if any(metric.of(p) for p in answer.points)
+    }
 
 
 def _sensitivity_charts(answer: Any) -> Charts:

@@ -43,6 +43,7 @@ METRICS: dict[str, Metric] = {
     "usd_out": ("Cost of output", "dollars per million output tokens", lambda p: p.usd_per_million_out),
     "tpot": ("TPOT", "ms per output token", lambda p: _ms(p.pace)),
     "ttft": ("TTFT", "ms to the first token", lambda p: _ms(p.ttft_s)),
+    "speed": ("Speed for one user", "output tokens/s", lambda p: p.tokens_per_s_per_user),
     "rate": ("Throughput of a chip", "output tokens/s per chip", lambda p: p.tokens_per_s_per_chip),
 }
 

@@ -31,7 +31,7 @@ FILES = (Column("file", "name"), Column("text", "text", prose=True))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LaunchReport(Answer):
+class LaunchReport(Answer[LaunchFile]):
     """The answer to `launch`: the files that start a plan with a tool. They are to be read before they are run.
     `other` says why it is another plan than the one that was asked for, "" where it is that one."""
 

@@ -22,7 +22,7 @@ from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import VIEWS, View
-from chipwise.web.views.plan import CURVES
+from chipwise.web.views.plan import curves_of
 from chipwise.web.views.query import named, query_of
 
 STYLES = ("style.css",)
@@ -76,12 +76,12 @@ def sheet_page(verb: str, question: Any, found: Answered) -> str:
     if verb == "plan" and found.report.inside and found.report.plans:
         first = question.explained(found.report.plans[0])
         sections.append(_section("explain", first, first.run()))
-        chips = ",".join(list(dict.fromkeys(p.chip for p in found.report.plans if not p.parts))[:CURVES])
+        drawn = curves_of(found.report.plans)
         for part in ("operators", "sensitivity", "load"):
             asked = about(first, VERBS[part])  # type: ignore[type-var]
             sections.append(_section(part, asked, asked.run()))
-        if chips:
-            curves = about(question, FrontierRequest, chips=chips)
+        if drawn["chips"]:
+            curves = about(question, FrontierRequest, **drawn)
             sections.append(_section("frontier", curves, curves.run()))
     return (
         environment()

@@ -262,6 +262,13 @@
   }
 
   document.addEventListener("click", (event) => {
+    const variant = event.target.closest?.("[data-variant]"), switched = variant?.closest("figure");
+    if (switched) {
+      switched.dataset.spec = JSON.stringify(JSON.parse(switched.dataset.variants)[variant.dataset.variant]);
+      for (const other of switched.querySelectorAll("[data-variant]")) other.setAttribute("aria-pressed", String(other === variant));
+      switched.querySelector("figcaption details p").textContent = JSON.parse(switched.dataset.spec).description;
+      queue([switched]);
+    }
     const button = event.target.closest?.("[data-export]");
     if (button) save(button.closest("figure"), button.dataset.export).catch((error) => console.error(error));
   });

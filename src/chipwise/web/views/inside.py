@@ -7,7 +7,7 @@ from typing import Any
 from chipwise.api.requests.detail import FrontierRequest, LoadRequest, OperatorsRequest, SensitivityRequest
 from chipwise.api.requests.planning import ExplainRequest
 from chipwise.report.charts.breakdown import elasticities, operator_bars, tornado
-from chipwise.report.charts.frontier import frontier_curves
+from chipwise.report.charts.frontier import frontier_variants
 from chipwise.report.charts.load import CURVES, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
@@ -106,16 +106,22 @@ def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -
 
 
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
+    star = (
+        "The star is the plan: its speed for one user, and the most that a chip carries at it. "
+        if report.speeds
+        else ""
+    )
     measured = (
-        "Crosses are measured, faint ones of a near model, with the lengths and number formats of their benchmark: "
-        "lighter work than yours lies higher."
-        if report.measured
+        "A cross is a measurement, faint of a near model: it lies as far from the curve as it was from what is "
+        "predicted for its own lengths and formats. On the curve it confirms, off the curve it contradicts."
+        if any(m.ratio for m in report.measured)
         else ""
     )
     note = (
         "One replica of every layout at every load; a name stands where the layout changes. Bands are 80 % intervals. "
-        f"{measured}"
+        f"{star}{measured}"
     )
+    variants = frontier_variants(report)
     bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)
     near = (
         f"{len(report.measured)} measured points" if report.measured else "nothing measured with both figures"
@@ -124,10 +130,11 @@ def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[st
         "charts": [
             PageChart(
                 "frontier",
-                "Tokens/s per chip against tokens/s per user",
-                frontier_curves(report),
+                "Throughput against speed for one user",
+                next(iter(variants.values())),
                 note,
                 wide=True,
+                variants=variants,
             )
         ],
         "badges": [*((b, b) for b in bases), (near, "")],

@@ -22,6 +22,9 @@ from chipwise.web.views.view import MODEL, PageChart, View, link, price_badge
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
+FEW = 4
+"""Plans whose bars are read in five seconds."""
+FIVE_SECONDS = ("cost", "speed", "rate")
 CURVES = 6
 """Chips whose curves of throughput against speed are drawn below the plans."""
 TIMELINE = (
@@ -51,9 +54,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     charts.append(PageChart("timeline", "A request from left to right", request_timeline(report), TIMELINE))
     return {
         "charts": charts,
-        "curves": link(
-            "frontier", {**asked, "chips": ",".join(p.chip for p in plans[:CURVES] if not p.parts)}
-        ),
+        "glance": _glance(plans[:FEW]),
+        "curves": link("frontier", {**asked, **curves_of(plans)}),
         "columns": COLUMNS,
         "scales": _scales(plans),
         "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},
@@ -66,6 +68,21 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "How they were ranked, and what was left out": ranking(report, plans, everything=True),
         },
     }
+
+
+def _glance(plans: Sequence[PlanRecord]) -> list[PageChart]:
+    known = [n for n in FIVE_SECONDS if METRICS[n][2](plans[0])] if len(plans) > 1 else []
+    return [PageChart(f"first-{n}", METRICS[n][0], bars(plans, n)) for n in known]
+
+
+def curves_of(plans: Sequence[PlanRecord]) -> dict[str, str]:
+    """What `frontier` is asked about the first plans: their chips, each in the format and the software of its plan; the
+    first is marked."""
+    drawn = list({p.chip: p for p in reversed(plans[:CURVES]) if not p.parts}.values())[::-1]
+    formats = [f"{p.chip}={p.precision}/{p.runtime}/{p.kv}" for p in drawn]
+    if drawn and drawn[0] is plans[0] and drawn[0].tokens_per_s_per_user:
+        formats[0] += f"@{drawn[0].tokens_per_s_per_user.mid:.4g}"
+    return {"chips": ",".join(p.chip for p in drawn), "formats": ",".join(formats)}
 
 
 def badges(report: PlanReport) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chipwise import __version__
@@ -28,13 +28,15 @@ MODEL = "meta-llama/Llama-3.1-70B"
 
 @dataclass(frozen=True, slots=True)
 class PageChart:
-    """A figure of a page: `name` is its file when it is saved, `note` how to read it; `wide` takes the whole row."""
+    """A figure of a page: `name` is its file when it is saved, `note` how to read it; `wide` takes the whole row.
+    `variants` are the same with other figures, by the name on a switch, `spec` being the first."""
 
     name: str
     title: str
     spec: Spec
     note: str = ""
     wide: bool = False
+    variants: Mapping[str, Spec] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
