@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote, unquote_plus, urlencode
 
 import httpx
 import pytest
@@ -402,6 +402,36 @@ def test_a_generated_answer_says_each_sentence_once(visit: Open) -> None:
     slide = page.locator("[data-slide=rate]")
     assert slide.get_attribute("aria-valuetext") == "10/h"
     assert "unset" not in (slide.get_attribute("class") or ""), "the load is read, whatever its unit"
+
+
+def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_changed(visit: Open) -> None:
+    on = visit()
+    path = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=h100-sxm5-80gb,l40s&evidence=none"
+    navigating = {"sec-fetch-mode": "navigate"}
+    shell = httpx.get(f"{on.site}{path}", headers=navigating, timeout=60).text
+    assert "The answer is on its way" in shell
+    assert 'value="5/s"' in shell
+    assert (
+        "data-pin"
+        in httpx.get(f"{on.site}{path}&at-once=true", headers={"sec-fetch-mode": "navigate"}, timeout=60).text
+    )
+    page = on.open(path)
+    assert page.evaluate("history.length") == 2, "the answer of a link is no page of its own"
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.locator(".since")).to_contain_text("nothing has changed")
+    page.evaluate(
+        'localStorage.setItem(\'kept\', localStorage.getItem(\'kept\').replace(/"\\$\\/h":"[^"]*"/, \'"$/h":"99"\'))'
+    )
+    on.open(path)
+    expect(page.locator(".since")).to_contain_text("$/h 99 →")
+    assert page.locator("#kept a").all_inner_texts()[1].startswith("model meta-llama/Llama-3.1-8B")
+    fill = page.locator("[data-fill]")
+    if fill.count():
+        asked = json.loads(fill.first.get_attribute("data-fill") or "")
+        fill.first.click()
+        on.settle()
+        for name, value in asked.items():
+            assert urlencode({name: value}) in page.url
 
 
 def test_a_long_table_is_folded(site: str) -> None:

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -38,6 +39,8 @@ GLANCE = "chipwise-glance"
 """Header of a question whose form is still moving: the chips that are on the screen."""
 ANSWER, CHEAPER = "section#result", "div#cheaper"
 """What an answer goes into, as htmx says it: the place of the whole answer, and that of what is read last."""
+AT_ONCE = "at-once"
+"""Field of an address whose page comes with its answer: for browsers that run no scripts."""
 MOST = 3
 """Chips that a glance compares, and models that it tries on a machine."""
 LEAST: Mapping[str, Any] = {"curves": False, "most": MOST}
@@ -117,10 +120,11 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if "application/json" in request.headers.get("accept", ""):
             return await _json(view.verb)(request)
         asked = given(request.query_params.multi_items())
+        opened = _opened(request) and not asked.pop(AT_ONCE, "")
         whole, into = "hx-request" not in request.headers, request.headers.get("hx-target", "")
-        first = whole and not asked
-        values = dict(view.example) if first else asked
-        # an address without a question shows the example, and fetches its answer when it is on the screen
+        # a browser shows the page first, without a question that of the example, and then fetches the answer
+        first = whole and (opened or not asked)
+        values = _filled(view, asked, whole=whole)
         # a link of another site fills in the form, and starts no work
         foreign = bool(request.scope.get(FOREIGN))
         among = request.headers.get(GLANCE)
@@ -144,10 +148,25 @@ def _page(view: View, *, home: bool = False) -> Handler:
         fragment = "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
         name = "page.html" if whole else fragment
         text = await run_in_threadpool(environment().get_template(name).render, context)
-        pushed = not whole and among is None and early
+        pushed = among is None and early and not _there(request, asked)
         return HTMLResponse(text, status, _headers(view, result, pushed=pushed))
 
     return handler
+
+
+def _opened(request: Request) -> bool:
+    """Whether a browser opens the address, rather than a script or a program."""
+    return request.headers.get("sec-fetch-mode") == "navigate"
+
+
+def _filled(view: View, asked: dict[str, str], *, whole: bool) -> dict[str, str]:
+    return dict(view.example) if whole and not asked else asked
+
+
+def _there(request: Request, asked: Mapping[str, str]) -> bool:
+    """Whether the address of the page that asks is that of the question already."""
+    query = urlsplit(request.headers.get("hx-current-url", "")).query
+    return bool(query) and given(parse_qsl(query)) == asked
 
 
 async def _result(

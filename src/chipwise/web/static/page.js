@@ -74,6 +74,21 @@
       field.dispatchEvent(new Event("input", { bubbles: true }));
       form.requestSubmit();
     }
+    const fill = event.target.closest?.("[data-fill]");
+    if (fill && form) {
+      for (const [name, value] of Object.entries(JSON.parse(fill.dataset.fill))) {
+        const field = form.elements.namedItem(name);
+        if (field?.type === "checkbox") field.checked = value === "true";
+        else if (field) field.value = value;
+        field?.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      form.requestSubmit();
+    }
+    const link = event.target.closest?.("[data-link]");
+    if (link && navigator.clipboard && !event.metaKey && !event.ctrlKey) {
+      event.preventDefault();
+      navigator.clipboard.writeText(link.href).then(() => { link.textContent = "Copied"; say("copied"); }, () => { location.href = link.href; });
+    }
     const picked = event.target.closest?.("a.pick");
     if (picked) {
       pick(picked);
@@ -99,6 +114,7 @@
     }
   }
   addEventListener("hashchange", follow);
+  document.addEventListener("htmx:after:swap", (event) => { if (event.target === result) setTimeout(follow, 50); });
   addEventListener("load", () => setTimeout(follow, 50));  // links are bound once the page has come to rest
 
   // an answer fades once the question beside it is another

@@ -106,11 +106,7 @@ def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -
 
 
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
-    star = (
-        "The star is the plan: its speed for one user, and the most that a chip carries at it. "
-        if report.speeds
-        else ""
-    )
+    star = "The star is the plan: its speed for one user, at full load. " if report.speeds else ""
     measured = (
         "A cross is a measurement, faint of a near model: it lies as far from the curve as it was from what is "
         "predicted for its own lengths and formats. On the curve it confirms, off the curve it contradicts."

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
+from chipwise import __version__
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.chips import recalled_words
+from chipwise.catalog.snapshot import today
+from chipwise.errors import Sentence
 from chipwise.report.catalogue import chip_record
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
@@ -15,6 +20,7 @@ from chipwise.report.charts.plans import METRICS, bars, pareto
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
+from chipwise.units import format_number
 from chipwise.web.views.chips import ChipSheet, sheet_of
 from chipwise.web.views.query import named
 from chipwise.web.views.view import MODEL, PageChart, View, link, price_badge
@@ -62,11 +68,49 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "compare": link("compare", {**asked, "chips": ",".join(p.chip for p in plans[:4]), "have": None}),
         "shown": SHOWN,
         "badges": badges(report),
-        "cheaper": cheaper(report),
+        "cheaper": _ways(report),
+        "pin": _pin(report),
         "foot": {
             "About the first plan": first_plan(report, plans, everything=True),
             "How they were ranked, and what was left out": ranking(report, plans, everything=True),
         },
+    }
+
+
+def _ways(report: PlanReport) -> list[tuple[str, dict[str, str]]]:
+    """What would make the first plan cheaper, in words, and the fields of the form that ask for it."""
+    fills = [_fields(lever.options) for lever in report.levers]
+    lines = [Sentence(line).as_fields for line in cheaper(report)]
+    return list(zip_longest(lines, fills[: len(lines)], fillvalue={}))  # type: ignore[arg-type]
+
+
+def _fields(options: str) -> dict[str, str]:
+    """Options of the command line as fields: `--kv fp8 --disaggregate`."""
+    found: dict[str, str] = {}
+    name = ""
+    for word in shlex.split(options):
+        if word.startswith("--"):
+            name = word[2:].replace("-", "_")
+        found[name] = "true" if word.startswith("--") else word
+    return found
+
+
+def _pin(report: PlanReport) -> dict[str, Any]:
+    """The first plan as a browser keeps it, to be held against a later answer to the same question."""
+    first = report.plans[0]
+    price = first.price
+    figures = {
+        "$/h": None if price is None else format_number(price.mid),
+        "price of": None if price is None else price.date,
+        "first token, ms": format_number(first.ttft_s.mid * 1e3),
+        "per token, ms": format_number(first.pace.mid * 1e3),
+        "evidence": first.pace.basis,
+    }
+    return {
+        "title": f"{first.machines}, {first.spread}, {first.precision}, {first.runtime}",
+        "figures": {name: value for name, value in figures.items() if value},
+        "day": str(today()),
+        "version": __version__,
     }
 
 

@@ -1,0 +1,74 @@
+// What this browser keeps: questions that were asked last, plans that were pinned, and what has changed since.
+(() => {
+  "use strict";
+  const place = document.getElementById("kept"), result = document.getElementById("result");
+  if (!place || !result) return;
+  const MOST = 8;
+  let store = { recent: [], pinned: {} };
+  try { store = { ...store, ...JSON.parse(localStorage.getItem("kept") ?? "{}") }; } catch { /* kept for this page only */ }
+  const keep = () => { try { localStorage.setItem("kept", JSON.stringify(store)); } catch { /* nothing is kept */ } };
+  const element = (name, text, more = {}) => Object.assign(document.createElement(name), { textContent: text }, more);
+
+  function listed(title, rows) {
+    if (!rows.length) return [];
+    const list = document.createElement("ul");
+    for (const [address, text, remove] of rows) {
+      const line = list.appendChild(document.createElement("li"));
+      line.append(element("a", text, { href: address }));
+      if (remove) line.append(" ", element("button", "Unpin", { type: "button", className: "quiet", onclick: remove }));
+    }
+    return [element("h2", title, { className: "title" }), list];
+  }
+  function show() {
+    const pinned = Object.entries(store.pinned).map(([address, pin]) => [address, `${pin.asked}: ${pin.title}`, () => {
+      delete store.pinned[address];
+      keep();
+      show();
+      since();
+    }]);
+    place.replaceChildren(...listed("Pinned plans", pinned), ...listed("Asked last", store.recent.map(({ address, asked }) => [address, asked])));
+    place.hidden = !place.childNodes.length;
+  }
+
+  // of a pinned plan: its figures then and now
+  function changes(then, now) {
+    const said = [];
+    if (then.title !== now.title) said.push(`${then.title} → ${now.title}`);
+    for (const [name, value] of Object.entries(now.figures)) {
+      if (then.figures[name] !== value) said.push(`${name} ${then.figures[name] ?? "unknown"} → ${value}`);
+    }
+    if (then.version !== now.version) said.push(`chipwise ${then.version} → ${now.version}`);
+    return said;
+  }
+  function since() {
+    const head = result.querySelector(".headline[data-pin]");
+    head?.querySelector(".since")?.remove();
+    head?.querySelector("[data-keep]")?.remove();
+    if (!head || head.classList.contains("glance")) return;
+    const { address, asked } = head.dataset, now = { ...JSON.parse(head.dataset.pin), asked }, then = store.pinned[address];
+    const button = element("button", then ? "Pin anew" : "Pin", { type: "button", className: "quiet" });
+    button.dataset.keep = "";
+    button.addEventListener("click", () => {
+      store.pinned[address] = now;
+      keep();
+      show();
+      since();
+    });
+    head.querySelector(".exports")?.append(" ", button);
+    if (!then) return;
+    const said = changes(then, now);
+    head.append(element("p", `Since it was pinned on ${then.day}: ${said.length ? said.join("; ") : "nothing has changed"}.`, { className: "since" }));
+  }
+  function answered() {
+    const head = result.querySelector(".headline[data-asked]");
+    if (!head || head.classList.contains("glance")) return;
+    const { address, asked } = head.dataset;
+    store.recent = [{ address, asked }, ...store.recent.filter((other) => other.address !== address)].slice(0, MOST);
+    keep();
+    show();
+    since();
+  }
+  document.addEventListener("htmx:after:swap", (event) => { if (event.target === result || event.target.id === "ask") answered(); });
+  show();
+  answered();
+})();
