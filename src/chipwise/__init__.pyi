@@ -1,5 +1,5 @@
 # Written by `python -m docs.generate.stub`: not to be changed by hand.
-# ruff: noqa: E501
+# ruff: noqa
 # fmt: off
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
