@@ -27,7 +27,7 @@ SERVED = {"PlanReport": "Plans", "ExplainReport": "Explained"}
 """Answers whose plans serve tokens: their figures of a token are there, unless answers of one token were asked for."""
 HEAD = '''\
 # Written by `python -m docs.generate.stub`: not to be changed by hand.
-# ruff: noqa: E501
+# ruff: noqa
 # fmt: off
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike

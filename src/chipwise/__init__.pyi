@@ -1,8 +1,9 @@
 # Written by `python -m docs.generate.stub`: not to be changed by hand.
+# ruff: noqa
 # fmt: off
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Optional, TypeAlias, overload
 
 from chipwise.api.python import diff as diff
 from chipwise.api.python import launch as launch
@@ -11,22 +12,25 @@ from chipwise.api.python import step as step
 from chipwise.api.python import trace as trace
 from chipwise.api.sweep import sweep as sweep
 from chipwise.errors import ChipwiseError as ChipwiseError
-from chipwise.report.catalogue import (
-    ChipsReport,
-    EvidenceReport,
-    ModelsReport,
-    OffersReport,
-    RuntimesReport,
-    SystemsReport,
-)
+from chipwise.report.catalogue import ChipsReport
+from chipwise.report.catalogue import EvidenceReport
+from chipwise.report.catalogue import ModelsReport
+from chipwise.report.catalogue import OffersReport
+from chipwise.report.catalogue import RuntimesReport
+from chipwise.report.catalogue import SystemsReport
 from chipwise.report.desk import LocalReport
-from chipwise.report.evidence import ClaimReport, MatchReport
+from chipwise.report.evidence import ClaimReport
+from chipwise.report.evidence import MatchReport
 from chipwise.report.fit import FitReport
 from chipwise.report.frontier import FrontierReport
-from chipwise.report.kernel import AmdahlReport, KernelReport
-from chipwise.report.media import MediaExplainReport, MediaReport
-from chipwise.report.operators import LoadReport, OperatorsReport
-from chipwise.report.plans import PlanRecord, PlanReport
+from chipwise.report.kernel import AmdahlReport
+from chipwise.report.kernel import KernelReport
+from chipwise.report.media import MediaExplainReport
+from chipwise.report.media import MediaReport
+from chipwise.report.operators import LoadReport
+from chipwise.report.operators import OperatorsReport
+from chipwise.report.plans import PlanRecord
+from chipwise.report.plans import PlanReport
 from chipwise.report.portfolio import PortfolioReport
 from chipwise.report.records import Figure
 from chipwise.report.reinforce import RlReport
@@ -81,7 +85,7 @@ def claim(
 ) -> ClaimReport: ...
 @overload
 def compare(
-    model: Model, *, chips: Names, tokens: Number = ..., deadline: str | None = ...,
+    model: Model, *, chips: Names, scale: Table = ..., tokens: Number = ..., deadline: str | None = ...,
     max_usd: str | float | None = ..., in_: Number = ..., out: Number = ..., images: Names = ...,
     cv: Number | Table = ..., log: PathLike[str] | str | None = ..., prefix_hit: Number = ...,
     common_prefix: Number = ..., sharers: Number = ..., rate: Number = ..., ttft: str | None = ...,
@@ -271,14 +275,14 @@ def operators(
 ) -> OperatorsReport: ...
 @overload
 def plan(
-    model: Model, *, tokens: Number = ..., deadline: str | None = ..., max_usd: str | float | None = ...,
-    in_: Number = ..., out: Number = ..., images: Names = ..., cv: Number | Table = ...,
-    log: PathLike[str] | str | None = ..., prefix_hit: Number = ..., common_prefix: Number = ...,
-    sharers: Number = ..., rate: Number = ..., ttft: str | None = ..., tpot: str | None = ...,
-    e2e: str | None = ..., percentile: Number = ..., confidence: Number = ..., utilisation: Number = ...,
-    day: Names = ..., own_chips: str | None = ..., precision: str | None = ..., kv: str | None = ...,
-    runtime: str | None = ..., policy: Table = ..., set_: Table = ..., share: Table = ..., speculate: Table = ...,
-    disaggregate: bool = ..., prefill: Table = ..., software: str | None = ...,
+    model: Model, *, scale: Table = ..., tokens: Number = ..., deadline: str | None = ...,
+    max_usd: str | float | None = ..., in_: Number = ..., out: Number = ..., images: Names = ...,
+    cv: Number | Table = ..., log: PathLike[str] | str | None = ..., prefix_hit: Number = ...,
+    common_prefix: Number = ..., sharers: Number = ..., rate: Number = ..., ttft: str | None = ...,
+    tpot: str | None = ..., e2e: str | None = ..., percentile: Number = ..., confidence: Number = ...,
+    utilisation: Number = ..., day: Names = ..., own_chips: str | None = ..., precision: str | None = ...,
+    kv: str | None = ..., runtime: str | None = ..., policy: Table = ..., set_: Table = ..., share: Table = ...,
+    speculate: Table = ..., disaggregate: bool = ..., prefill: Table = ..., software: str | None = ...,
     level: Literal['stock', 'tuned'] = ..., harness: str | None = ..., host: str | None = ...,
     price: Literal['rent', 'spot', 'own'] = ..., provider: str = ..., region: str = ..., owning: Table = ...,
     price_of: Table = ..., evidence: Literal['all', 'none', 'published', 'own'] = ...,
@@ -331,8 +335,8 @@ def sensitivity(
     task: Literal['serve', 'batch', 'local'] = ...,
 ) -> SensitivityReport: ...
 def simulate(
-    model: Model, *, chip: PathLike[str] | str | None = ..., count: str | int | None = ..., tp: str | int = ...,
-    pp: str | int = ..., dp: str | int = ..., ep: str | int = ..., replicas: str | int = ...,
+    model: Model, *, scale: Table = ..., chip: PathLike[str] | str | None = ..., count: str | int | None = ...,
+    tp: str | int = ..., pp: str | int = ..., dp: str | int = ..., ep: str | int = ..., replicas: str | int = ...,
     concurrency: str | float | None = ..., rate: Number = ..., host_memory: Number = ..., in_: Number = ...,
     out: Number = ..., images: Names = ..., cv: Number | Table = ..., log: PathLike[str] | str | None = ...,
     prefix_hit: Number = ..., common_prefix: Number = ..., sharers: Number = ..., own_chips: str | None = ...,
@@ -343,7 +347,7 @@ def simulate(
     frames: str | int | None = ..., steps: str | int | None = ..., guidance: str | float | None = ...,
     settings: Table = ..., training: bool = ..., spread: Table = ..., offload: Table = ..., aside: Names = ...,
     plan: str | int = ..., requests: str | int | None = ..., burstiness: str | float | None = ...,
-    seed: str | int = ..., route: Literal['least', 'turn', 'prefix', 'queue'] | None = ...,
+    seed: str | int = ..., route: Optional[Literal['least', 'turn', 'prefix', 'queue']] = ...,
     ttft: str | None = ..., tpot: str | None = ..., e2e: str | None = ...,
 ) -> SimulationReport: ...
 def systems(

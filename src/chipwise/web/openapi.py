@@ -25,7 +25,7 @@ REFUSALS = {
     "421": "the server is not known by the name in Host",
     "422": "the question has no answer: an unknown name, an unusable value, or nothing fits",
     "429": "too many questions at once",
-    "503": "the answer takes too long",
+    "503": "the answer takes too long, or the process that worked on it has ended",
 }
 MODEL, CHIP = "meta-llama/Llama-3.1-70B", "h100-sxm5-80gb"
 DEPLOYED = {"model": MODEL, "chip": CHIP, "tp": 8}
