@@ -104,6 +104,8 @@ def test_bounds_are_read(text: str, low: float, high: float) -> None:
     [
         ("an H100 is 30x an A100", (30, 30), 1),
         ("Gaudi 3 is 50% faster than H100", (1.5, 1.5), 1),
+        ("Inferentia2 has lower latency than H100", None, 1),
+        ("Inferentia2 has higher latency than H100", None, -1),
         ("30-40% better price performance", (1.3, 1.4), 1),
         ("A is 40% cheaper than B", (0.6, 0.6), -1),
         ("half the price of an H100", (0.5, 0.5), -1),

@@ -178,10 +178,14 @@ WORDED = {
     r"\bhalf\b": 0.5,
 }
 MORE = re.compile(
-    r"\b(?:fast\w*|quick\w*|beats?|beating|outperforms?|better|higher|more|wins?|ahead|leads?|superior|crush\w*)\b",
+    r"\b(?:fast\w*|quick\w*|beats?|beating|outperforms?|better|higher(?! latenc)|more|wins?|ahead|leads?|superior"
+    r"|crush\w*|lower latenc\w+)\b",
     re.I,
 )
-LESS = re.compile(r"\b(?:slow\w*|worse|behind|loses?|lower|less|fewer|weaker|inferior|lags?)\b", re.I)
+LESS = re.compile(
+    r"\b(?:slow\w*|worse|behind|loses?|lower(?! latenc)|higher latenc\w+|less|fewer|weaker|inferior|lags?)\b",
+    re.I,
+)
 CHEAP = re.compile(
     r"\b(?:cheap\w*|less expensive|lower (?:price|cost)|costs? less|saves?|half the (?:price|cost))\b", re.I
 )
