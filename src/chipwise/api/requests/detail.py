@@ -71,7 +71,7 @@ class SensitivityRequest(_Inside):
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierRequest(PriceOptions, LengthOptions):
-    """Throughput of a chip against the speed that a user sees: one curve for each chip over all layouts and loads."""
+    """Throughput of a chip against speed for one user: a curve for each chip over all layouts."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chips: str = ask("the chips to compare, separated by commas", MISSING, file=True, reading=NAMES)
