@@ -100,7 +100,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         {"model": "flux", "chip": "rtx-4090", "offload": "model", "host_memory": "32GB"},
         "wait on the host",
     ),
-    "huge text": ("plan", {"model": "x" * 100_000}, "unknown model"),
+    "huge text": ("plan", {"model": "x" * 100_000}, "at most 1,000"),
     "huge number": ("estimate", {"model": SMALL, "chip": "l4", "tp": 10**400}, "tp"),
     "script": ("plan", {"model": "<script>alert(1)</script>\u0000\u202e"}, "control character"),
     "tool": ("rm", {"path": "/"}, "one of plan"),
@@ -170,7 +170,7 @@ def test_a_server_on_the_network_has_the_same_tools(heard: Heard) -> None:
 
     tools, fitted = talk("http", listed)
     assert {tool.name: tool for tool in tools} == heard.tools
-    assert fitted.structured_content["plans"] == heard.answers["fit"].structured_content["plans"]
+    assert fitted.structured_content["fits"] == heard.answers["fit"].structured_content["fits"]
 
 
 def test_all_tools_are_listed_and_read_only(heard: Heard) -> None:

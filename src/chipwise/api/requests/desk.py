@@ -49,7 +49,7 @@ class LocalRequest(Asked):
         "override chip figures, e.g. system=0GB for a card without a display", name="set", reading=PAIRS
     )
     share: str | None = ask(
-        "what other work leaves of the chip, e.g. gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
+        "what other work leaves of the chip, e.g. gpu=60%,memory=16GB (a renderer, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),
     )
 

@@ -91,7 +91,7 @@ class Judged(Asked):
         "what targets hold for, e.g. p99; default: the mean, of claims p99", reading=PERCENTILE
     )
     level: Literal["stock", "tuned"] = ask(
-        "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
+        "stock: what defaults give; tuned: what benchmark submissions reach", "stock"
     )
     software: str | None = ask(
         "date or MLPerf round of the software, e.g. 2025-06 or v5.0; default: the newest"

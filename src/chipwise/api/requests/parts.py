@@ -259,7 +259,7 @@ class LengthOptions(Asked):
         reading=figure("", low=0, high=1e8),
     )
     sharers: str | None = ask(
-        "beams or answers in flight that share one prompt, kept in cache once for them, e.g. 4; needs --prefix-hit",
+        "beams or answers that share one prompt in the cache, e.g. 4; needs --prefix-hit",
         reading=figure("", low=1, high=MOST_SHARERS),
     )
 
@@ -302,8 +302,8 @@ class ScaleOptions(Asked):
     """How replicas follow the load."""
 
     scale: str | None = ask(
-        "replicas follow the load, e.g. target=8,least=2,start=90s,hold=5min,every=15s: requests in flight per "
-        "replica, fewest replicas, time to start one, time before one is stopped, time between looks",
+        "replicas follow the load, e.g. target=8,least=2,start=90s,hold=5min: requests per replica, fewest, time "
+        "to start and to stop one",
         reading=Reading(_scaled, as_text, (OBJECT,)),
     )
 
@@ -428,7 +428,7 @@ class SampleOptions(Asked):
     offload: str | None = ask(
         "what lies on the host: gpu-layers=30 (the other layers), cpu-experts=24 (routed experts of the first layers), "
         "split=3/1 (layers of two kinds of cards); default: as little as can be. Models without tokens: none, model "
-        "(one part at a time waits there) or sequential",
+        "(one part at a time) or sequential",
         reading=Reading(_offloaded, as_text, (OBJECT,)),
     )
     aside: str | None = ask(
@@ -579,7 +579,7 @@ class SoftwareOptions(OwnChips):
         "override chip figures, e.g. hbm=4TB/s,bf16=1.2PFLOPS, or system=0GB", name="set", reading=PAIRS
     )
     share: str | None = ask(
-        "what other work leaves of the chip, e.g. gpu=60%,memory=16GB (a renderer, a desktop, a second model)",
+        "what other work leaves of the chip, e.g. gpu=60%,memory=16GB (a renderer, a second model)",
         reading=Reading(shared, as_text, (OBJECT,)),
     )
 
@@ -615,7 +615,7 @@ class Serving(SoftwareOptions):
         "date, version or MLPerf round of the software, e.g. 2025-06, vllm 0.11 or v5.0; default: the newest"
     )
     level: Literal["stock", "tuned"] = ask(
-        "stock: what the runtime's defaults give; tuned: what benchmark submissions reach with it", "stock"
+        "stock: what defaults give; tuned: what benchmark submissions reach", "stock"
     )
     harness: str | None = ask(
         "benchmark client whose figures to predict, e.g. vllm-bench or inferencex; default: none"

@@ -217,7 +217,7 @@ class PlanRequest(PlanOptions):
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Task = ask(TASK, "serve")
-    by: By = ask("list the best plan of each chip, runtime, format or provider", "chip")
+    by: By = ask("list the best plan of each", "chip")
 
     def run(self) -> PlanReport | MediaReport:
         """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
