@@ -253,7 +253,7 @@ def _lent(entry: Entry, other: tuple[Entry, Chip]) -> Entry:
         "name": entry.name,
         **kept,
         **own,
-        "own": [*_theirs(base, kept), *_own_rows(entry, given, said)],
+        "own": [*_theirs(base, kept), *_own_rows(entry, given, said.difference(_TEXTS, _REMARKS))],
         "exceptions": {**base.get("exceptions", {}), **mixed, **excused},
     }
     sources = {**product.sources, **entry.sources, GIVEN: Source(GIVEN, None)}
