@@ -106,7 +106,7 @@ def _nearest(text: str, table: Mapping[str, Statement]) -> tuple[str, ...]:
 
 
 LITTLE = frozenset(
-    "the and for are not than that with more one all its has need needs you your can runs run".split()
+    "the and for are not than that with more one all its has need needs you your can runs run made".split()
 )
 """Words that say little of what a statement is about."""
 
