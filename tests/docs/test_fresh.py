@@ -38,7 +38,8 @@ def test_generated_parts_are_fresh(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_commands_in_running_text_exist(path: Path) -> None:
     for command in inline_commands(path.read_text("utf-8")):
-        words = [w for w in shlex.split(command.replace("...", ""))[1:] if not w.startswith("<")]
+        typed = command.replace("...", "").partition(" > ")[0]
+        words = [w for w in shlex.split(typed)[1:] if not w.startswith("<")]
         with contextlib.suppress(MissingArgumentError):  # a command may be named without its arguments
             app.parse_args(words, exit_on_error=False, print_error=False)
 
