@@ -26,9 +26,9 @@ LONGEST_NAME = 200
 """Characters of a name: four times the longest of a published checkpoint. Longer texts are not compared with names,
 which takes a time that grows with their square."""
 
-MOST_KNOWN = 2_000
-"""Names that one is compared with: four times the models of the catalogue; a configuration
-of the user's may have more keys."""
+MOST_KNOWN = 8_000
+"""Names that one is compared with: more than there are published results; a configuration of the user's may have more
+keys."""
 
 FEW = 40
 """Names that are listed where none resembles the one that was given."""

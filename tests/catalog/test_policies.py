@@ -18,6 +18,9 @@ PLACE = {
     "out": 300,
     "evidence": "none",
 }
+HYBRID = "Qwen/Qwen3.5-4B"
+STATES = ("state_share", "state_copies")
+"""Figures of models with recurrent layers."""
 
 
 def numbers(runtime: str) -> dict[str, float]:
@@ -29,14 +32,14 @@ def numbers(runtime: str) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("runtime", "unread"),
     [
-        ("vllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens"}),
+        ("vllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens", *STATES}),
         ("sglang", {"workspace_bytes", "micro_batch_tokens", "sampler_bytes"}),
-        ("trtllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens"}),
+        ("trtllm", {"reserved_bytes", "workspace_bytes", "micro_batch_tokens", *STATES}),
     ],
 )
 def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[str]) -> None:
-    before = cw.estimate(**PLACE, runtime=runtime).plans
     for name, value in numbers(runtime).items():
+        place = {**PLACE, "model": HYBRID} if name in STATES else PLACE
         other = {
             "kv_block_tokens": 1024,
             "look_passes": 20,
@@ -48,9 +51,10 @@ def test_every_policy_moves_an_answer_or_is_refused(runtime: str, unread: set[st
         said = str(int(other)) if isinstance(value, int) else f"{other:.10g}"
         if name in unread:
             with pytest.raises(UsageError, match="changes nothing here"):
-                cw.estimate(**PLACE, runtime=runtime, policy={name: said})
+                cw.estimate(**place, runtime=runtime, policy={name: said})
             continue
-        after = cw.estimate(**PLACE, runtime=runtime, policy={name: said}).plans
+        before = cw.estimate(**place, runtime=runtime).plans
+        after = cw.estimate(**place, runtime=runtime, policy={name: said}).plans
         assert after != before, f"{runtime}: {name} moves nothing"
 
 

@@ -27,7 +27,13 @@ from chipwise.catalog.software import Software, all_software, shipped
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
 
-SWITCH = {"reserved_bytes": "memory_base", "workspace_bytes": "workspace", "sampler_bytes": "workspace"}
+SWITCH = {
+    "reserved_bytes": "memory_base",
+    "workspace_bytes": "workspace",
+    "sampler_bytes": "workspace",
+    "state_copies": "state_share",
+}
+_ONE_POOL = ("states of recurrent layers lie in one pool with the tokens", "leave it out")
 _INSIDE = ("the workspace lies inside what the runtime holds back", "set reserved_bytes")
 UNREAD = {
     ("reserved_bytes", "total"): (
@@ -44,6 +50,8 @@ UNREAD = {
     ),
     ("workspace_bytes", "reserved"): _INSIDE,
     ("sampler_bytes", "reserved"): _INSIDE,
+    ("state_share", 1.0): _ONE_POOL,
+    ("state_copies", 1.0): _ONE_POOL,
 }
 """Figures that a runtime does not read under another of its policies: why, and what to set instead."""
 
