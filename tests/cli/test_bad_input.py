@@ -131,6 +131,8 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
         (("plan", "/dev"), "holds no config.json"),
         (("plan", "~no-such-user-here/x"), "no such file"),
         (("trace", ""), "trace needs a source"),
+        (("plan", "x" * 100_000), "at most 1,000"),
+        ((*PLAN, "--chips", "x" * 100_000), "at most 1,000"),
     ],
 )
 def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:
@@ -143,9 +145,7 @@ def test_usage(run: Run, arguments: tuple[str, ...], words: str) -> None:
         ("plan", ""),
         ("plan", " "),
         ("plan", "nobody/nothing"),
-        ("plan", "x" * 100_000),
         (*PLAN, "--chips", "h100-sxm5-80gb,nothing"),
-        (*PLAN, "--chips", "x" * 100_000),
         (*PLAN, "--runtime", "a\nb"),
         (*PLAN, "--precision", ""),
         ("estimate", MODEL, "--chip", ""),
