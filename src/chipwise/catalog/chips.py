@@ -231,7 +231,10 @@ class ChipFamily:
 @per_snapshot
 def family(name: str) -> ChipFamily | None:
     """The family that a name means, chips of one maker and kind; None for the name of one chip or of none, and where
-    no single chip is the newest. Of chips of one year that nobody rents the plain one is meant: `m6` of Apple's."""
+    no single chip is the newest. Of chips of one year that nobody rents the plain one is meant: `m6` of Apple's. A
+    letter alone names none."""
+    if not (name.isascii() and name.strip().isprintable() and any(len(w) > 1 for w in words_of(name))):
+        return None
     chips, kin = load_chips(), _relatives(name)
     sold = [c for c in kin if chips[c].status == "ga"]
     if len({(chips[c].vendor, chips[c].kind) for c in sold}) != 1:
