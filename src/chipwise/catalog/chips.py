@@ -233,9 +233,7 @@ def family(name: str) -> ChipFamily | None:
     """The family that a name means, chips of one maker and kind; None for the name of one chip or of none, and where
     no single chip is the newest. Of chips of one year that nobody rents the plain one is meant: `m6` of Apple's. A
     letter alone names none."""
-    if not (name.isascii() and name.strip().isprintable() and any(len(w) > 1 for w in words_of(name))):
-        return None
-    chips, kin = load_chips(), _relatives(name)
+    chips, kin = load_chips(), _relatives(name) if _is_word(name.strip()) else []
     sold = [c for c in kin if chips[c].status == "ga"]
     if len({(chips[c].vendor, chips[c].kind) for c in sold}) != 1:
         return None
@@ -247,6 +245,11 @@ def family(name: str) -> ChipFamily | None:
         return None
     rest = tuple(c for c in kin if c != newest[0])
     return ChipFamily(name.strip(), newest[0], chips[newest[0]].year, bool(priced), rest)
+
+
+def _is_word(name: str) -> bool:
+    """Whether a text is printable, of ASCII, and has two letters or digits: less names no family."""
+    return name.isascii() and name.isprintable() and sum(letter.isalnum() for letter in name) > 1
 
 
 def _relatives(name: str) -> list[str]:
