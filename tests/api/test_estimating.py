@@ -42,3 +42,18 @@ def test_a_slower_host_starts_prompts_later_and_bounds_what_decodes() -> None:
     slow, usual = (chipwise.estimate(**asked, **load, **host).plans[0] for host in ({"host": "1.9GHz"}, {}))
     assert slow.ttft_s.mid > 1.5 * usual.ttft_s.mid
     assert usual.tpot_s.mid < slow.tpot_s.mid < 1.5 * usual.tpot_s.mid
+
+
+def test_requests_of_one_length_that_start_together_are_inside_the_interval() -> None:
+    """Benchmarks send them so; the engine of events, which counts every one, has its mean between both."""
+    asked = {"model": "Qwen/Qwen3-8B", "chip": "mi300x", "runtime": "vllm", "in_": 1024, "out": 256}
+    alike, differ, alone = (
+        chipwise.estimate(**asked, **load)
+        for load in ({"concurrency": 32}, {"concurrency": 32, "cv": 0.5}, {"concurrency": 1})
+    )
+    seen = chipwise.simulate(**asked, concurrency=32, requests=96)
+    first = alike.plans[0].ttft_s
+    assert first.mid < seen.times[0].mean.mid < first.high
+    assert first.high > 5 * differ.plans[0].ttft_s.high
+    told = [any("stay together" in a for a in r.assumptions) for r in (alike, differ, alone)]
+    assert told == [True, False, False]

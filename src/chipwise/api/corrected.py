@@ -44,7 +44,8 @@ def corrected(found: Prediction, by: Corrections, output_tokens: float, *, drive
     before = found.ttft_s + further * found.tpot_s
     moved = {name: getattr(found, name) * passes for name in ("tpot_s", "decode_s", "prefill_s", "service_s")}
     moved |= {
-        name: getattr(found, name) * passes * first for name in ("ttft_s", "wait_s", "own_s", "outside_s")
+        name: getattr(found, name) * passes * first
+        for name in ("ttft_s", "wait_s", "own_s", "outside_s", "in_step_s")
     }
     longer = (moved["ttft_s"] + further * moved["tpot_s"]) / before
     if driven:

@@ -29,7 +29,7 @@ from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Deployment, Group, filled
-from chipwise.units import Array
+from chipwise.units import Array, format_seconds
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
@@ -230,6 +230,7 @@ def estimate(
         prompt_layout=None if prompts is None else prompts[0],
         harnessed=knows_client(context.numbers, context.tactics.harness, apart=d.apart),
         driven=one.rate_per_s is not None or one.concurrency is not None,
+        in_step=one.concurrency is not None and workload.served.equal and context.tactics.harness.alike,
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)
@@ -245,8 +246,28 @@ def estimate(
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *measured_words(one.deployment.chip), *terms.said),
+        assumptions=(
+            *context.assumptions([record]),
+            *_in_step(fleet, found),
+            *measured_words(one.deployment.chip),
+            *terms.said,
+        ),
     )
+
+
+TOLD = 1.25
+"""ratio of the time to the first token of requests in step to that of others from which on it is told. Chosen: above
+what rounds."""
+
+
+def _in_step(fleet: ReplicaSet, found: Prediction) -> Iterator[str]:
+    """What the upper end of TTFT holds where requests may start together."""
+    in_step, apart = float(found.in_step_s[0, 0]), float(found.ttft_s[0, 0])
+    if fleet.in_step and in_step > TOLD * apart:
+        yield (
+            "clients' requests drift apart; those of one length that start together, as benchmarks send them, stay "
+            f"together: TTFT {format_seconds(in_step)} in the mean, within its interval (--cv 0.5: lengths differ)"
+        )
 
 
 def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:

@@ -122,17 +122,18 @@ class Harness:
         return 0.5 / self.waves if self.start == "burst" and not self.median_of else 0.0
 
     @property
+    def alike(self) -> bool:
+        """Whether all requests are of the nominal length."""
+        return self.shortest == 1.0
+
+    @property
     def meaning(self) -> str:
         """What it adds, in words."""
         start = {
             "burst": "all clients start at once",
             "poisson": "requests arrive at random",
         }[self.start]
-        drawn = (
-            ""
-            if self.shortest == 1.0
-            else f", lengths drawn from {self.shortest:g} of the nominal one to all"
-        )
+        drawn = "" if self.alike else f", lengths drawn from {self.shortest:g} of the nominal one to all"
         return f"{self.name}: {start}{drawn}{'' if self.server else ', no server between'}"
 
     @property

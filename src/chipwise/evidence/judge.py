@@ -50,6 +50,11 @@ class Estimate:
         mid, low, high, centre = (numerator / x for x in (self.mid, self.high, self.low, self.centre))
         return Estimate(mid, low, high, self.basis, self.provisional, centre)
 
+    def reaching(self, time: float) -> Estimate:
+        """The same where the middle may as well be so much: its upper end is as far above the larger one."""
+        high = self.high * max(time / self.mid, 1.0)
+        return Estimate(self.mid, self.low, high, self.basis, self.provisional, self.measured)
+
     def kept(self, target: float) -> float:
         """The probability that the figure is at most `target`."""
         return chance(target, self.centre, self.low, self.high)

@@ -88,7 +88,8 @@ class Prediction:
     requests that clients have open, `resident` those inside an engine, for each attention replica. `tpot_s` is the
     mean time per token after the first, shares of others' prompts included (`decode_s`: without them); 0 where there
     is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is
-    spent waiting for room in the engine.
+    spent waiting for room in the engine. `in_step_s` is the mean time to the first token of clients whose requests start
+    together and, of equal lengths, stay together: half of the others' prompts are before one; `ttft_s` of other loads.
 
     `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
     `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
@@ -111,6 +112,7 @@ class Prediction:
     wait_s: Array
     own_s: Array
     outside_s: Array
+    in_step_s: Array
     service_s: Array
     budget_share: Array
     prompts_at_once: Array
@@ -356,14 +358,15 @@ class Loads:
             n: np.asarray(getattr(self.service, n), dtype=float).reshape(-1, 1)
             for n in ("stream_tokens", "burst")
         }
-        first_wave: Real = 0.0
+        wave: Real = 0.0
         if clients is not None:
             of_slot = np.minimum(clients, slots.room) / slots.count
             if slots.servers is None:
-                first_wave = s["burst"] * slots.together_s(of_slot * slots.stages)
+                wave = slots.together_s(of_slot * slots.stages)
             else:
-                first_wave = s["burst"] * of_slot * slots.count * at.part_s / slots.servers
-        ttft = slots.request_s + at.own_s + at.wait_s + outside + first_wave + s["stream_tokens"] * at.pass_s
+                wave = of_slot * slots.count * at.part_s / slots.servers
+        begun = slots.request_s + at.own_s + outside + s["stream_tokens"] * at.pass_s
+        ttft = begun + at.wait_s + s["burst"] * wave
         pass_s = at.pass_s
         if np.any(slots.static):
             # the prompts of a batch stand before its first tokens, not between the others
@@ -390,6 +393,7 @@ class Loads:
             wait_s=at.wait_s,
             own_s=np.broadcast_to(at.own_s, shape),
             outside_s=outside,
+            in_step_s=np.broadcast_to(np.maximum(begun + 0.5 * (wave - at.own_s), ttft), shape),
             service_s=at.part_s,
             budget_share=np.broadcast_to(at.taken, shape),
             prompts_at_once=np.broadcast_to(slots.budget / slots.new, shape),

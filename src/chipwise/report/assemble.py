@@ -141,7 +141,7 @@ class ReplicaSet:
     """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
     own. `largest_per_s` is what each replica can carry (0: what it does), which falls by `slope` per cent where passes
     take one longer; `harnessed`: under a benchmark client whose runs were fitted; `driven`: at a load that is given,
-    not as full as they get."""
+    not as full as they get; `in_step`: by clients whose requests of equal lengths may start together, and stay so."""
 
     carrying: int = 1
     spare: int = 0
@@ -151,6 +151,7 @@ class ReplicaSet:
     prompt_layout: Layout | None = None
     harnessed: bool = False
     driven: bool = False
+    in_step: bool = False
 
     def devices(self, layout: Layout) -> int:
         """Devices of all of them, replicas in a layout."""
@@ -275,6 +276,8 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     shares = _shares(prediction.cost.exposed)
     least = one(bounds.ttft_s)
     ttft = judged(one(prediction.ttft_s), doubt.first, by.first, least=least)
+    if fleet.in_step:
+        ttft = ttft.reaching(one(prediction.in_step_s))
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)

@@ -90,6 +90,11 @@ class Lengths:
         )
 
     @property
+    def equal(self) -> bool:
+        """Whether all requests are of the same lengths."""
+        return self.prompt_cv == 0.0 and self.output_cv == 0.0
+
+    @property
     def prompt_square(self) -> float:
         """E[p^2]."""
         return self.prompt_tokens**2 * (1.0 + self.prompt_cv**2)
