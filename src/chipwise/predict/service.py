@@ -88,8 +88,9 @@ class Prediction:
     requests that clients have open, `resident` those inside an engine, for each attention replica. `tpot_s` is the
     mean time per token after the first, shares of others' prompts included (`decode_s`: without them); 0 where there
     is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is
-    spent waiting for room in the engine. `in_step_s` is the mean time to the first token of clients whose requests start
-    together and, of equal lengths, stay together: half of the others' prompts are before one; `ttft_s` of other loads.
+    spent waiting for room in the engine. `in_step_s` is the mean time to the first token of clients whose requests
+    start together and, of equal lengths, stay together: half of the others' prompts are before one; `ttft_s` of other
+    loads.
 
     `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
     `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
