@@ -57,3 +57,11 @@ def test_requests_of_one_length_that_start_together_are_inside_the_interval() ->
     assert first.high > 5 * differ.plans[0].ttft_s.high
     told = [any("stay together" in a for a in r.assumptions) for r in (alike, differ, alone)]
     assert told == [True, False, False]
+
+
+def test_a_chip_of_several_devices_is_taken_whole() -> None:
+    asked = {"model": "Qwen/Qwen3-8B", "chip": "inferentia2", "concurrency": 4}
+    plain, named = chipwise.estimate(**asked), chipwise.estimate(tp=2, **asked)
+    assert plain.plans == named.plans
+    assert any("software sees 2 devices in one inferentia2" in a for a in plain.assumptions)
+    assert chipwise.estimate(**{**asked, "chip": "2xinferentia2"}).plans[0].replicas == 2

@@ -15,6 +15,7 @@ from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down
 from chipwise.calibrate.fit_serving import harnessed, knows_client
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import CommandText, InfeasibleError, Sentence, UsageError
@@ -91,6 +92,8 @@ def asked(
         what = f"{deployment.runtime.name} shares a model between cards and a processor"
         raise UsageError(what, f"name both, as in --chip {hardware.id}+epyc-9654", field="chip")
     graph, name = found.graph, found.graph.model.name
+    if float(layout.devices) == 1.0:  # a chip of several devices is taken whole
+        layout = replace(layout, tp=float(hardware.devices_per_package))
     chips = float(layout.devices) / hardware.devices_per_package
     if float(layout.dp) > 1 and not graph.routed:
         # without experts to share, attention replicas are replicas of the whole
@@ -248,11 +251,18 @@ def estimate(
         rejected={},
         assumptions=(
             *context.assumptions([record]),
+            *_devices(d.chip),
             *_in_step(fleet, found),
             *measured_words(one.deployment.chip),
             *terms.said,
         ),
     )
+
+
+def _devices(chip: Chip) -> Iterator[str]:
+    """How degrees count on a chip that software sees as several devices."""
+    if chip.devices_per_package > 1:
+        yield f"software sees {chip.devices_per_package} devices in one {chip.id}: tp, pp and dp count those"
 
 
 TOLD = 1.25
