@@ -27,6 +27,7 @@ from chipwise.report.kernel import AmdahlReport
 from chipwise.report.kernel import KernelReport
 from chipwise.report.media import MediaExplainReport
 from chipwise.report.media import MediaReport
+from chipwise.report.moved import MovedReport
 from chipwise.report.operators import LoadReport
 from chipwise.report.operators import OperatorsReport
 from chipwise.report.plans import PlanRecord

@@ -19,6 +19,7 @@ from chipwise.report.fit import FITS, FitReport
 from chipwise.report.kernel import KERNELS, KernelReport
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.media import MEDIA, MediaReport, media_words
+from chipwise.report.moved import MOVES, MovedReport
 from chipwise.report.plans import PLANS, ExplainReport, PlanReport, cheaper
 from chipwise.report.records import Figure, PriceRecord, RefusalRecord
 from chipwise.report.reinforce import REINFORCED, RlReport
@@ -113,6 +114,7 @@ def _verdict(row: Any) -> str:
 ROWS: Mapping[type, RowsInShort] = {
     PlanReport: RowsInShort(PLANS, SHOWN, _planned),
     ExplainReport: RowsInShort(PLANS, SHOWN, lambda r: {**_planned(r), "cpu_instead": r.amdahl}),
+    MovedReport: RowsInShort(PLANS, SHOWN, lambda r: {**_planned(r), "moved": lines(r.moved, MOVES)}),
     MediaReport: RowsInShort(MEDIA, FITTED, _generated, _verdict),
     FitReport: RowsInShort(FITS, FITTED, _of("context", "sequences"), _verdict),
     LocalReport: RowsInShort(

@@ -645,6 +645,10 @@ class Serving(SoftwareOptions):
         )
 
 
+PAID = ("max_usd_per_h", "max_usd", "price", "provider", "region", "owning", "price_of")
+"""Options about money, which say nothing of chips that one has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Money(Asked):
     """How chips are paid."""
@@ -672,7 +676,7 @@ class Money(Asked):
         if getattr(self, "chips", None):
             hint = "--have names the chips already"
             raise UsageError("--have and --chips exclude each other", hint, field="have")
-        for name in ("max_usd_per_h", "max_usd", "price", "provider", "region", "owning", "price_of"):
+        for name in PAID:
             given = getattr(self, name, None)
             if given and given != "rent":
                 what = f"{option_of(name)} is about money, and chips of --have cost nothing by the hour"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from chipwise.api.estimating import estimate
 from chipwise.api.own import stored_runs
@@ -28,6 +28,7 @@ from chipwise.api.requests.parts import (
     DAY,
     HOST_BYTES,
     HOST_MEMORY,
+    PAID,
     JobOptions,
     LengthOptions,
     Money,
@@ -41,10 +42,11 @@ from chipwise.api.requests.parts import (
 )
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
-from chipwise.errors import CommandText, Sentence, Setting, UsageError
+from chipwise.errors import CommandText, InfeasibleError, Sentence, Setting, UsageError
 from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.report.fit import FitReport
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
+from chipwise.report.moved import MovedReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
 from chipwise.search.space import By, Limits
 from chipwise.units import parse_quantity
@@ -405,7 +407,44 @@ class PlanRequest(PlanOptions):
 class CompareRequest(PlanRequest):
     """The best plan of each of some chips, side by side."""
 
-    chips: str = ask("the chips to compare, separated by commas", MISSING, file=True, reading=NAMES)
+    chips: str = ask(
+        "the chips to compare, separated by commas; with --have, in its place",
+        MISSING,
+        file=True,
+        reading=NAMES,
+    )
+
+    def run(self) -> PlanReport | MovedReport | MediaReport:
+        """The best plan of every chip; with chips that one has, what changes where these take their place. Raises the
+        errors of `api.plan`."""
+        return super().run() if self.have is None else self._moved()
+
+    def answers(self) -> Generator[Any, None, Any]:
+        """At once what takes two plans."""
+        return (yield from super().answers()) if self.have is None else self.answer()
+
+    def glance(self) -> Any:
+        """The ranked plans alone, or all of what changes."""
+        return super().glance() if self.have is None else self.answer()
+
+    def _moved(self) -> MovedReport:
+        """The plan of what one has, and that of the other chips."""
+        if self.media(self.model) or self.task == "local":
+            what = "compare --have is of language models that serve many or write a batch"
+            hint = Sentence(CommandText("plan ... --have 8xh100"), " and then --chips, one after the other")
+            raise UsageError(what, hint, field="have")
+        unpaid = {f.name: f.default for f in fields(PlanRequest) if f.name in PAID}
+        mine = about(self, PlanRequest, chips=None, **unpaid)
+        others = about(self, PlanRequest, have=None).run()
+        assert isinstance(others, PlanReport)
+        have, (_, at_most) = mine.owned() or {}, capped(self.values["chips"])
+        before, stays = None, ""
+        try:
+            before = cast(PlanReport, mine.run()).plans[0]
+        except InfeasibleError as e:
+            stays = e.what
+        there = have.get(before.chip, 0) if before else 0
+        return MovedReport.of(others, before, stays, (there, at_most.get(others.plans[0].chip, 0)))
 
 
 @dataclass(frozen=True, kw_only=True)
