@@ -40,6 +40,7 @@ from chipwise.api.python import step as step
 from chipwise.api.python import trace as trace
 from chipwise.api.sweep import sweep as sweep
 from chipwise.errors import ChipwiseError as ChipwiseError
+from chipwise.workload.pipeline import Pipeline
 {imports}
 
 __version__: str
@@ -50,8 +51,8 @@ Number: TypeAlias = float | str | None
 Names: TypeAlias = str | Sequence[str | float] | None
 Table: TypeAlias = str | Mapping[str, Any] | None
 """Values by name, as in `{{"tp": 8}}` or `"tp=8"`."""
-Model: TypeAlias = Path | Mapping[str, Any]
-"""A name, a path, or the keys of a configuration."""
+Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
+"""A name, a path, the keys of a configuration, or what `trace` made of a module."""
 
 class ServedPlan(PlanRecord):
     """A plan that serves tokens."""

@@ -21,6 +21,8 @@ from chipwise.api.requests.written import LaunchFiles, Origin
 from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
+from chipwise.tracing.sources import traced_name
+from chipwise.workload.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from chipwise.api.stepping import PassTimes
@@ -58,6 +60,16 @@ def _with_own(said: dict[str, Any]) -> dict[str, Any]:
     return with_own_chips(said)
 
 
+def _named(key: str, value: Any) -> Any:
+    """A value as a question takes it: a traced module by its name. Raises `UsageError` for one that is not traced."""
+    if isinstance(value, Pipeline):
+        return traced_name(value)
+    if key == "model" and callable(getattr(value, "forward", None)):
+        what = f"model: {type(value).__name__} is a module, and its shapes come from an example"
+        raise UsageError(what, "cw.trace(module, example), which is a model here", field="model")
+    return value
+
+
 @cache
 def verb(name: str) -> Callable[..., Any]:
     """The function that asks a verb: its keywords are the fields of the question, which help(...) shows.
@@ -79,7 +91,8 @@ def verb(name: str) -> Callable[..., Any]:
                 )
             given = ({first: values[0]} if first and values else {}) | keywords
             # a trailing underscore keeps Python's own names apart
-            asked = question(name, _with_own({key.removesuffix("_"): value for key, value in given.items()}))
+            said = {key.removesuffix("_"): _named(key, value) for key, value in given.items()}
+            asked = question(name, _with_own(said))
             report = asked.answer()
         object.__setattr__(report, "_origin", Origin(name, asked))
         return report

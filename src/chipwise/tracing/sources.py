@@ -8,6 +8,7 @@ when they are loaded and are never opened.
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
 import json
 import re
@@ -61,6 +62,37 @@ def trace(module: Callable[..., Any], *example: Any, training: bool = False, **k
     torch.
     """
     return _torch().trace_module(module, example, keywords, training=training)  # type: ignore[no-any-return]
+
+
+TRAINING = "cw.trace(module, example, training=True)"
+TRACED = "traced:"
+"""What begins the text that names a module which this process has traced."""
+_TRACED: dict[str, Pipeline] = {}
+
+
+def traced_name(pipeline: Pipeline) -> str:
+    """The text that names a pipeline in questions of this process; saved answers hold the pipeline itself."""
+    digest = hashlib.sha256(json.dumps(_plain(pipeline), sort_keys=True).encode()).hexdigest()
+    text = f"{TRACED}{pipeline.name}-{digest[:8]}"
+    _TRACED[text] = pipeline
+    return text
+
+
+def _traced(text: str) -> TracedSource:
+    """A module that was traced, at the size and in the phase of its example."""
+    if text not in _TRACED:
+        what = f"{shorten(text)} is a module of the Python that traced it"
+        raise UsageError(what, "name the function that builds it: FILE.py:function", field="model")
+    pipeline = _TRACED[text]
+
+    def load(training: bool, sizes: Mapping[str, Any]) -> Pipeline:
+        if training != pipeline.trained:
+            was, hint = ("with", "training=True") if pipeline.trained else ("without", TRAINING)
+            what = f"{shorten(pipeline.name)} was traced {was} its backward pass"
+            raise UsageError(what, hint, field="training")
+        return pipeline
+
+    return TracedSource(text, False, load)
 
 
 @dataclass(frozen=True)
@@ -154,6 +186,8 @@ def _unsaved(text: str) -> Callable[[bool, Mapping[str, Any]], Pipeline]:
 
 
 def _found(text: str) -> TracedSource | None:
+    if text.startswith(TRACED):
+        return _traced(text)
     if text.lstrip().startswith(INLINE):
         ours = len(text) <= MAX_BYTES and '"_class_name"' in text
         config = parse_config(text, "", "the configuration given").data if ours else {}
