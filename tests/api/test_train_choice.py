@@ -222,6 +222,22 @@ def test_a_run_whose_layout_or_batch_is_said_keeps_the_usual_trainer() -> None:
         assert train_plan("Qwen/Qwen3-32B", **ask, **said, trainer="best").plans
 
 
+def test_such_a_run_takes_another_trainer_before_its_states_wait_on_the_host() -> None:
+    """Mistral-7B in full on one card of 80 GB: fp32 copies do not fit, states in 16 bit do."""
+    asked = {
+        "model": "mistralai/Mistral-7B-v0.1",
+        "chips": "a100-sxm4-80gb",
+        "counts": "1",
+        "global_batch": 4,
+    }
+    report = chipwise.train(**asked, tokens="10M")
+    usual = chipwise.train(**asked, tokens="10M", trainer="nemo")
+    first = report.plans[0]
+    assert usual.plans[0].layout.offload
+    assert (first.layout.offload, first.instead_of) == (0, "nemo")
+    assert first.days.mid < usual.plans[0].days.mid
+
+
 def test_what_is_tried_can_be_launched_and_runs_there() -> None:
     for t in all_software(Trainer).values():
         assert t.tool or not t.tried, t.id

@@ -175,8 +175,13 @@ class Training:
 
     @property
     def compares(self) -> bool:
-        """Whether other trainers than the usual one of a chip are tried."""
+        """Whether other trainers than the usual one of a chip are tried wherever they may be better."""
         return self.trainer == BEST or (self.trainer is None and not self.one_run)
+
+    @property
+    def spares(self) -> bool:
+        """Whether others are tried where the usual one cannot keep all on the chips."""
+        return self.compares or (self.trainer is None and not self.known_to_run)
 
     @property
     def likely(self) -> float:
@@ -235,7 +240,7 @@ class _Question:
         `UnknownNameError`."""
         software = self.software
         each = [software]
-        if self.run.compares:
+        if self.run.spares:
             others = able_trainers(chip, ask.method, self.pins, anew=ask.task == "train")[1:]
             each += [replace(software, trainer=t.id, named=False) for t in others]
             keeping = [s for s in each if not self._lacks(chip, ask, s)]
@@ -529,6 +534,8 @@ def _on_count(
         batch = batch or job.global_batch
         if job.global_batch != batch or _beaten(q, each, found):
             continue
+        if not q.run.compares and any(p.goes and not p.away for p in found):
+            break
         seen, at, job, own_s = _searched(site, job, devices, q.pins)
         while first and (grown := _grown(q, site, job, at)) > batch:  # other layouts suit a larger batch
             batch = grown
