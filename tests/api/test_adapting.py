@@ -139,6 +139,7 @@ WIDER = make_dataclass("WIDER", [("extend_length", int, 1), ("past_kv_length", i
         (lambda s: s.predict_infer_time(SimpleNamespace(reqs=[], mode=3)), "field of a batch 'mode'"),
         (lambda s: s.predict_infer_time([[1, 5]]), "reqs"),
         (lambda s: s.predict_infer_time(batch((1, 5), (-4, 5))), "not below 0"),
+        (lambda s: s.predict_infer_time(batch((1, 5), (1, None))), "not all numbers"),
         (lambda s: s.predict_infer_times([2], [1], [5]), "2 requests"),
         (lambda s: s.predict_infer_times([1], [1], [-5]), "not below 0"),
         (lambda s: s.estimate_forward_pass_time_ms(fpm(speed=3)), "field of forward-pass metrics 'speed'"),
@@ -154,6 +155,10 @@ WIDER = make_dataclass("WIDER", [("extend_length", int, 1), ("past_kv_length", i
         (
             lambda s: s.estimate_forward_pass_time_ms(fpm(DECODES, {"extend_lengths": [1]})),
             "1 extend_lengths and 0 past",
+        ),
+        (
+            lambda s: s.estimate_forward_pass_time_ms({"scheduled_requests": None}),
+            "scheduled_requests: NoneType",
         ),
         (lambda s: s.estimate_forward_pass_time_ms([]), "no metrics"),
         (lambda s: s.estimate_forward_pass_time_ms(["{}"]), "not a dictionary"),

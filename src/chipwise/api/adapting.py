@@ -7,8 +7,7 @@ a vLLM hook fills the same batches), `ForwardPassMetrics` version 1 of Dynamo an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -34,7 +33,6 @@ SCHEDULED = frozenset((*COUNTS, *LISTS, "var_prefill_length", "var_decode_kv_tok
 PROMPTS: Array = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0])
 """requests: prompts of a pass at which a kernel profile holds their attention. Chosen: half octaves, between which it
 is close to linear; moves passes of several prompts."""
-_NEW, _PAST = attrgetter("extend_length"), attrgetter("past_kv_length")
 
 
 class PassWork(NamedTuple):
@@ -52,7 +50,8 @@ def work_of_batch(batch: Any) -> PassWork:
     try:
         requests = batch.reqs
         mode = getattr(batch, "forward_mode", None)
-        new, known = list(map(_NEW, requests)), list(map(_PAST, requests))
+        new = [r.extend_length for r in requests]
+        known = [r.past_kv_length for r in requests]
     except AttributeError as error:
         what = f"a batch has reqs of {' and '.join(sorted(REQUEST))}: {error}"
         raise UsageError(what, "as ScheduleBatch of the simulator", field="batch") from None
@@ -103,6 +102,9 @@ def work_of_metrics(metrics: Mapping[str, Any]) -> PassWork:
         what = f"version {metrics['version']!r} of forward-pass metrics is not read"
         raise UsageError(what, "version 1 is", field="version")
     said = metrics.get("scheduled_requests", {})
+    if not isinstance(said, Mapping):
+        what = f"scheduled_requests: {type(said).__name__} is not a dictionary"
+        raise UsageError(what, "its counts by name", field="scheduled_requests")
     _known(said, SCHEDULED, "field of scheduled_requests")
     if not said.keys().isdisjoint(LISTS):
         return _work_of_lists(said)
@@ -147,22 +149,26 @@ def _known(given: Iterable[str], known: frozenset[str], kind: str) -> None:
         raise UnknownNameError(kind, min(str(name) for name in given if name not in known), known)
 
 
-def _work_of(new: Sequence[float], known: Sequence[float], *, extends: bool) -> PassWork:
-    if not new:
-        return PassWork(0, 0, 0, 0.0)
-    if min(new) < 0 or min(known) < 0:
+def _work_of(new: list[float], known: list[float], *, extends: bool) -> PassWork:
+    decode, tokens, pairs = len(new), 0.0, 0.0
+    try:
+        held, least = sum(known), min(known, default=0)
+        # nearly all decode, and are not looked at one by one
+        first = least > 0 and not extends
+        for i in [i for i, q in enumerate(new) if q != 1] if first else range(len(new)):
+            q, past = new[i], known[i]
+            if q == 1 and past and not extends:
+                continue
+            if q < 0:
+                raise _below("lengths of requests")
+            decode -= 1
+            held -= past
+            tokens += q
+            pairs += q * (past + q / 2.0)
+    except TypeError:
+        raise UsageError("lengths of requests are not all numbers", "tokens of each", field="batch") from None
+    if least < 0:
         raise _below("lengths of requests")
-    if not extends and sum(new) == len(new) and min(new) == 1 and min(known) > 0:
-        return PassWork(len(new), sum(known) / len(new), 0, 0.0)
-    if extends:
-        prompts = list(zip(new, known, strict=True))
-    else:
-        prompts = [(tokens, past) for tokens, past in zip(new, known, strict=True) if tokens != 1 or not past]
-    decode, held, tokens, pairs = len(new) - len(prompts), sum(known), 0.0, 0.0
-    for q, past in prompts:
-        held -= past
-        tokens += q
-        pairs += q * (past + q / 2.0)
     return PassWork(decode, held / decode if decode else 0, tokens, pairs)
 
 
@@ -172,7 +178,7 @@ def _work_of_lists(said: Mapping[str, Any]) -> PassWork:
     if not len(lengths) == len(pasts) == requests:
         what = f"{len(lengths)} extend_lengths and {len(pasts)} past_kv_lengths of {requests} requests"
         raise UsageError(what, "one of each for every scheduled request", field="extend_lengths")
-    return _work_of(lengths, pasts, extends=False)
+    return _work_of(list(lengths), list(pasts), extends=False)
 
 
 def _work_of_counts(prompts: Any, tokens: Any, read: Any, decode: Any, held: Any) -> PassWork:
