@@ -21,6 +21,7 @@ from bench.page import answer_seconds
 from bench.plans import plans_per_s
 from bench.scalesim import scalesim_ratio
 from bench.serving import loops_per_s, rows_per_s
+from bench.steps import predictions_per_s
 from bench.timing import Result, median_s, one_core
 from bench.training import layouts_per_s
 
@@ -53,6 +54,9 @@ def results() -> Iterator[Result]:
     yield Result("closed loops, passes priced before", loops_per_s(), "1/s", 4_400_000.0)
     # of some three thousand measured rows none should be waited for
     yield Result("served rows, passes and loads", rows_per_s(), "1/s", 3_000.0)
+    for name, (each, arrays) in predictions_per_s().items():
+        yield Result(f"passes, {name}: one by one", each, "1/s", 100_000.0)
+        yield Result(f"passes, {name}: arrays", arrays, "1/s", 1_000_000.0)
     assigned = "30 demands on 40 supplies, 24 hours, to 1 %"
     yield Result(assigned, seconds_to_gap(), "s", 60.0, lower_is_better=True)
     yield Result("training layouts, step time and memory", layouts_per_s(), "1/s", 1_000_000.0)

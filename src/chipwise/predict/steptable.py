@@ -154,9 +154,7 @@ class StepTable:
         `pairs` of tokens that see each other (None: one prompt, of which nothing is known before). Where prompts have
         passes of their own, that of the prompt and that of the sequences, one after the other. Numbers or arrays that
         broadcast; 0 for no work. Raises `ValueError` for numbers below 0."""
-        if all(type(v) in (int, float) for v in (decode, context, prompt)) and not isinstance(
-            pairs, np.ndarray
-        ):
+        if not {type(decode), type(context), type(prompt)} - _PLAIN and not isinstance(pairs, np.ndarray):
             return self._one(
                 float(decode), float(context), float(prompt), None if pairs is None else float(pairs)
             )
@@ -277,6 +275,7 @@ _CHUNKS: list[float] = CHUNKS.tolist()
 _BESIDE: list[float] = BESIDE.tolist()
 _ROWS: list[float] = ROWS.tolist()
 _PLACES: list[float] = _SEEN.tolist()
+_PLAIN = frozenset({int, float})
 _KEPT = 200_000  # prices of chunks that are remembered
 
 
