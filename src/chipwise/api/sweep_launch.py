@@ -22,7 +22,7 @@ def launch_sweep(path: str, target: str) -> tuple[LaunchFile, ...]:
     """The files that start the sweep of a TOML file with a tool. Raises the errors of `read_sweep` and `launch_files`,
     and `UsageError` for no tool, and for files of the user that do not travel."""
     if not target:
-        raise UsageError("a sweep has no software of its own", f"--for {' or '.join(SWEEPS)}", field="for")
+        raise UsageError("no tool is named for the sweep", f"--for {' or '.join(SWEEPS)}", field="for")
     design = read_sweep(path)
     own = own_files(design.tried())
     left = [own.pop(name, b"") for name in (KEPT, str(own_table()))]
