@@ -262,6 +262,26 @@ def test_a_placement_through_time_is_what_simulate_says(tmp_path: Path) -> None:
         assert max(row["high"] for row in mine) == pytest.approx(slice_.own_chips)
 
 
+def test_a_log_is_a_load_and_lengths(tmp_path: Path) -> None:
+    timed, lengths = tmp_path / "timed.csv", tmp_path / "lengths.csv"
+    timed.write_text(
+        "timestamp,prompt_tokens,output_tokens\n" + "".join(f"{i / 4},900,{i}\n" for i in range(1, 42))
+    )
+    lengths.write_text("prompt_tokens,output_tokens\n900,100\n")
+
+    def loads(**given: Any) -> tuple[float, ...]:
+        tables = {"demand": [{"model": SMALL, **given}], "supply": [HALL]}
+        (demand,) = FleetRequest(fleet=json.dumps(tables)).asked().demands
+        assert demand.question.workload_of("serve").prompt_tokens == 900  # type: ignore[arg-type]
+        return demand.rates_per_s
+
+    assert loads(log=str(timed)) == pytest.approx((4.0,))
+    assert loads(log=str(timed), rate="7/s") == pytest.approx((7.0,))
+    assert loads(log=str(timed), day=[1, 2]) == pytest.approx((1.0, 2.0))
+    with pytest.raises(UsageError, match="it has no load"):
+        loads(log=str(lengths))
+
+
 def test_a_target_that_is_missed_in_time_is_a_failure(both: PortfolioReport) -> None:
     second = Figure(1.0, 0.5, 2.0, "modelled", False)
     row = PlacedTimeRecord(
