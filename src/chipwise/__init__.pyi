@@ -194,7 +194,7 @@ def fit(
     chips: Names = ..., host_memory: Number = ...,
 ) -> MediaReport: ...
 def fleet(
-    fleet: Table, *, gap: Number = ..., seconds: str | float = ...,
+    fleet: Table, *, gap: Number = ..., seconds: str | float = ..., simulate: bool = ...,
 ) -> PortfolioReport: ...
 def frontier(
     model: Model, *, chips: Names, in_: Number = ..., out: Number = ..., images: Names = ...,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ import pytest
 
 import chipwise as cw
 from chipwise.api import launching, saving
+from chipwise.api.portfolio_time import _hardest
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.errors import ChipwiseError, InfeasibleError, MissingExtraError, UnknownNameError, UsageError
-from chipwise.report.portfolio import PortfolioReport
+from chipwise.report.charts.kinds import charts_of
+from chipwise.report.portfolio import PlacedTimeRecord, PortfolioReport
+from chipwise.report.records import Figure
 from chipwise.report.table import to_json
+from chipwise.web.pages.sheet import write_sheet
 
 pytest.importorskip("scipy")
 SMALL = "meta-llama/Llama-3.1-8B"
@@ -204,8 +209,89 @@ def test_python_and_http_take_the_tables_themselves() -> None:
     assert len(ours.df) == len(ours.placements)
     with pytest.raises(UsageError, match="files are not read here"):
         read_request("fleet", {"fleet": "fleet.toml"})
-    with pytest.raises(UnknownNameError):
-        read_request("fleet", {"fleet": {**tables, "demand": [{**CHAT, "model": "/etc/passwd"}]}})
+    for strange, kind in (
+        ({"model": "/etc/passwd"}, UnknownNameError),
+        ({"log": "requests.csv"}, UsageError),
+    ):
+        with pytest.raises(kind):
+            read_request("fleet", {"fleet": {**tables, "demand": [{**CHAT, **strange}]}})
+
+
+@pytest.mark.parametrize(
+    ("replicas", "rates", "hours"),
+    [
+        ((2, 6, 4, 1), (5.0, 60.0, 40.0, 10.0), [18.0]),  # as full with fewer replicas is harder
+        ((2, 6, 4, 1), (5.0, 66.0, 40.0, 10.0), [6.0, 18.0]),
+        ((0, 3), (0.0, 30.0), [12.0]),
+        ((3, 3), (10.0, 12.0), [12.0]),
+    ],
+)
+def test_the_hours_that_no_other_is_harder_than(
+    both: PortfolioReport, replicas: tuple[int, ...], rates: tuple[float, ...], hours: list[float]
+) -> None:
+    placed = replace(both.placements[0], per_slice=replicas, requests_per_s=rates)
+    assert [hour for hour, _, _ in _hardest(placed)] == hours
+
+
+def test_a_placement_through_time_is_what_simulate_says(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    page = tmp_path / "fleet.html"
+    served = {"name": "chat", "model": SMALL, "day": [10, 60], "ttft": "1s"}
+    demands = [served, {"model": "Qwen/Qwen3-32B", "tokens": "50M"}]
+    asked_ = FleetRequest(fleet={"demand": demands, "supply": [HALL]}, simulate=True)  # type: ignore[arg-type]
+    report = write_sheet("fleet", asked_, str(page)).report
+    assert report.unsimulated == ("Qwen3-32B on hall: a job without targets",)
+    assert [t.time for t in report.simulated] == ["TTFT", "TPOT"]
+    first, p = report.simulated[0], report.placements[0]
+    assert first.rate_per_s == pytest.approx(p.requests_per_s[int(first.hour / 12.0)])
+    alone = cw.simulate(
+        SMALL, chip="h100", replicas=first.replicas, rate=first.rate_per_s, runtime=p.runtime, precision=p.precision,
+        tp=p.layout.tp, ttft="1s",
+    )  # fmt: skip
+    assert alone.simulation.ttft_s.p99 == first.p99
+    assert alone.simulation.within[0].mid == first.within
+    assert all(t.holds for t in report.simulated)
+    assert "Simulated request by request, the targets hold: chat." in report.verdict()
+    assert saving.replay(str(page)).identical
+    ((name, chart),) = charts_of(report).items()
+    rows = chart()["data"]["values"]
+    assert name == "machines-1"
+    for i, slice_ in enumerate(report.slices):
+        mine = [row for row in rows if row["from"] == 12.0 * i]
+        assert sum(row["chips"] for row in mine) == pytest.approx(slice_.own_chips)
+        assert max(row["high"] for row in mine) == pytest.approx(slice_.own_chips)
+
+
+def test_a_log_is_a_load_and_lengths(tmp_path: Path) -> None:
+    timed, lengths = tmp_path / "timed.csv", tmp_path / "lengths.csv"
+    timed.write_text(
+        "timestamp,prompt_tokens,output_tokens\n" + "".join(f"{i / 4},900,{i}\n" for i in range(1, 42))
+    )
+    lengths.write_text("prompt_tokens,output_tokens\n900,100\n")
+
+    def loads(**given: Any) -> tuple[float, ...]:
+        tables = {"demand": [{"model": SMALL, **given}], "supply": [HALL]}
+        (demand,) = FleetRequest(fleet=json.dumps(tables)).asked().demands
+        assert demand.question.workload_of("serve").prompt_tokens == 900  # type: ignore[arg-type]
+        return demand.rates_per_s
+
+    assert loads(log=str(timed)) == pytest.approx((4.0,))
+    assert loads(log=str(timed), rate="7/s") == pytest.approx((7.0,))
+    assert loads(log=str(timed), day=[1, 2]) == pytest.approx((1.0, 2.0))
+    with pytest.raises(UsageError, match="it has no load"):
+        loads(log=str(lengths))
+
+
+def test_a_target_that_is_missed_in_time_is_a_failure(both: PortfolioReport) -> None:
+    second = Figure(1.0, 0.5, 2.0, "modelled", False)
+    row = PlacedTimeRecord(
+        1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, False
+    )
+    missed = replace(both, simulated=(row,))
+    assert "Simulated, chat misses its TTFT of p99 1.50 s on h100 from 8 h on" in " ".join(missed.verdict())
+    assert isinstance(missed.failure, InfeasibleError)
+    assert 'utilisation = "50%" in [[demand]] chat' in str(missed.failure)
+    assert replace(both, simulated=(replace(row, holds=True),)).failure is None
 
 
 def fleet(text: str = "", demand: str = 'rate = "10/s"', supply: str = 'chip = "h100"\ncount = 8') -> str:

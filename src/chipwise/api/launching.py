@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
+from chipwise.api.portfolio import placed_options
 from chipwise.api.requests.command import about
 from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.field import pairs
@@ -178,18 +179,8 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
             alone = replace(question, chips=row["chip"], counts=str(row["chips"]))
             return answered("train", alone).saved
         rate = None if question.rate is None else f"{row['rate_per_s']:.6g}/s"
-        plan = {
-            **row,
-            "replicas": round(row["replicas"]),
-            "spare": 0,
-            "prompt_workers": 0,
-            "concurrency": 1.0,
-        }
-        deployed = replace(question, rate=rate).deployed(plan) | {
-            "replicas": plan["replicas"],
-            "concurrency": None,
-        }
-        return answered("estimate", about(question, EstimateRequest, **deployed, rate=rate)).saved
+        deployed = placed_options(question, row, round(row["replicas"]), rate)
+        return answered("estimate", about(question, EstimateRequest, **deployed)).saved
 
 
 TOLD = ("chip", "chips", "replicas", "layout", "precision", "kv", "runtime", "stack", "system")

@@ -39,6 +39,7 @@ from chipwise.search.assignment import (
     GROWS_USD,
     GROWS_WATTS,
     HOUR_S,
+    NEARLY,
     Assigned,
     AssignmentProblem,
     Effort,
@@ -466,8 +467,16 @@ class _AssignedFleet:
             usd_per_h=usd / 24.0,
             usd_per_day=usd,
             per_slice=tuple(float(n) * (way.replicas if way.chips else way.rate) for n in units),
+            requests_per_s=() if demand.tokens or demand.training else self._requests(k),
             note=plan.note if isinstance(plan, PlanRecord) else "",
         )
+
+    def _requests(self, k: int) -> tuple[float, ...]:
+        """Requests per second of a candidate in each slice: its part of what all of the demand carry there."""
+        d = self.ways[k].demand
+        carried = self.problem.rate[:, None] * self.found.units
+        most = np.maximum(carried[self.problem.demand == d].sum(axis=0), NEARLY)
+        return tuple((self.problem.need[d] * carried[k] / most).tolist())
 
     def _demand(self, d: int, placements: Sequence[PlacementRecord]) -> DemandRecord:
         demand, placed = self.asked.demands[d], bool(self.found.placed[d])
@@ -614,6 +623,15 @@ class _AssignedFleet:
             yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
         if np.isfinite(self.asked.max_watts):
             yield f"at most {self.asked.max_watts:,.0f} W of owned machines, at the upper end of what they draw"
+
+
+def placed_options(
+    question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None
+) -> dict[str, Any]:
+    """The options that name the deployment of a placement, a row of the answer, with so many replicas at a rate."""
+    alone = {"replicas": replicas, "spare": 0, "prompt_workers": 0, "concurrency": 1.0}
+    found = replace(question, rate=rate).deployed({**row, **alone})
+    return {**found, "replicas": replicas, "concurrency": None, "rate": rate}
 
 
 def check_names(asked: FleetAsked) -> None:

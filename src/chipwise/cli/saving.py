@@ -8,8 +8,9 @@ from cyclopts import Parameter
 
 from chipwise.api import saving as api
 from chipwise.api.launching import launched, write_files
+from chipwise.api.sweep_launch import launch_sweep
 from chipwise.cli.options import Output
-from chipwise.errors import InfeasibleError
+from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.diff import likely_cause
 from chipwise.report.launch.targets import TARGETS
 from chipwise.report.terminal import tell
@@ -36,7 +37,7 @@ def diff(before: File, after: File, *, output: Output = Output()) -> None:  # no
 
 
 def launch(
-    saved: File,
+    saved: Annotated[str, Parameter(help="a file that --save wrote, or the TOML file of a sweep")],
     *,
     for_: Annotated[
         str,
@@ -47,8 +48,15 @@ def launch(
     plan: Annotated[int, Parameter(help="which plan of the answer, by its number")] = 1,
     out: Annotated[str | None, Parameter(help="folder to write to; default: print the files")] = None,
 ) -> None:
-    """Files that start a saved plan with a tool, and the benchmark that verifies its estimate."""
-    files, _, words = launched(saved, for_, plan)
+    """Files that start a saved plan with a tool, and the benchmark that verifies its estimate; or start a sweep."""
+    if saved.endswith(".toml"):
+        if plan != 1:
+            raise UsageError(
+                "--plan is of a saved answer", "a sweep is started whole: leave it out", field="plan"
+            )
+        files, words = launch_sweep(saved, for_), ""
+    else:
+        files, _, words = launched(saved, for_, plan)
     if words:
         tell(words)
     if out is not None:

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from chipwise.errors import InfeasibleError
 from chipwise.report.answer import Answer
-from chipwise.report.records import SCHEMA_VERSION, LayoutRecord, Quantified
+from chipwise.report.figures import seconds
+from chipwise.report.records import SCHEMA_VERSION, Figure, LayoutRecord, Quantified
 from chipwise.report.table import Column, Table
-from chipwise.units import format_number
+from chipwise.units import format_number, format_seconds
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
@@ -24,7 +25,8 @@ CENT = 0.005
 class PlacementRecord(Quantified):
     """A demand on a supply: at most `replicas` of a layout on `chips` at once (of an API none), `per_slice` how many in
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
-    given (of jobs output tokens). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
+    given (of jobs output tokens); `requests_per_s` in each slice, of a demand on several in proportion to what they
+    carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
     as the checkpoint has them, although no format was asked for."""
 
     rank: int
@@ -45,7 +47,14 @@ class PlacementRecord(Quantified):
     usd_per_h: float
     usd_per_day: float
     per_slice: tuple[float, ...]
+    requests_per_s: tuple[float, ...] = ()
     note: str = ""
+
+    @property
+    def chips_per_slice(self) -> tuple[float, ...]:
+        """Chips at work in each slice of the day."""
+        most = max(self.per_slice)
+        return tuple(self.chips * n / most for n in self.per_slice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,28 @@ class SliceRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedTimeRecord(Quantified):
+    """A time of the `requests` that were simulated on placement `rank`, in the slice from `hour` on in which that time
+    comes out worst. `target_s` is for their mean, or for the share `percentile` of them; `within` is the share within
+    it. `holds`: at the upper end of the interval, where the target was asked with more than even chance."""
+
+    rank: int
+    demand: str
+    chip: str
+    hour: float
+    replicas: int
+    rate_per_s: float
+    requests: int
+    time: str
+    mean: Figure
+    p99: Figure
+    target_s: float
+    percentile: float | None
+    within: float
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FleetRecord:
     """What runs where: `placements` of demands on supplies, the demands that are left over, and what a day costs, or an
     hour in the mean. No assignment of the same demands to the same candidates costs less than `bound_usd_per_day`;
@@ -111,7 +142,9 @@ class FleetRecord:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PortfolioReport(Answer[PlacementRecord]):
-    """The answer to `fleet`: what runs where, all demands and supplies, and a day of them in slices."""
+    """The answer to `fleet`: what runs where, all demands and supplies, and a day of them in slices. `simulated` are
+    times of placements through time, `unsimulated` says of which there are none and why; both are empty where no
+    simulation was asked for."""
 
     rows: ClassVar[str] = "placements"
 
@@ -122,6 +155,8 @@ class PortfolioReport(Answer[PlacementRecord]):
     candidates: int
     days_per_month: float
     assumptions: tuple[str, ...]
+    simulated: tuple[PlacedTimeRecord, ...] = ()
+    unsimulated: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -130,11 +165,18 @@ class PortfolioReport(Answer[PlacementRecord]):
         return self.fleet.placements
 
     @property
+    def working(self) -> tuple[SupplyRecord, ...]:
+        """Supplies with chips at work."""
+        return tuple(s for s in self.supplies if s.most_chips > 0)
+
+    @property
     def failure(self) -> InfeasibleError | None:
-        """That a demand is not placed."""
+        """That a demand is not placed, or misses a target in the simulation."""
         missing = self.fleet.unplaced
         if not missing:
-            return None
+            late = next((t for t in self.simulated if not t.holds), None)
+            hint = f'utilisation = "50%" in [[demand]] {late.demand if late else ""} gives it more replicas'
+            return InfeasibleError(_late(late), hint, answered=True) if late else None
         names = ", ".join(d.demand for d in missing)
         what = f"{len(missing)} of {len(self.demands)} demands not placed: {names}"
         return InfeasibleError(what, f"alone: {missing[0].command}", answered=True)
@@ -152,6 +194,9 @@ class PortfolioReport(Answer[PlacementRecord]):
         tables = [Table.of(self.placements, PLACED, head, foot)]
         if len(self.slices) > 1:
             tables.append(Table.of(self.slices, SLICES, ("", "By the hour:")))
+        if self.simulated or self.unsimulated:
+            foot = [f"not simulated: {said}" for said in self.unsimulated]
+            tables.append(Table.of(self.simulated, SIMULATED, ("", "Through time, in the worst hour:"), foot))
         supplies = [s for s in self.supplies if s.kind != API]
         return (*tables, Table.of(supplies, SUPPLIES, ("", "Supplies:"))) if supplies else tuple(tables)
 
@@ -196,7 +241,18 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
     if report.fleet.usd_per_day > 0:
         less = f"as much as {report.fleet.gap:.2%} " if report.fleet.gap >= EXACT else ""
         yield f"No other assignment of these candidates costs {less}less."
+    if late := [t for t in report.simulated if not t.holds]:
+        yield from (f"Simulated, {_late(t)}." for t in late)
+    elif report.simulated:
+        names = ", ".join(dict.fromkeys(t.demand for t in report.simulated))
+        yield f"Simulated request by request, the targets hold: {names}."
     yield from _changed(report)
+
+
+def _late(t: PlacedTimeRecord) -> str:
+    """Which target is missed, where and by how much."""
+    where = f"{t.demand} misses its {t.time} of {_target(t)} on {t.chip} from {t.hour:g} h on"
+    return f"{where}: mean {seconds(t.mean)}, {t.within:.1%} within it"
 
 
 def _cost(report: PortfolioReport) -> str:
@@ -258,6 +314,12 @@ def _fewer(s: SupplyRecord) -> str | None:
     return None if s.fewer_costs is None else _usd(s.fewer_costs)
 
 
+def _target(t: PlacedTimeRecord) -> str:
+    """`40 ms`, `p99 40 ms`."""
+    share = "" if t.percentile is None else f"p{100.0 * t.percentile:g} "
+    return share + format_seconds(t.target_s)
+
+
 def _more(s: SupplyRecord) -> str | None:
     if s.more_places:
         return f"places {', '.join(s.more_places)}"
@@ -287,6 +349,19 @@ SLICES = (
     Column("replicas of each demand", "runs", prose=True),
 )
 """What is said of a slice of the day."""
+SIMULATED = (
+    Column("#", "rank", right=True),
+    Column("demand", "demand", prose=True),
+    Column("from hour", lambda t: f"{t.hour:g}", right=True),
+    Column("load", lambda t: f"{format_number(t.rate_per_s)}/s on {t.replicas:,}", right=True),
+    Column("time", "time"),
+    Column("mean", "mean", seconds, right=True),
+    Column("p99", "p99", seconds, right=True),
+    Column("target", _target, right=True),
+    Column("within", "within", lambda share: f"{share:.1%}", right=True),
+    Column("holds", lambda t: "yes" if t.holds else "no"),
+)
+"""What is said of a placement through time."""
 SUPPLIES = (
     Column("supply", "name"),
     Column("chip", "chip"),

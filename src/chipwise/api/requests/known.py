@@ -111,7 +111,9 @@ def _fleet(text: str, own: Own) -> str:
     if not is_inline(text):
         raise UsageError("fleet: files are not read here", "send its tables as an object")
     document = fleet_document(text)
-    for table in (t for kind in ("demand", "own", "rent") for t in document.get(kind, ())):
+    for table in (t for kind in ("demand", "supply") for t in document.get(kind, ())):
+        if "log" in table:
+            raise UsageError("log: files are not read here", "the command line reads them", field="fleet")
         for name in NAMED.keys() & table.keys():
             said = table[name] if isinstance(table[name], str) else f"{as_text(table[name])},"
             table[name] = NAMED[name](said, own)

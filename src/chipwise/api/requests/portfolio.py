@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
+from chipwise.api.portfolio_time import through_time
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
 from chipwise.api.requests.planning import PlanRequest
@@ -32,7 +33,7 @@ MOST_TABLES = 200
 MOST_CHIPS = 1_000_000
 """Of one supply."""
 ASKED = (
-    "in", "out", "images", "cv", "prefix_hit", "common_prefix", "sharers", "rate", "day", "ttft", "tpot", "e2e",
+    "in", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "sharers", "rate", "day", "ttft", "tpot", "e2e",
     "percentile", "confidence", "utilisation", "tokens", "deadline", "precision", "kv", "runtime", "policy",
     "speculate", "software", "level",
 )  # fmt: skip
@@ -96,11 +97,16 @@ class FleetRequest(Asked):
         "the most seconds for the assignment; a third of it for each machine more or fewer",
         30.0,
     )
+    simulate: bool = ask(
+        "check the targets of served demands request by request, in their worst hours", False
+    )
 
     def run(self) -> PortfolioReport:
         """The assignment. Raises `UsageError` and `UnknownNameError` for a file that cannot be used, and the errors of
         `api.portfolio.portfolio`."""
-        return portfolio(self.asked())
+        asked = self.asked()
+        report = portfolio(asked)
+        return through_time(asked, report) if self.simulate else report
 
     def asked(self) -> FleetAsked:
         """The demands and supplies of the file."""
@@ -353,6 +359,8 @@ def _used(
     if "start" in table:
         raise UsageError("start is the hour in which a job may begin", "leave it out of what is served")
     curve, rate = question.curve(), question.values["rate"]
+    if question.log is not None and rate is None and curve is None:
+        rate = question.workload_of("serve").rate_per_s
     if (curve is None) == (rate is None):
         said = "two loads, rate and day" if rate else "no load"
         raise UsageError(f"it has {said}", 'rate = "10/s", or day = [2, 2, 9, ...] for a curve')

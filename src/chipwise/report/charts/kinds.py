@@ -15,6 +15,7 @@ from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.charts.portfolio import machines_by_hour
 from chipwise.report.charts.roofline import kernel_roofline, roofline
 from chipwise.report.charts.sweep import sweep_front, sweep_map
 from chipwise.report.charts.timeline import pipeline_step, request_timeline, stage_timeline
@@ -25,6 +26,7 @@ from chipwise.report.kernel import KernelReport
 from chipwise.report.media import MediaReport
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.plans import PlanReport
+from chipwise.report.portfolio import PortfolioReport
 from chipwise.report.sensitivity import SensitivityReport
 from chipwise.report.sweep import SweepReport, short
 from chipwise.report.training import TrainReport
@@ -112,6 +114,13 @@ def _chips_charts(answer: Any) -> Charts:
     return {"landscape": lambda: landscape(answer)}
 
 
+def _fleet_charts(answer: Any) -> Charts:
+    return {
+        f"machines-{i}": partial(machines_by_hour, answer, supply)
+        for i, supply in enumerate(answer.working, 1)
+    }
+
+
 def _sweep_charts(answer: Any) -> Charts:
     found: dict[str, Callable[[], Any]] = {}
     if answer.front and len(answer.least) + len(answer.most) > 1:
@@ -136,6 +145,7 @@ CHARTS: Mapping[type, Callable[[Any], Charts]] = {
     SensitivityReport: _sensitivity_charts,
     FrontierReport: _frontier_charts,
     ChipsReport: _chips_charts,
+    PortfolioReport: _fleet_charts,
     SweepReport: _sweep_charts,
 }
 """Answers that have pictures."""

@@ -346,14 +346,24 @@ class LoopSpec:
     expected: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SweepSpec:
+    """A sweep of so many `cells`: its design and the user's files that it names, by name, line by line."""
+
+    title: str
+    cells: int
+    files: tuple[tuple[str, tuple[str, ...]], ...]
+    expected: tuple[str, ...] = ()
+
+
 Spec = ServeSpec | TrainSpec
-Launched = Spec | PipelineSpec | LoopSpec
+Launched = Spec | PipelineSpec | LoopSpec | SweepSpec
 
 
 def check_spec(spec: Launched) -> None:
     """Raises `UsageError` for a plan that no file may hold: a name with a control character or one that a tool would
     take for an option, a figure below zero, not finite or beyond all machines, a degree below 1."""
-    if spec.model.startswith("-"):
+    if not isinstance(spec, SweepSpec) and spec.model.startswith("-"):
         raise UsageError(
             f"model: '{shorten(spec.model)}' begins like an option",
             "give the folder another name, or ./ before it",

@@ -22,8 +22,10 @@ from chipwise.report.launch.spec import (
     LoopSpec,
     PipelineSpec,
     ServeSpec,
+    SweepSpec,
     check_spec,
 )
+from chipwise.report.launch.sweeping import sweep_kubernetes, sweep_skypilot
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
@@ -65,6 +67,7 @@ PIPELINES: Mapping[str, Render] = {
     "jax": network_jax,
 }
 LOOPS: Mapping[str, Render] = {"verl": verl}
+SWEEPS: Mapping[str, Render] = {"kubernetes": sweep_kubernetes, "skypilot": sweep_skypilot}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *LOOPS, *ANYWHERE)))
 
 
@@ -116,6 +119,8 @@ def _planned(spec: Launched) -> str:
         return "generates no tokens"
     if isinstance(spec, LoopSpec):
         return "is a loop of both"
+    if isinstance(spec, SweepSpec):
+        return "asks many questions"
     return "serves" if isinstance(spec, ServeSpec) else "trains"
 
 
@@ -124,6 +129,8 @@ def _renders(spec: Launched) -> Mapping[str, Render]:
         return PIPELINES
     if isinstance(spec, LoopSpec):
         return LOOPS
+    if isinstance(spec, SweepSpec):
+        return SWEEPS
     return {**(SERVING if isinstance(spec, ServeSpec) else TRAINING), **ANYWHERE}
 
 

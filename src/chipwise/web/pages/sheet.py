@@ -21,7 +21,7 @@ from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
-from chipwise.web.views import VIEWS, View
+from chipwise.web.views import SHEETS, VIEWS, View
 from chipwise.web.views.plan import curves_of
 from chipwise.web.views.query import named, query_of
 
@@ -104,14 +104,14 @@ def sheet_page(verb: str, question: Any, found: Answered) -> str:
 def _viewed(verb: str) -> str:
     """The view that shows a verb."""
     name = VIEW_OF.get(verb, verb)
-    if name not in VIEWS or not VIEWS[name].tab:
-        shown = ", ".join(v.verb for v in VIEWS.values() if v.tab)
+    if name not in SHEETS:
+        shown = ", ".join(SHEETS)
         raise UsageError(f"{verb} has no page to be written", f"one of {shown}")
     return name
 
 
 def _section(verb: str, question: Any, record: Any) -> _Section:
-    view = VIEWS[verb]
+    view = SHEETS.get(verb) or VIEWS[verb]
     shown = view.filled(question, record)
     return _Section(
         view, {"request": question, "record": record, "query": query_of(named(question)), **shown}

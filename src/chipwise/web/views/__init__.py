@@ -5,11 +5,11 @@ from chipwise.web.views.evidence import CLAIM, MATCH
 from chipwise.web.views.inside import EXPLAIN, FRONTIER, LOAD, OPERATORS, SENSITIVITY
 from chipwise.web.views.launch import LAUNCH
 from chipwise.web.views.plan import COMPARE, PLAN
-from chipwise.web.views.tables import FIT, KERNEL, LOCAL, STATEMENTS
+from chipwise.web.views.tables import FIT, FLEET, KERNEL, LOCAL, STATEMENTS
 from chipwise.web.views.train import RL, TRAIN
 from chipwise.web.views.view import View
 
-__all__ = ["VIEWS", "View"]
+__all__ = ["SHEETS", "VIEWS", "View"]
 
 VIEWS: dict[str, View] = {
     view.verb: view
@@ -34,3 +34,5 @@ VIEWS: dict[str, View] = {
     )
 }
 """All views by verb, in the order of the navigation."""
+SHEETS: dict[str, View] = {verb: view for verb, view in (VIEWS | {"fleet": FLEET}).items() if view.tab}
+"""Views that are written as a page of their own. A fleet is a file, which no form here takes."""

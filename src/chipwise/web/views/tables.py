@@ -8,13 +8,16 @@ from typing import Any
 from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.planning import FitRequest
+from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.memory import memory_bars
+from chipwise.report.charts.portfolio import machines_by_hour
 from chipwise.report.charts.roofline import kernel_roofline
 from chipwise.report.desk import LocalReport
 from chipwise.report.fit import FitReport
 from chipwise.report.kernel import KernelRecord, KernelReport
+from chipwise.report.portfolio import EXACT, PortfolioReport
 from chipwise.report.statements import StatementsReport
 from chipwise.web.views.view import MODEL, PageChart, View, link
 
@@ -60,6 +63,21 @@ def _local(question: LocalRequest, report: LocalReport) -> dict[str, Any]:
     return {"badges": [b for b in badges if b[0]]}
 
 
+def _fleet(question: FleetRequest, report: PortfolioReport) -> dict[str, Any]:
+    charts = [
+        PageChart(f"machines-{i}", f"Chips of {s.name} by the hour", machines_by_hour(report, s))
+        for i, s in enumerate(report.working, 1)
+    ]
+    gap = report.fleet.gap
+    badges = [("cheapest of all assignments" if gap < EXACT else f"within {gap:.2%} of the cheapest", "")]
+    if report.simulated:
+        kept = all(t.holds for t in report.simulated)
+        badges.append(
+            ("targets hold in the simulation" if kept else "misses in the simulation", "" if kept else "weak")
+        )
+    return {"charts": charts, "badges": badges}
+
+
 def _kernel(question: KernelRequest, report: KernelReport) -> dict[str, Any]:
     charts = [PageChart("kernel-time", "Time by what it waits for", time_bars(report))]
     if any(v.bytes_per_mac > 0 for k in report.kernels for v in k.levels):
@@ -96,6 +114,16 @@ LOCAL = View(
     example={"have": "rtx-4090", "host_memory": "64GB"},
     front=("have", "host_memory", "max_usd", "min_tps", "context", "use"),
     show=_local,
+    template="charts.html",
+)
+FLEET = View(
+    verb="fleet",
+    tab="Fleet",
+    title="Many demands on one fleet",
+    lead="Which demand runs on which machines, hour by hour, what it costs, and what one machine more would change.",
+    example={},
+    front=("fleet",),
+    show=_fleet,
     template="charts.html",
 )
 KERNEL = View(
