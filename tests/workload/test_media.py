@@ -109,6 +109,10 @@ PARTS = {
     "cogvideox-5b-dit": 5570.28,
     "mochi-dit": 10030.0,
     "sana-1.6b-dit": 1604.46,
+    "chroma-dit": 8899.983,
+    "hunyuanvideo1.5-dit": 8326.608,
+    "ltx2-dit": 18876.175,
+    "ltx2-connectors": 1431.475,
 }
 
 # Millions of parameters with an encoder and a decoder.
@@ -121,6 +125,8 @@ AUTOENCODERS = {
     "cogvideox-vae": 215.58,
     "ltx-vae": 419.2,
     "dc-ae": 312.25,
+    "hunyuanvideo1.5-vae": 1260.634,
+    "ltx2-vae": 1222.48,
 }
 
 # Millions of parameters and 10^9 multiply-adds (huggingface/pytorch-image-models, results/benchmark-infer-amp-*.csv).
@@ -190,10 +196,10 @@ def test_parameters_of_models(name: str, millions: float) -> None:
 @pytest.mark.parametrize(("name", "millions"), PARTS.items())
 def test_parameters_of_parts(name: str, millions: float) -> None:
     net = part(name)
-    if name.startswith(("clip", "t5", "umt5")):
-        block = net.block(LAYERS, 77)
-    elif hasattr(net, "unet") or isinstance(net, UNet):
+    if hasattr(net, "unet") or isinstance(net, UNet):
         block = net.block(LAYERS, (64, 64), 77)
+    elif not hasattr(net, "multiple"):
+        block = net.block(LAYERS, 77)
     else:
         block = net.block(LAYERS, (3, 32, 32), 77)
     assert block.parameters / M == pytest.approx(millions, rel=0.0005)

@@ -187,7 +187,8 @@ class Diffusion:
     | apart | the two passes are calls of their own, one after the other |
     | experts, boundary, shift | denoisers of which one is active: the first above `boundary` of the noise, with the \
 schedule's `shift` |
-    | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one |
+    | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one, which \
+sees `image_side` pixels a side; `image_frames` of the clip are encoded with it (0: all, empty ones too) |
     | beside | tokens of that image stand beside those that are made (editing) |
     """
 
@@ -210,6 +211,8 @@ schedule's `shift` |
     shift: float = 1.0
     image: bool = False
     image_encoder: Network = ""
+    image_side: int = 224
+    image_frames: int = 0
     beside: bool = False
 
     settings: ClassVar[Mapping[str, str]] = {
@@ -254,10 +257,11 @@ schedule's `shift` |
         flat = not hasattr(vae, "temporal")
         grid, pixels = (latent[1:], (height, width)) if flat else (latent, (frames, height, width))
         upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
+        given = pixels if flat or not self.image_frames else (self.image_frames, height, width)
         coder = asked.layers(quantised=False, precision=str(asked.settings.get("vae_precision") or upcast))
         stages = {
             "text": self._text(asked, passes, seen),
-            "vae_encode": [vae.encode(coder, pixels).stage("vae_encode")] if hasattr(vae, "encode") else [],
+            "vae_encode": [vae.encode(coder, given).stage("vae_encode")] if hasattr(vae, "encode") else [],
             "denoiser": self._denoise(asked, net, latent, seen, computed, passes),
             "vae_decode": [vae.decode(coder, grid).stage("vae_decode")],
         }
@@ -295,7 +299,7 @@ schedule's `shift` |
         if self.image_encoder:
             found.append(
                 facts.part(self.image_encoder)
-                .block(asked.layers(quantised=False), (224, 224))
+                .block(asked.layers(quantised=False), (self.image_side,) * 2)
                 .stage("image_encoder")
             )
         return found

@@ -205,6 +205,30 @@ class TextDecoder:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Connector:
+    """What stands between a language model and a generator: the states of all its layers (`states`) side by side,
+    projected, and `streams` encoders of their own over them, with vectors that fill a prompt up (LTX-2)."""
+
+    width: int
+    layers: int
+    heads: int
+    states: int
+    streams: int = 2
+    fillers: int = 128
+
+    def block(self, layers: Layers, tokens: int) -> LayerBlock:
+        """One pass over `tokens` of each sample."""
+        w = self.width
+        norms = layers.norm(2 * tokens, w, "rms", affine=False) + layers.parameter(2 * w)
+        each = layers.encoder_layer(tokens, w, self.heads, 4 * w) + norms
+        return join(
+            layers.linear(tokens, self.states * w, w, False, "projection"),
+            layers.parameter(self.streams * self.fillers * w),
+            self.streams * self.layers * each,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SeqToSeq:
     """An encoder and a decoder that sees it, as trained or scored: all tokens of both at once (BART, WMT's big
     Transformer, T5). `tied`: one table for both ends; `gated`, `biased` as of an encoder."""
