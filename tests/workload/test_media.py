@@ -81,6 +81,8 @@ PARAMETERS = {
     "kokoro-82m": 81.763,
     "mms-tts-eng": 36.3,
     "triposr": 1677.2 / 4,  # bytes of the checkpoint in fp32
+    "stable-audio-open-1.0": 109.628 + 1056.939 + 78.123,  # of both: transformers and diffusers 0.42
+    "ace-step-1.5": 595.777 + 404.789 + 201.481 + 1575.459 + 84.414,
 }
 
 # Millions of parameters of networks, as their publications or the sums of their checkpoints' tensors say.

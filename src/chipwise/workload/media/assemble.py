@@ -533,10 +533,17 @@ class Structure:
 class Voice:
     """Text read aloud: a network makes frames in one pass, or in `steps` of a denoiser that continues `reference_s` of
     a voice (guidance above 0: two passes a step, as a larger batch), and a `vocoder` sound of them, where the network
-    does not make it itself. `tokens_per_s`: characters or phonemes in a second."""
+    does not make it itself. `tokens_per_s`: characters or phonemes in a second.
+
+    Of music and sounds: `text` are encoders, each of its `text_tokens`, of which the denoiser sees `seen` tokens;
+    `whole_s`: seconds that are made at least, of which what was asked is cut."""
 
     network: str
     vocoder: str = ""
+    text: tuple[str, ...] = ()
+    text_tokens: tuple[int, ...] = ()
+    seen: int = 0
+    whole_s: float = 0.0
     seconds: float = 10.0
     tokens_per_s: float = 15.0
     steps: int = 0
@@ -560,8 +567,9 @@ class Voice:
             raise UsageError(f"{asked.name} has no steps", "leave steps out", field="steps")
         if not self.steps and "guidance" in asked.settings:
             raise UsageError(f"{asked.name} has no guidance", "leave guidance out", field="guidance")
-        tokens = asked.number("tokens", max(1, round(self.tokens_per_s * seconds)))
+        tokens = asked.number("tokens", self.seen or max(1, round(self.tokens_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens}
+        seconds = max(seconds, self.whole_s)
         before = asked.number("reference_s", self.reference_s, 0.0) if self.reference_s else 0.0
         frames, made = net.frames_per_s * (seconds + before), net.frames_per_s * seconds
         if isinstance(net, GPTVoice):
@@ -572,13 +580,16 @@ class Voice:
         steps = asked.count("steps", self.steps) if self.steps else 1
         guided = bool(self.steps) and asked.number("guidance", self.guidance, 0.0) > 0
         main = net.block(asked.layers().times(1 + guided), frames, tokens)
-        stages = [main.stage("denoiser" if self.steps else "model", steps)]
+        plain = asked.layers(quantised=False)
+        stages = [
+            facts.part(name).block(plain.times(1 + guided), n).stage(f"text_encoder:{name}")
+            for name, n in zip(self.text, self.text_tokens, strict=True)
+        ]
+        stages.append(main.stage("denoiser" if self.steps else "model", steps))
         if self.vocoder:
-            plain = asked.layers(quantised=False)
             stages.append(facts.part(self.vocoder).block(plain, made).stage("vocoder"))
-        said = (
-            [] if "tokens" in asked.settings else [f"{self.tokens_per_s:g} characters or phonemes a second"]
-        )
+        spoken = self.seen or "tokens" in asked.settings
+        said = [] if spoken else [f"{self.tokens_per_s:g} characters or phonemes a second"]
         said += [f"{before:g} s of a voice are continued"] if before else []
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)

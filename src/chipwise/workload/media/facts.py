@@ -89,6 +89,8 @@ KINDS: Mapping[str, type] = {
     "gpt-voice": voice.GPTVoice,
     "hifigan": voice.HifiGAN,
     "vocos": voice.Vocos,
+    "sound": voice.SoundTransformer,
+    "oobleck": voice.Oobleck,
     "alphafold": structure.AlphaFold,
     "dlrm": recommender.DLRM,
     "ncf": recommender.NCF,

@@ -166,7 +166,8 @@ class T5:
 class TextDecoder:
     """A language model that reads a prompt once: grouped heads, RMS norms, a gated feed-forward, no last matrix.
 
-    `vision`: parameters of a tower that a prompt of text does not run. `sandwich`: norms after each half too.
+    `vision`: parameters of a tower that a prompt of text does not run. `sandwich`: norms after each half too. `entry`:
+    width of states that are projected in, where there is no table of words.
     """
 
     width: int
@@ -179,6 +180,7 @@ class TextDecoder:
     qkv_bias: bool = False
     sandwich: bool = False
     vision: int = 0
+    entry: int = 0
 
     def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
@@ -200,8 +202,8 @@ class TextDecoder:
             join(layers.mlp(tokens, w, self.ffn, gated=True, bias=False), after).beside(held),
             layers.residual(tokens, w),
         )
-        embedding = join(layers.embed(tokens, self.vocab, w), layers.parameter(self.vision))
-        return join(embedding, self.layers * each, norm)
+        table = layers.linear(tokens, self.entry, w) if self.entry else layers.embed(tokens, self.vocab, w)
+        return join(table, layers.parameter(self.vision), self.layers * each, norm)
 
 
 @dataclass(frozen=True, kw_only=True)
