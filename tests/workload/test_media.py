@@ -82,6 +82,15 @@ PARAMETERS = {
     "mms-tts-eng": 36.3,
     "triposr": 1677.2 / 4,  # bytes of the checkpoint in fp32
     "stable-audio-open-1.0": 109.628 + 1056.939 + 78.123,  # of both: transformers and diffusers 0.42
+    "rtdetrv2-r18": 20.184,  # of transformers 5.24, with the frozen norms of the ResNet
+    "rtdetrv2-r34": 31.442,
+    "rtdetrv2-r50": 42.945,
+    "rtdetrv2-r101": 76.662,
+    "dinov3-vits16": 21.597,  # of transformers 5.24, as rounded in facebookresearch/dinov3
+    "dinov3-vitb16": 85.66,
+    "dinov3-vitl16": 303.13,
+    "dinov3-vith16plus": 840.593,
+    "dinov3-vit7b16": 6716.035,
     "ace-step-1.5": 595.777 + 404.789 + 201.481 + 1575.459 + 84.414,
 }
 
@@ -224,10 +233,17 @@ def test_classifiers_as_timm_counts_them(name: str, published: tuple[float, floa
 
 @pytest.mark.parametrize(
     ("name", "published"),
-    [("yolov8n", 8.7), ("yolov8m", 78.9), ("yolo11n", 6.5), ("yolo11m", 68.0), ("yolo11x", 194.9)],
+    [
+        ("yolov8n", 8.7),
+        ("yolov8m", 78.9),
+        ("yolo11n", 6.5),
+        ("yolo11m", 68.0),
+        ("yolo11x", 194.9),
+        ("rtdetrv2-r101", 259),
+    ],
 )
 def test_detectors_compute_what_their_makers_say(name: str, published: float) -> None:
-    """10^9 operations of one picture of 640 x 640: ultralytics docs, models/yolov8 and models/yolo11."""
+    """10^9 operations of one picture of 640 x 640: ultralytics docs, models/yolov8 and models/yolo11; RT-DETR's README."""
     ops = [(n, op) for stage in pipeline(name).stages for n, op in stage.ops]
     products = sum(n * float(op.flops) for n, op in ops if op.kind in ("gemm", "conv", "attention"))
     assert products / 1e9 == pytest.approx(published, rel=0.008)
@@ -763,6 +779,15 @@ def test_denoisers_of_flux_2(name: str, billions: float) -> None:
     made = stages(pipeline(name))
     assert made["denoiser"].parameters / 1e9 == pytest.approx(billions, rel=0.04)
     assert made["denoiser"].flops == stages(pipeline(name, guidance=1.0))["denoiser"].flops
+
+
+def test_experts_of_a_shape_are_as_many_as_its_readme_says() -> None:
+    """3.3 x 10^9 parameters of Hunyuan3D-Shape-v2-1, of which a vector passes 1.6 x 10^9 of the denoiser's."""
+    made = stages(pipeline("hunyuan3d-2.1"))
+    shape = sum(stage.parameters for name, stage in made.items() if name != "image_encoder")
+    assert shape / 1e9 == pytest.approx(3.3, abs=0.05)
+    products = sum(n * float(op.flops) for n, op in made["denoiser"].ops if op.kind == "gemm")
+    assert products / (2 * 2 * 4097) == pytest.approx(1.6e9, rel=0.1)
 
 
 STREAMS = {
