@@ -124,6 +124,11 @@ PARTS = {
     "hunyuanvideo1.5-dit": 8326.608,
     "ltx2-dit": 18876.175,
     "ltx2-connectors": 1431.475,
+    "ltx-13b-dit": 13042.569,
+    "wan2.1-vace-14b-dit": 17337.593,
+    "wan2.1-vace-1.3b-dit": 2153.972,
+    "wan2.2-animate-14b-dit": 17274.817,
+    "flux-fill-dit": 11902.391,
 }
 
 # Millions of parameters with an encoder and a decoder.
@@ -243,7 +248,7 @@ def test_classifiers_as_timm_counts_them(name: str, published: tuple[float, floa
     ],
 )
 def test_detectors_compute_what_their_makers_say(name: str, published: float) -> None:
-    """10^9 operations of one picture of 640 x 640: ultralytics docs, models/yolov8 and models/yolo11; RT-DETR's README."""
+    """10^9 operations of one picture of 640 x 640: ultralytics docs, yolov8 and yolo11; RT-DETR's README."""
     ops = [(n, op) for stage in pipeline(name).stages for n, op in stage.ops]
     products = sum(n * float(op.flops) for n, op in ops if op.kind in ("gemm", "conv", "attention"))
     assert products / 1e9 == pytest.approx(published, rel=0.008)

@@ -321,7 +321,10 @@ class CrossTransformer:
     | sizes | resolution and aspect are embedded too (PixArt at 1,024 pixels) |
     | rotary | queries and keys are rotated by their positions (PixArt: no) |
     | wide_rotary | they are in 64 bits (Wan) |
-    | tables | each block has a table of modulation beside the shared one |
+    | control_blocks, control_inputs | blocks over a clip that steers, and values of its latent (VACE) |
+    | pose | the latent of a pose is added to the first tokens (Wan Animate) |
+    | face_layers, face_encoder | layers after which the tokens of a frame see those of a face in it; parameters of \
+what encodes it, whose work is left out (0.3 % of a step's) |
     """
 
     heads: int
@@ -339,6 +342,11 @@ class CrossTransformer:
     sizes: bool = False
     rotary: bool = True
     wide_rotary: bool = False
+    control_blocks: int = 0
+    control_inputs: int = 0
+    pose: bool = False
+    face_layers: int = 0
+    face_encoder: int = 0
 
     @property
     def multiple(self) -> int:
@@ -367,9 +375,34 @@ class CrossTransformer:
                 layers.linear(seen, w, d),
             ]
             parts += [*image, layers.norm(seen, d)]
-        parts.append(self.layers * self._layer(layers, tokens, text, d))
+        each = self._layer(layers, tokens, text, d)
+        parts += [self.layers * each, self._steered(layers, tokens, d, each)]
+        parts.append(self.face_layers * self._faced(layers, tokens, grid[0], d))
         last = layers.linear(tokens, d, values * self.outputs, name="patch")
-        return join(*parts, layers.parameter(2 * d), _adaptive(layers, tokens, d), last)
+        return join(*parts, layers.parameter(2 * d + self.face_encoder), _adaptive(layers, tokens, d), last)
+
+    def _steered(self, layers: Layers, tokens: int, d: int, each: LayerBlock) -> LayerBlock:
+        """Blocks like the others over a clip that steers, whose outcomes are added; the latent of a pose."""
+        values, n = size_of(self.patch), self.control_blocks
+        if self.pose:
+            return layers.linear(tokens, values * self.outputs, d, name="patch") + layers.residual(tokens, d)
+        if not n:
+            return LayerBlock()
+        added = layers.linear(tokens, d, d, name="out") + layers.residual(tokens, d)
+        entry = layers.linear(tokens, values * self.control_inputs, d, name="patch")
+        return join(entry, layers.linear(tokens, d, d, name="patch"), n * (each + added))
+
+    def _faced(self, layers: Layers, tokens: int, frames: int, d: int) -> LayerBlock:
+        """The tokens of each frame see five of the face in it: four that encode it and one that fills."""
+        seen, size = 5 * frames, self.head_dim
+        attend = layers.attention(tokens / frames, 5, self.heads, size, windows=frames)
+        norms = layers.norm((tokens + seen) * self.heads, size, "rms", affine=False)
+        return join(
+            layers.norm(tokens, d, affine=False) + layers.norm(seen, d, affine=False),
+            layers.linear(tokens, d, d, name="q") + layers.linear(seen, d, 2 * d, name="kv"),
+            norms + layers.parameter(2 * size) + attend,
+            layers.linear(tokens, d, d, name="out") + layers.residual(tokens, d),
+        )
 
     def _caption(self, layers: Layers, text: int, d: int) -> LayerBlock:
         first = layers.linear(text, self.caption, d, name="caption")
