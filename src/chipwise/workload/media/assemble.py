@@ -563,10 +563,10 @@ class Voice:
     def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages of one reading, or a training step of the network."""
         net, seconds = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
-        if not self.steps and "steps" in asked.settings:
-            raise UsageError(f"{asked.name} has no steps", "leave steps out", field="steps")
-        if not self.steps and "guidance" in asked.settings:
-            raise UsageError(f"{asked.name} has no guidance", "leave guidance out", field="guidance")
+        strange = {"steps", "guidance"} & set(asked.settings)
+        if strange and not self.steps:
+            word = max(strange)
+            raise UsageError(f"{asked.name} has no {word}", f"leave {word} out", field=word)
         tokens = asked.number("tokens", self.seen or max(1, round(self.tokens_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens}
         seconds = max(seconds, self.whole_s)
@@ -580,19 +580,22 @@ class Voice:
         steps = asked.count("steps", self.steps) if self.steps else 1
         guided = bool(self.steps) and asked.number("guidance", self.guidance, 0.0) > 0
         main = net.block(asked.layers().times(1 + guided), frames, tokens)
-        plain = asked.layers(quantised=False)
-        stages = [
-            facts.part(name).block(plain.times(1 + guided), n).stage(f"text_encoder:{name}")
-            for name, n in zip(self.text, self.text_tokens, strict=True)
-        ]
+        stages = self._texts(asked, 1 + guided)
         stages.append(main.stage("denoiser" if self.steps else "model", steps))
         if self.vocoder:
+            plain = asked.layers(quantised=False)
             stages.append(facts.part(self.vocoder).block(plain, made).stage("vocoder"))
-        spoken = self.seen or "tokens" in asked.settings
-        said = [] if spoken else [f"{self.tokens_per_s:g} characters or phonemes a second"]
+        said = [f"{self.tokens_per_s:g} characters or phonemes a second"]
+        if self.seen or "tokens" in asked.settings:
+            said = []
         said += [f"{before:g} s of a voice are continued"] if before else []
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)
+
+    def _texts(self, asked: AskedNetwork, passes: int) -> list[Stage]:
+        layers = asked.layers(quantised=False).times(passes)
+        parts = zip(self.text, self.text_tokens, strict=True)
+        return [facts.part(name).block(layers, n).stage(f"text_encoder:{name}") for name, n in parts]
 
     def _spoken(self, asked: AskedNetwork, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
         """A voice that says one code of sound after the other."""
