@@ -128,6 +128,8 @@ PARTS = {
     "wan2.1-vace-14b-dit": 17337.593,
     "wan2.1-vace-1.3b-dit": 2153.972,
     "wan2.2-animate-14b-dit": 17274.817,
+    "wan2.2-s2v-14b-dit": 16295.756,  # by hand, from ComfyUI's modules
+    "sana-sprint-dit": 1610.237,
     "flux-fill-dit": 11902.391,
 }
 

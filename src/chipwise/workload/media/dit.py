@@ -322,9 +322,10 @@ class CrossTransformer:
     | rotary | queries and keys are rotated by their positions (PixArt: no) |
     | wide_rotary | they are in 64 bits (Wan) |
     | control_blocks, control_inputs | blocks over a clip that steers, and values of its latent (VACE) |
-    | pose | the latent of a pose is added to the first tokens (Wan Animate) |
-    | face_layers, face_encoder | layers after which the tokens of a frame see those of a face in it; parameters of \
-what encodes it, whose work is left out (0.3 % of a step's) |
+    | pose | the latent of a pose is added to the first tokens (Wan Animate, S2V) |
+    | face_layers, face_encoder | layers after which the tokens of a frame see those of a face or of sound in it; \
+parameters of what encodes these, whose work is left out (below 1 % of a step's) |
+    | before | frames' worth of tokens of what was made before, packed (Wan S2V) |
     """
 
     heads: int
@@ -347,6 +348,7 @@ what encodes it, whose work is left out (0.3 % of a step's) |
     pose: bool = False
     face_layers: int = 0
     face_encoder: int = 0
+    before: float = 0.0
 
     @property
     def multiple(self) -> int:
@@ -356,6 +358,8 @@ what encodes it, whose work is left out (0.3 % of a step's) |
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, values = self.heads * self.head_dim, size_of(shrunk(grid, self.patch)), size_of(self.patch)
+        faced = self.face_layers * self._faced(layers, tokens, grid[0], d)
+        tokens += round(self.before * tokens / grid[0])
         parts = [
             layers.linear(tokens, values * self.inputs, d, name="patch"),
             _embedder(layers, 256, d),
@@ -376,8 +380,7 @@ what encodes it, whose work is left out (0.3 % of a step's) |
             ]
             parts += [*image, layers.norm(seen, d)]
         each = self._layer(layers, tokens, text, d)
-        parts += [self.layers * each, self._steered(layers, tokens, d, each)]
-        parts.append(self.face_layers * self._faced(layers, tokens, grid[0], d))
+        parts += [self.layers * each, self._steered(layers, tokens, d, each), faced]
         last = layers.linear(tokens, d, values * self.outputs, name="patch")
         return join(*parts, layers.parameter(2 * d + self.face_encoder), _adaptive(layers, tokens, d), last)
 
@@ -659,7 +662,8 @@ class MochiTransformer:
 
 @dataclass(frozen=True, kw_only=True)
 class SanaTransformer:
-    """Linear self-attention, cross-attention to text, and a gated feed-forward with a depthwise convolution: SANA."""
+    """Linear self-attention, cross-attention to text, and a gated feed-forward with a depthwise convolution: SANA.
+    `normed`: queries and keys are; `guidance`: it is an input (SANA 1.5, SANA-Sprint)."""
 
     heads: int
     head_dim: int
@@ -668,6 +672,8 @@ class SanaTransformer:
     inputs: int = 32
     caption: int = 2304
     ratio: float = 2.5
+    normed: bool = False
+    guidance: bool = False
 
     @property
     def multiple(self) -> int:
@@ -678,8 +684,10 @@ class SanaTransformer:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, plane = self.heads * self.head_dim, size_of(grid), grid[-2:]
         inner = int(self.ratio * d)
+        norm = [layers.norm(n, d, "rms") if self.normed else LayerBlock() for n in (tokens, text)]
         each = join(
             layers.parameter(6 * d),
+            3 * norm[0] + norm[1],
             _adaptive(layers, tokens, d),
             layers.linear(tokens, d, 3 * d, False, "qkv"),
             layers.linear_attention(tokens, self.heads, self.head_dim),
@@ -700,7 +708,7 @@ class SanaTransformer:
         ).beside(layers.bytes(tokens, d))
         return join(
             layers.linear(tokens, self.inputs, d, name="patch"),
-            _embedder(layers, 256, d),
+            (1 + self.guidance) * _embedder(layers, 256, d),
             layers.linear(1, d, 6 * d, name="modulation"),
             layers.linear(text, self.caption, d, name="caption"),
             layers.act(text, d),
