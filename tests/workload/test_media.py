@@ -803,16 +803,39 @@ STREAMS = {
         2_609_769_152,
         {"_class_name": "Lumina2Transformer2DModel", "cap_feat_dim": 2304},
     ),
+    "chroma": (8_899_983_424, {"_class_name": "ChromaTransformer2DModel"}),
+    "sana-sprint-1.6b": (
+        1_610_237_472,
+        {
+            "_class_name": "SanaTransformer2DModel",
+            "guidance_embeds": True,
+            "qk_norm": "rms_norm_across_heads",
+        },
+    ),
 }
 """Parameters of the denoiser as diffusers 0.42 builds it, and its configuration where that differs from the class."""
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_denoisers_of_one_stream_have_the_parameters_of_their_code(name: str) -> None:
+def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
     counted, config = STREAMS[name]
     built = stages(pipeline(name))["denoiser"]
     assert built.parameters == counted
     assert stages(from_parts({**SDXL, "unet": config}))["denoiser"].parameters == counted
+
+
+def test_a_folder_of_hunyuan_video_15_is_the_model_of_the_table() -> None:
+    named, kinds = (
+        pipeline("hunyuanvideo-1.5"),
+        ("HunyuanVideo15Transformer3DModel", "AutoencoderKLHunyuanVideo15"),
+    )
+    read = from_parts(
+        {key: {"_class_name": kind} for key, kind in zip(("transformer", "vae"), kinds, strict=True)}
+    )
+    for part_ in ("denoiser", "vae_decode"):
+        found, wanted = stages(read)[part_], stages(named)[part_]
+        assert (found.parameters, found.calls) == (wanted.parameters, wanted.calls)
+        assert found.flops == pytest.approx(wanted.flops)
 
 
 @pytest.mark.parametrize(
