@@ -124,6 +124,8 @@ PARTS = {
     "hunyuanvideo1.5-dit": 8326.608,
     "ltx2-dit": 18876.175,
     "ltx2-connectors": 1431.475,
+    "ltx2.3-dit": 18988.838,
+    "ltx2.3-video-connector": 3172.228 - 789.039,  # both: 3,172,227,584
     "ltx-13b-dit": 13042.569,
     "wan2.1-vace-14b-dit": 17337.593,
     "wan2.1-vace-1.3b-dit": 2153.972,
@@ -145,6 +147,7 @@ AUTOENCODERS = {
     "dc-ae": 312.25,
     "hunyuanvideo1.5-vae": 1260.634,
     "ltx2-vae": 1222.48,
+    "ltx2.3-vae": 726.106,
 }
 
 # Millions of parameters and 10^9 multiply-adds (huggingface/pytorch-image-models, results/benchmark-infer-amp-*.csv).

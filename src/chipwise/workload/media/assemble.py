@@ -182,7 +182,7 @@ class Diffusion:
     | denoiser, controls | the network called at each step, and those called beside it |
     | vae | between latents and pictures |
     | upcast | the autoencoder runs in fp32 where the rest is fp16 |
-    | guidance | above 1: each step has two passes, with text and without, as a larger batch |
+    | guidance | above 1: each step has `guided_passes`, with text, without, and others, as a larger batch |
     | distilled | guidance is an input: one pass |
     | apart | the two passes are calls of their own, one after the other |
     | experts, boundary, shift | denoisers of which one is active: the first above `boundary` of the noise, with the \
@@ -204,6 +204,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
     frames: int = 1
     steps: int
     guidance: float = 1.0
+    guided_passes: int = 2
     distilled: bool = False
     apart: bool = False
     experts: int = 1
@@ -240,7 +241,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         frames = self._frames(asked, temporal) if video else 1
         steps = asked.count("steps", self.steps)
         guidance = asked.number("guidance", self.guidance, 0.0)
-        passes = 2 if guidance > 1 and not self.distilled else 1
+        passes = self.guided_passes if guidance > 1 and not self.distilled else 1
         latent = ((frames - 1) // temporal + 1, height // vae.spatial, width // vae.spatial)
         used = {"width": width, "height": height, "steps": steps, "guidance": guidance, "passes": passes}
         used |= {"frames": frames} if video else {}

@@ -469,7 +469,8 @@ parameters of what encodes these, whose work is left out (below 1 % of a step's)
 @dataclass(frozen=True, kw_only=True)
 class PairedTransformer:
     """A wide stream of video and a narrow one of sound, each with attention of its own and to text, which then see each
-    other by the heads of the narrow one: LTX-2. `sound`: tokens of sound for a latent frame."""
+    other by the heads of the narrow one: LTX-2. `sound`: tokens of sound for a latent frame; `caption`: width of text
+    states that are projected (0: they have those of the streams); `gated`: heads are weighed, text is modulated."""
 
     heads: int
     head_dim: int
@@ -479,7 +480,8 @@ class PairedTransformer:
     layers: int
     inputs: int = 128
     sound_inputs: int = 128
-    caption: int
+    caption: int = 0
+    gated: bool = False
 
     @property
     def multiple(self) -> int:
@@ -493,19 +495,22 @@ class PairedTransformer:
         ends = []
         for n, w, inputs in ((tokens, d, self.inputs), (heard, a, self.sound_inputs)):
             ends += [layers.linear(n, inputs, w, name="patch"), layers.linear(n, w, inputs, name="patch")]
-            ends += [layers.linear(text, self.caption, w, name="caption"), layers.act(text, w)]
-            ends += [layers.linear(text, w, w, name="caption"), 3 * _embedder(layers, 256, w)]
-            ends += [layers.linear(1, w, sets * w, name="modulation") for sets in (6, 4, 1)]
+            if self.caption:
+                ends += [layers.linear(text, self.caption, w, name="caption"), layers.act(text, w)]
+                ends.append(layers.linear(text, w, w, name="caption"))
+            sets = (9, 4, 1, 2) if self.gated else (6, 4, 1)
+            ends += [_embedder(layers, 256, w) + layers.linear(1, w, k * w, name="modulation") for k in sets]
             ends += [layers.parameter(2 * w), _adaptive(layers, n, w)]
         return join(*ends, self.layers * self._layer(layers, tokens, heard, text))
 
     def _layer(self, layers: Layers, tokens: int, heard: int, text: int) -> LayerBlock:
         d, a = self.heads * self.head_dim, self.sound_heads * self.sound_head_dim
         wide, narrow = (self.heads, self.head_dim), (self.sound_heads, self.sound_head_dim)
-        parts = [layers.parameter(11 * (d + a))]
+        parts = [layers.parameter((16 if self.gated else 11) * (d + a))]
         for n, w, heads in ((tokens, d, wide), (heard, a, narrow)):
             parts += [_adaptive(layers, n, w), self._attend(layers, (n, w), None, heads, rotary=True)]
             parts += [_gated(layers, n, w), layers.norm(n, w, "rms", affine=False)]
+            parts.append(layers.modulate(n, w) + layers.modulate(text, w) if self.gated else LayerBlock())
             parts += [self._attend(layers, (n, w), (text, w), heads), layers.residual(n, w)]
         for (n, w), (m, v) in (((tokens, d), (heard, a)), ((heard, a), (tokens, d))):
             parts += [_adaptive(layers, n, w), _adaptive(layers, m, v)]
@@ -514,8 +519,8 @@ class PairedTransformer:
             parts += [_adaptive(layers, n, w), layers.mlp(n, w, 4 * w), _gated(layers, n, w)]
         return join(*parts).beside(layers.bytes(tokens, d) + layers.bytes(heard, a))
 
-    @staticmethod
     def _attend(
+        self,
         layers: Layers,
         asking: tuple[int, int],
         asked: tuple[int, int] | None,
@@ -534,6 +539,8 @@ class PairedTransformer:
         )
         turn = layers.rotate((n + m) / 2.0, inner) if rotary else LayerBlock()
         out = layers.linear(n, inner, w, name="out")
+        if self.gated:
+            out += layers.linear(n, w, heads[0], name="gate") + layers.pointwise(n, inner, 2.0, "gate")
         return join(*entry, *norms, turn, layers.attention(n, m, *heads), out)
 
 

@@ -208,25 +208,28 @@ class TextDecoder:
 
 @dataclass(frozen=True, kw_only=True)
 class Connector:
-    """What stands between a language model and a generator: the states of all its layers (`states`) side by side,
-    projected, and `streams` encoders of their own over them, with vectors that fill a prompt up (LTX-2)."""
+    """What stands between a language model and a generator: `inputs` values a token, the states of all its layers side
+    by side, projected, and `streams` encoders over them, with vectors that fill a prompt up (LTX-2). `gated`: heads are
+    weighed, the projection has an offset (LTX-2.3)."""
 
+    inputs: int
     width: int
     layers: int
     heads: int
-    states: int
-    streams: int = 2
+    streams: int = 1
     fillers: int = 128
+    gated: bool = False
 
     def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
         w = self.width
         norms = layers.norm(2 * tokens, w, "rms", affine=False) + layers.parameter(2 * w)
+        gate = layers.linear(tokens, w, self.heads, name="gate") + layers.pointwise(tokens, w, 2.0, "gate")
         each = layers.encoder_layer(tokens, w, self.heads, 4 * w) + norms
         return join(
-            layers.linear(tokens, self.states * w, w, False, "projection"),
+            layers.linear(tokens, self.inputs, w, self.gated, "projection"),
             layers.parameter(self.streams * self.fillers * w),
-            self.streams * self.layers * each,
+            self.streams * self.layers * (each + gate if self.gated else each),
         )
 
 
