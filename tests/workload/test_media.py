@@ -827,6 +827,20 @@ def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
     assert stages(from_parts({**SDXL, "unet": config}))["denoiser"].parameters == counted
 
 
+def test_a_song_is_decoded_in_chunks_and_a_sound_is_made_whole() -> None:
+    short, long = (stages(pipeline("ace-step-1.5", audio_s=s)) for s in (60.0, 240.0))
+    assert long["vocoder"].activation_bytes == short["vocoder"].activation_bytes
+    assert long["vocoder"].flops > 3.9 * short["vocoder"].flops
+    assert pipeline("stable-audio-open-1.0", audio_s=5.0).flops == pipeline("stable-audio-open-1.0").flops
+
+
+def test_a_clip_is_begun_by_one_frame_or_all_and_guided_by_as_many_passes_as_its_pipeline_makes() -> None:
+    one, all_ = (stages(pipeline(name, frames=81)) for name in ("wan2.2-ti2v-5b-i2v", "wan2.1-i2v-14b"))
+    assert one["vae_encode"].flops < all_["vae_encode"].flops / 20
+    guided, alone = (stages(pipeline("ltx-2.3", guidance=g))["denoiser"].flops for g in (3.0, 1.0))
+    assert guided == pytest.approx(4 * alone)
+
+
 def test_a_folder_of_hunyuan_video_15_is_the_model_of_the_table() -> None:
     named, kinds = (
         pipeline("hunyuanvideo-1.5"),
