@@ -128,7 +128,6 @@ PARTS = {
     "ltx2.3-video-connector": 3172.228 - 789.039,  # both: 3,172,227,584
     "ltx-13b-dit": 13042.569,
     "wan2.1-vace-14b-dit": 17337.593,
-    "wan2.1-vace-1.3b-dit": 2153.972,
     "wan2.2-animate-14b-dit": 17274.817,
     "wan2.2-s2v-14b-dit": 16295.756,  # by hand, from ComfyUI's modules
     "sana-sprint-dit": 1610.237,
