@@ -155,8 +155,8 @@ def test_a_name_of_several_networks_lists_just_those(typed: str, fit: set[str]) 
     [
         "UNet",  # a picture's, not the volume's
         "sdxl medical",
-        "hunyuan video 1.5",
-        "tencent/HunyuanVideo-1.5",
+        "hunyuan video 2.5",
+        "tencent/HunyuanVideo-Foley",
         "flux dev lora",
         "wan 2.3 t2v",
         "BAAI/bge-large-en",  # of the language models, two versions before

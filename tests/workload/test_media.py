@@ -81,6 +81,17 @@ PARAMETERS = {
     "kokoro-82m": 81.763,
     "mms-tts-eng": 36.3,
     "triposr": 1677.2 / 4,  # bytes of the checkpoint in fp32
+    "stable-audio-open-1.0": 109.628 + 1056.939 + 78.123,  # of both: transformers and diffusers 0.42
+    "rtdetrv2-r18": 20.184,  # of transformers 5.24, with the frozen norms of the ResNet
+    "rtdetrv2-r34": 31.442,
+    "rtdetrv2-r50": 42.945,
+    "rtdetrv2-r101": 76.662,
+    "dinov3-vits16": 21.597,  # of transformers 5.24, as rounded in facebookresearch/dinov3
+    "dinov3-vitb16": 85.66,
+    "dinov3-vitl16": 303.13,
+    "dinov3-vith16plus": 840.593,
+    "dinov3-vit7b16": 6716.035,
+    "ace-step-1.5": 595.777 + 404.789 + 201.481 + 1575.459 + 84.414,
 }
 
 # Millions of parameters of networks, as their publications or the sums of their checkpoints' tensors say.
@@ -109,6 +120,18 @@ PARTS = {
     "cogvideox-5b-dit": 5570.28,
     "mochi-dit": 10030.0,
     "sana-1.6b-dit": 1604.46,
+    "chroma-dit": 8899.983,
+    "hunyuanvideo1.5-dit": 8326.608,
+    "ltx2-dit": 18876.175,
+    "ltx2-connectors": 1431.475,
+    "ltx2.3-dit": 18988.838,
+    "ltx2.3-video-connector": 3172.228 - 789.039,  # both: 3,172,227,584
+    "ltx-13b-dit": 13042.569,
+    "wan2.1-vace-14b-dit": 17337.593,
+    "wan2.2-animate-14b-dit": 17274.817,
+    "wan2.2-s2v-14b-dit": 16295.756,  # by hand, from ComfyUI's modules
+    "sana-sprint-dit": 1610.237,
+    "flux-fill-dit": 11902.391,
 }
 
 # Millions of parameters with an encoder and a decoder.
@@ -121,6 +144,9 @@ AUTOENCODERS = {
     "cogvideox-vae": 215.58,
     "ltx-vae": 419.2,
     "dc-ae": 312.25,
+    "hunyuanvideo1.5-vae": 1260.634,
+    "ltx2-vae": 1222.48,
+    "ltx2.3-vae": 726.106,
 }
 
 # Millions of parameters and 10^9 multiply-adds (huggingface/pytorch-image-models, results/benchmark-infer-amp-*.csv).
@@ -190,10 +216,10 @@ def test_parameters_of_models(name: str, millions: float) -> None:
 @pytest.mark.parametrize(("name", "millions"), PARTS.items())
 def test_parameters_of_parts(name: str, millions: float) -> None:
     net = part(name)
-    if name.startswith(("clip", "t5", "umt5")):
-        block = net.block(LAYERS, 77)
-    elif hasattr(net, "unet") or isinstance(net, UNet):
+    if hasattr(net, "unet") or isinstance(net, UNet):
         block = net.block(LAYERS, (64, 64), 77)
+    elif not hasattr(net, "multiple"):
+        block = net.block(LAYERS, 77)
     else:
         block = net.block(LAYERS, (3, 32, 32), 77)
     assert block.parameters / M == pytest.approx(millions, rel=0.0005)
@@ -216,10 +242,17 @@ def test_classifiers_as_timm_counts_them(name: str, published: tuple[float, floa
 
 @pytest.mark.parametrize(
     ("name", "published"),
-    [("yolov8n", 8.7), ("yolov8m", 78.9), ("yolo11n", 6.5), ("yolo11m", 68.0), ("yolo11x", 194.9)],
+    [
+        ("yolov8n", 8.7),
+        ("yolov8m", 78.9),
+        ("yolo11n", 6.5),
+        ("yolo11m", 68.0),
+        ("yolo11x", 194.9),
+        ("rtdetrv2-r101", 259),
+    ],
 )
 def test_detectors_compute_what_their_makers_say(name: str, published: float) -> None:
-    """10^9 operations of one picture of 640 x 640: ultralytics docs, models/yolov8 and models/yolo11."""
+    """10^9 operations of one picture of 640 x 640: ultralytics docs, yolov8 and yolo11; RT-DETR's README."""
     ops = [(n, op) for stage in pipeline(name).stages for n, op in stage.ops]
     products = sum(n * float(op.flops) for n, op in ops if op.kind in ("gemm", "conv", "attention"))
     assert products / 1e9 == pytest.approx(published, rel=0.008)
@@ -757,22 +790,68 @@ def test_denoisers_of_flux_2(name: str, billions: float) -> None:
     assert made["denoiser"].flops == stages(pipeline(name, guidance=1.0))["denoiser"].flops
 
 
+def test_experts_of_a_shape_are_as_many_as_its_readme_says() -> None:
+    """3.3 x 10^9 parameters of Hunyuan3D-Shape-v2-1, of which a vector passes 1.6 x 10^9 of the denoiser's."""
+    made = stages(pipeline("hunyuan3d-2.1"))
+    shape = sum(stage.parameters for name, stage in made.items() if name != "image_encoder")
+    assert shape / 1e9 == pytest.approx(3.3, abs=0.05)
+    products = sum(n * float(op.flops) for n, op in made["denoiser"].ops if op.kind == "gemm")
+    assert products / (2 * 2 * 4097) == pytest.approx(1.6e9, rel=0.1)
+
+
 STREAMS = {
     "z-image-turbo": (6_154_908_736, {"_class_name": "ZImageTransformer2DModel"}),
     "lumina-image-2.0": (
         2_609_769_152,
         {"_class_name": "Lumina2Transformer2DModel", "cap_feat_dim": 2304},
     ),
+    "chroma": (8_899_983_424, {"_class_name": "ChromaTransformer2DModel"}),
+    "sana-sprint-1.6b": (
+        1_610_237_472,
+        {
+            "_class_name": "SanaTransformer2DModel",
+            "guidance_embeds": True,
+            "qk_norm": "rms_norm_across_heads",
+        },
+    ),
 }
 """Parameters of the denoiser as diffusers 0.42 builds it, and its configuration where that differs from the class."""
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_denoisers_of_one_stream_have_the_parameters_of_their_code(name: str) -> None:
+def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
     counted, config = STREAMS[name]
     built = stages(pipeline(name))["denoiser"]
     assert built.parameters == counted
     assert stages(from_parts({**SDXL, "unet": config}))["denoiser"].parameters == counted
+
+
+def test_a_song_is_decoded_in_chunks_and_a_sound_is_made_whole() -> None:
+    short, long = (stages(pipeline("ace-step-1.5", audio_s=s)) for s in (60.0, 240.0))
+    assert long["vocoder"].activation_bytes == short["vocoder"].activation_bytes
+    assert long["vocoder"].flops > 3.9 * short["vocoder"].flops
+    assert pipeline("stable-audio-open-1.0", audio_s=5.0).flops == pipeline("stable-audio-open-1.0").flops
+
+
+def test_a_clip_is_begun_by_one_frame_or_all_and_guided_by_as_many_passes_as_its_pipeline_makes() -> None:
+    one, all_ = (stages(pipeline(name, frames=81)) for name in ("wan2.2-ti2v-5b-i2v", "wan2.1-i2v-14b"))
+    assert one["vae_encode"].flops < all_["vae_encode"].flops / 20
+    guided, alone = (stages(pipeline("ltx-2.3", guidance=g))["denoiser"].flops for g in (3.0, 1.0))
+    assert guided == pytest.approx(4 * alone)
+
+
+def test_a_folder_of_hunyuan_video_15_is_the_model_of_the_table() -> None:
+    named, kinds = (
+        pipeline("hunyuanvideo-1.5"),
+        ("HunyuanVideo15Transformer3DModel", "AutoencoderKLHunyuanVideo15"),
+    )
+    read = from_parts(
+        {key: {"_class_name": kind} for key, kind in zip(("transformer", "vae"), kinds, strict=True)}
+    )
+    for part_ in ("denoiser", "vae_decode"):
+        found, wanted = stages(read)[part_], stages(named)[part_]
+        assert (found.parameters, found.calls) == (wanted.parameters, wanted.calls)
+        assert found.flops == pytest.approx(wanted.flops)
 
 
 @pytest.mark.parametrize(

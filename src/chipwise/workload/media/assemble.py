@@ -182,12 +182,13 @@ class Diffusion:
     | denoiser, controls | the network called at each step, and those called beside it |
     | vae | between latents and pictures |
     | upcast | the autoencoder runs in fp32 where the rest is fp16 |
-    | guidance | above 1: each step has two passes, with text and without, as a larger batch |
+    | guidance | above 1: each step has `guided_passes`, with text, without, and others, as a larger batch |
     | distilled | guidance is an input: one pass |
     | apart | the two passes are calls of their own, one after the other |
     | experts, boundary, shift | denoisers of which one is active: the first above `boundary` of the noise, with the \
 schedule's `shift` |
-    | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one |
+    | image | an image is an input: it is encoded by the autoencoder and by `image_encoder`, where there is one, which \
+sees `image_side` pixels a side; `image_frames` of the clip are encoded with it (0: all, empty ones too) |
     | beside | tokens of that image stand beside those that are made (editing) |
     """
 
@@ -203,6 +204,7 @@ schedule's `shift` |
     frames: int = 1
     steps: int
     guidance: float = 1.0
+    guided_passes: int = 2
     distilled: bool = False
     apart: bool = False
     experts: int = 1
@@ -210,6 +212,8 @@ schedule's `shift` |
     shift: float = 1.0
     image: bool = False
     image_encoder: Network = ""
+    image_side: int = 224
+    image_frames: int = 0
     beside: bool = False
 
     settings: ClassVar[Mapping[str, str]] = {
@@ -237,7 +241,7 @@ schedule's `shift` |
         frames = self._frames(asked, temporal) if video else 1
         steps = asked.count("steps", self.steps)
         guidance = asked.number("guidance", self.guidance, 0.0)
-        passes = 2 if guidance > 1 and not self.distilled else 1
+        passes = self.guided_passes if guidance > 1 and not self.distilled else 1
         latent = ((frames - 1) // temporal + 1, height // vae.spatial, width // vae.spatial)
         used = {"width": width, "height": height, "steps": steps, "guidance": guidance, "passes": passes}
         used |= {"frames": frames} if video else {}
@@ -254,10 +258,11 @@ schedule's `shift` |
         flat = not hasattr(vae, "temporal")
         grid, pixels = (latent[1:], (height, width)) if flat else (latent, (frames, height, width))
         upcast = "fp32" if self.upcast and asked.precision == "fp16" else ""
+        given = pixels if flat or not self.image_frames else (self.image_frames, height, width)
         coder = asked.layers(quantised=False, precision=str(asked.settings.get("vae_precision") or upcast))
         stages = {
             "text": self._text(asked, passes, seen),
-            "vae_encode": [vae.encode(coder, pixels).stage("vae_encode")] if hasattr(vae, "encode") else [],
+            "vae_encode": [vae.encode(coder, given).stage("vae_encode")] if hasattr(vae, "encode") else [],
             "denoiser": self._denoise(asked, net, latent, seen, computed, passes),
             "vae_decode": [vae.decode(coder, grid).stage("vae_decode")],
         }
@@ -295,7 +300,7 @@ schedule's `shift` |
         if self.image_encoder:
             found.append(
                 facts.part(self.image_encoder)
-                .block(asked.layers(quantised=False), (224, 224))
+                .block(asked.layers(quantised=False), (self.image_side,) * 2)
                 .stage("image_encoder")
             )
         return found
@@ -529,10 +534,17 @@ class Structure:
 class Voice:
     """Text read aloud: a network makes frames in one pass, or in `steps` of a denoiser that continues `reference_s` of
     a voice (guidance above 0: two passes a step, as a larger batch), and a `vocoder` sound of them, where the network
-    does not make it itself. `tokens_per_s`: characters or phonemes in a second."""
+    does not make it itself. `tokens_per_s`: characters or phonemes in a second.
+
+    Of music and sounds: `text` are encoders, each of its `text_tokens`, of which the denoiser sees `seen` tokens;
+    `whole_s`: seconds that are made at least, of which what was asked is cut."""
 
     network: str
     vocoder: str = ""
+    text: tuple[str, ...] = ()
+    text_tokens: tuple[int, ...] = ()
+    seen: int = 0
+    whole_s: float = 0.0
     seconds: float = 10.0
     tokens_per_s: float = 15.0
     steps: int = 0
@@ -552,12 +564,13 @@ class Voice:
     def pipeline(self, asked: AskedNetwork) -> Pipeline:
         """The stages of one reading, or a training step of the network."""
         net, seconds = facts.part(self.network), asked.number("audio_s", self.seconds, 0.01)
-        if not self.steps and "steps" in asked.settings:
-            raise UsageError(f"{asked.name} has no steps", "leave steps out", field="steps")
-        if not self.steps and "guidance" in asked.settings:
-            raise UsageError(f"{asked.name} has no guidance", "leave guidance out", field="guidance")
-        tokens = asked.number("tokens", max(1, round(self.tokens_per_s * seconds)))
+        strange = {"steps", "guidance"} & set(asked.settings)
+        if strange and not self.steps:
+            word = max(strange)
+            raise UsageError(f"{asked.name} has no {word}", f"leave {word} out", field=word)
+        tokens = asked.number("tokens", self.seen or max(1, round(self.tokens_per_s * seconds)))
         used = {"audio_s": seconds, "tokens": tokens}
+        seconds = max(seconds, self.whole_s)
         before = asked.number("reference_s", self.reference_s, 0.0) if self.reference_s else 0.0
         frames, made = net.frames_per_s * (seconds + before), net.frames_per_s * seconds
         if isinstance(net, GPTVoice):
@@ -568,16 +581,22 @@ class Voice:
         steps = asked.count("steps", self.steps) if self.steps else 1
         guided = bool(self.steps) and asked.number("guidance", self.guidance, 0.0) > 0
         main = net.block(asked.layers().times(1 + guided), frames, tokens)
-        stages = [main.stage("denoiser" if self.steps else "model", steps)]
+        stages = self._texts(asked, 1 + guided)
+        stages.append(main.stage("denoiser" if self.steps else "model", steps))
         if self.vocoder:
             plain = asked.layers(quantised=False)
             stages.append(facts.part(self.vocoder).block(plain, made).stage("vocoder"))
-        said = (
-            [] if "tokens" in asked.settings else [f"{self.tokens_per_s:g} characters or phonemes a second"]
-        )
+        said = [f"{self.tokens_per_s:g} characters or phonemes a second"]
+        if self.seen or "tokens" in asked.settings:
+            said = []
         said += [f"{before:g} s of a voice are continued"] if before else []
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)
+
+    def _texts(self, asked: AskedNetwork, passes: int) -> list[Stage]:
+        layers = asked.layers(quantised=False).times(passes)
+        parts = zip(self.text, self.text_tokens, strict=True)
+        return [facts.part(name).block(layers, n).stage(f"text_encoder:{name}") for name, n in parts]
 
     def _spoken(self, asked: AskedNetwork, net: GPTVoice, seconds: float, tokens: float) -> Pipeline:
         """A voice that says one code of sound after the other."""

@@ -44,7 +44,8 @@ class ResNet:
     """ResNet, ResNeXt and wide ones: four levels of residual blocks.
 
     `bottleneck`: three convolutions a block (1, 3, 1) and four times the width outside, else two; `groups` of
-    `group_width` channels in the middle one; `early`: strides are in the first convolution (the first ResNet);
+    `group_width` channels in the middle one; `early`: strides are in the first convolution (the first ResNet); `deep`:
+    three convolutions in the stem, a mean before a shorter path (ResNet-D);
     `classes` 0: no head; `frozen`: in training, batch norms are constants and the stem and all levels but the last
     `frozen` are left as they are (0: all is trained; detectors: 3).
     """
@@ -54,6 +55,7 @@ class ResNet:
     groups: int = 1
     group_width: int = 64
     early: bool = False
+    deep: bool = False
     classes: int = 1000
     frozen: int = 0
 
@@ -67,7 +69,10 @@ class ResNet:
     ) -> tuple[LayerBlock, list[tuple[Grid, int]]]:
         """All but the head, with as many levels as `strides`, and (grid, width) after each level."""
         layers = replace(layers, training=layers.training and not self.frozen)
-        stem, grid = conv_norm(layers, grid, (3, 64), 7, 2), shrunk(grid, 2)
+        stem = conv_norm(layers, grid, (3, 32), 3, 2) if self.deep else conv_norm(layers, grid, (3, 64), 7, 2)
+        grid = shrunk(grid, 2)
+        if self.deep:
+            stem += conv_norm(layers, grid, (32, 32)) + conv_norm(layers, grid, (32, 64))
         stem += layers.pointwise(size_of(grid), 64, 1.25, "max_pool")
         grid, width, levels = shrunk(grid, 2), 64, []
         parts = [stem.frozen() if self.frozen else stem]
@@ -115,7 +120,8 @@ class ResNet:
             )
         short = LayerBlock()
         if inputs != out or stride > 1:
-            short = conv_norm(layers, grid, (inputs, out), 1, stride, act="").branch(held)
+            near = after if self.deep else grid
+            short = conv_norm(layers, near, (inputs, out), 1, 1 if self.deep else stride, act="").branch(held)
         size = size_of(after)
         return join(convs.beside(held), short, layers.residual(size, out), layers.act(size, out, "relu"))
 

@@ -6,6 +6,7 @@ from the time step by matrices over one token. Shapes: huggingface/diffusers, mo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
@@ -29,7 +30,7 @@ def _gated(layers: Layers, tokens: int, width: int) -> LayerBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class JointTransformer:
-    """Text and image tokens with weights of their own that attend together: SD3, FLUX, Qwen-Image, HunyuanVideo.
+    """Text and image tokens with weights of their own that attend together: SD3, FLUX, Chroma, Qwen-Image, Hunyuan.
 
     | field | meaning |
     |---|---|
@@ -42,6 +43,8 @@ class JointTransformer:
     | text_ends | the last double block drops text: it has no matrices after the attention (SD3) |
     | text_norm | text states are normed first (Qwen-Image) |
     | refiner | blocks that text passes before (HunyuanVideo) |
+    | glyphs, pictured | width and tokens of a second text and of an image that join the text (HunyuanVideo 1.5) |
+    | approximator | channels, width and layers of a network that makes the modulation of all blocks (Chroma) |
     | rotary | queries and keys are rotated by their positions (SD3: no, positions are added to patches) |
     """
 
@@ -60,6 +63,9 @@ class JointTransformer:
     text_ends: bool = False
     text_norm: bool = False
     refiner: int = 0
+    glyphs: tuple[int, int] = (0, 0)
+    pictured: tuple[int, int] = (0, 0)
+    approximator: tuple[int, int, int] = (0, 0, 0)
     rotary: bool = True
 
     @property
@@ -71,15 +77,14 @@ class JointTransformer:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens = self.heads * self.head_dim, size_of(shrunk(grid, self.patch))
         values = size_of(self.patch)
-        time = _embedder(layers, 256, d)
-        parts = [layers.linear(tokens, values * self.inputs, d, name="patch"), time]
+        parts = [layers.linear(tokens, values * self.inputs, d, name="patch"), self._conditions(layers, d)]
         if self.text_norm:
             parts.append(layers.norm(text, self.text_width, "rms"))
         parts.append(
             self._refine(layers, text, d) if self.refiner else layers.linear(text, self.text_width, d)
         )
-        parts += [_embedder(layers, 256, d)] * self.guidance
-        parts += [_embedder(layers, self.pooled, d)] if self.pooled else []
+        parts.append(self._joined(layers, d))
+        text += self.glyphs[1] + self.pictured[1]
         ends = int(self.text_ends)
         parts.append(self.dual * self._double(layers, tokens, text, d, dual=True))
         parts.append((self.double - self.dual - ends) * self._double(layers, tokens, text, d))
@@ -87,7 +92,37 @@ class JointTransformer:
             parts.append(self._double(layers, tokens, text, d, last=True))
         parts.append(self.single * self._single(layers, tokens + text, d))
         last = layers.linear(tokens, d, values * (self.outputs or self.inputs), name="patch")
-        return join(*parts, layers.linear(1, d, 2 * d, name="modulation"), _adaptive(layers, tokens, d), last)
+        return join(*parts, self._scales(layers, 2, d), _adaptive(layers, tokens, d), last)
+
+    def _conditions(self, layers: Layers, d: int) -> LayerBlock:
+        """What the time step, the guidance and pooled text become."""
+        channels, inner, depth = self.approximator
+        if not depth:
+            pooled = _embedder(layers, self.pooled, d) if self.pooled else LayerBlock()
+            return (1 + self.guidance) * _embedder(layers, 256, d) + pooled
+        sets = 3 * self.single + 12 * self.double + 2
+        each = layers.norm(sets, inner, "rms") + layers.mlp(sets, inner, inner, act="silu")
+        return join(
+            layers.linear(sets, channels, inner, name="modulation"),
+            depth * (each + layers.residual(sets, inner)),
+            layers.linear(sets, inner, d, name="modulation"),
+        )
+
+    def _scales(self, layers: Layers, sets: int, d: int) -> LayerBlock:
+        """The matrix behind `sets` scales and offsets, where blocks have one of their own."""
+        return LayerBlock() if self.approximator[2] else layers.linear(1, d, sets * d, name="modulation")
+
+    def _joined(self, layers: Layers, d: int) -> LayerBlock:
+        """What is projected to stand beside the text; each kind has a vector that names it."""
+        (wide, glyphs), (w, seen), parts = self.glyphs, self.pictured, []
+        if wide:  # by way of 2,048 values, twice (HunyuanVideo15ByT5TextProjection)
+            parts += [layers.norm(glyphs, wide), layers.linear(glyphs, wide, 2048), layers.act(glyphs, 2048)]
+            parts += [layers.linear(glyphs, 2048, 2048), layers.act(glyphs, 2048)]
+            parts += [layers.linear(glyphs, 2048, d), layers.parameter(d)]
+        if w:
+            parts += [layers.norm(seen, w), layers.linear(seen, w, w), layers.act(seen, w)]
+            parts += [layers.linear(seen, w, d), layers.norm(seen, d), layers.parameter(d)]
+        return join(*parts, layers.parameter(d if parts else 0))
 
     def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> LayerBlock:
         """Norms of queries and keys, each of `streams` with scales of its own, and their rotation."""
@@ -102,7 +137,7 @@ class JointTransformer:
     ) -> LayerBlock:
         both, held = image + text, layers.bytes(image + text, d)
         streams = ((image, 9 if dual else 6), (text, 2 if last else 6))
-        parts = [layers.linear(1, d, sets * d, name="modulation") for _, sets in streams]
+        parts = [self._scales(layers, sets, d) for _, sets in streams]
         parts += [_adaptive(layers, tokens, d) for tokens, _ in streams]
         parts += [layers.linear(tokens, d, 3 * d, name="qkv") for tokens, _ in streams]
         parts.append(self._heads_norm(layers, both, 2))
@@ -124,7 +159,7 @@ class JointTransformer:
 
     def _single(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         return join(
-            layers.linear(1, d, 3 * d, name="modulation"),
+            self._scales(layers, 3, d),
             _adaptive(layers, tokens, d),
             layers.linear(tokens, d, 7 * d, name="qkv_mlp"),
             self._heads_norm(layers, tokens, 1),
@@ -286,7 +321,11 @@ class CrossTransformer:
     | sizes | resolution and aspect are embedded too (PixArt at 1,024 pixels) |
     | rotary | queries and keys are rotated by their positions (PixArt: no) |
     | wide_rotary | they are in 64 bits (Wan) |
-    | tables | each block has a table of modulation beside the shared one |
+    | control_blocks, control_inputs | blocks over a clip that steers, and values of its latent (VACE) |
+    | pose | the latent of a pose is added to the first tokens (Wan Animate, S2V) |
+    | face_layers, face_encoder | layers after which the tokens of a frame see those of a face or of sound in it; \
+parameters of what encodes these, whose work is left out (below 1 % of a step's) |
+    | before | frames' worth of tokens of what was made before, packed (Wan S2V) |
     """
 
     heads: int
@@ -304,6 +343,12 @@ class CrossTransformer:
     sizes: bool = False
     rotary: bool = True
     wide_rotary: bool = False
+    control_blocks: int = 0
+    control_inputs: int = 0
+    pose: bool = False
+    face_layers: int = 0
+    face_encoder: int = 0
+    before: float = 0.0
 
     @property
     def multiple(self) -> int:
@@ -313,6 +358,8 @@ class CrossTransformer:
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, values = self.heads * self.head_dim, size_of(shrunk(grid, self.patch)), size_of(self.patch)
+        faced = self.face_layers * self._faced(layers, tokens, grid[0], d)
+        tokens += round(self.before * tokens / grid[0])
         parts = [
             layers.linear(tokens, values * self.inputs, d, name="patch"),
             _embedder(layers, 256, d),
@@ -332,9 +379,33 @@ class CrossTransformer:
                 layers.linear(seen, w, d),
             ]
             parts += [*image, layers.norm(seen, d)]
-        parts.append(self.layers * self._layer(layers, tokens, text, d))
+        each = self._layer(layers, tokens, text, d)
+        parts += [self.layers * each, self._steered(layers, tokens, d, each), faced]
         last = layers.linear(tokens, d, values * self.outputs, name="patch")
-        return join(*parts, layers.parameter(2 * d), _adaptive(layers, tokens, d), last)
+        return join(*parts, layers.parameter(2 * d + self.face_encoder), _adaptive(layers, tokens, d), last)
+
+    def _steered(self, layers: Layers, tokens: int, d: int, each: LayerBlock) -> LayerBlock:
+        """Blocks like the others over a clip that steers, whose outcomes are added; the latent of a pose."""
+        values, n = size_of(self.patch), self.control_blocks
+        if self.pose:
+            return layers.linear(tokens, values * self.outputs, d, name="patch") + layers.residual(tokens, d)
+        if not n:
+            return LayerBlock()
+        added = layers.linear(tokens, d, d, name="out") + layers.residual(tokens, d)
+        entry = layers.linear(tokens, values * self.control_inputs, d, name="patch")
+        return join(entry, layers.linear(tokens, d, d, name="patch"), n * (each + added))
+
+    def _faced(self, layers: Layers, tokens: int, frames: int, d: int) -> LayerBlock:
+        """The tokens of each frame see five of the face in it: four that encode it and one that fills."""
+        seen, size = 5 * frames, self.head_dim
+        attend = layers.attention(tokens / frames, 5, self.heads, size, windows=frames)
+        norms = layers.norm((tokens + seen) * self.heads, size, "rms", affine=False)
+        return join(
+            layers.norm(tokens, d, affine=False) + layers.norm(seen, d, affine=False),
+            layers.linear(tokens, d, d, name="q") + layers.linear(seen, d, 2 * d, name="kv"),
+            norms + layers.parameter(2 * size) + attend,
+            layers.linear(tokens, d, d, name="out") + layers.residual(tokens, d),
+        )
 
     def _caption(self, layers: Layers, text: int, d: int) -> LayerBlock:
         first = layers.linear(text, self.caption, d, name="caption")
@@ -393,6 +464,84 @@ class CrossTransformer:
             _gated(layers, tokens, d),
         ]
         return join(*parts).beside(layers.bytes(tokens, d))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedTransformer:
+    """A wide stream of video and a narrow one of sound, each with attention of its own and to text, which then see each
+    other by the heads of the narrow one: LTX-2. `sound`: tokens of sound for a latent frame; `caption`: width of text
+    states that are projected (0: they have those of the streams); `gated`: heads are weighed, text is modulated."""
+
+    heads: int
+    head_dim: int
+    sound_heads: int
+    sound_head_dim: int
+    sound: float
+    layers: int
+    inputs: int = 128
+    sound_inputs: int = 128
+    caption: int = 0
+    gated: bool = False
+
+    @property
+    def multiple(self) -> int:
+        """Every position of the latent is a token."""
+        return 1
+
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
+        """One pass over a latent of `grid` and the sound beside it under `text` tokens."""
+        d, a = self.heads * self.head_dim, self.sound_heads * self.sound_head_dim
+        tokens, heard = size_of(grid), math.ceil(self.sound * grid[0])
+        ends = []
+        for n, w, inputs in ((tokens, d, self.inputs), (heard, a, self.sound_inputs)):
+            ends += [layers.linear(n, inputs, w, name="patch"), layers.linear(n, w, inputs, name="patch")]
+            if self.caption:
+                ends += [layers.linear(text, self.caption, w, name="caption"), layers.act(text, w)]
+                ends.append(layers.linear(text, w, w, name="caption"))
+            sets = (9, 4, 1, 2) if self.gated else (6, 4, 1)
+            ends += [_embedder(layers, 256, w) + layers.linear(1, w, k * w, name="modulation") for k in sets]
+            ends += [layers.parameter(2 * w), _adaptive(layers, n, w)]
+        return join(*ends, self.layers * self._layer(layers, tokens, heard, text))
+
+    def _layer(self, layers: Layers, tokens: int, heard: int, text: int) -> LayerBlock:
+        d, a = self.heads * self.head_dim, self.sound_heads * self.sound_head_dim
+        wide, narrow = (self.heads, self.head_dim), (self.sound_heads, self.sound_head_dim)
+        parts = [layers.parameter((16 if self.gated else 11) * (d + a))]
+        for n, w, heads in ((tokens, d, wide), (heard, a, narrow)):
+            parts += [_adaptive(layers, n, w), self._attend(layers, (n, w), None, heads, rotary=True)]
+            parts += [_gated(layers, n, w), layers.norm(n, w, "rms", affine=False)]
+            parts.append(layers.modulate(n, w) + layers.modulate(text, w) if self.gated else LayerBlock())
+            parts += [self._attend(layers, (n, w), (text, w), heads), layers.residual(n, w)]
+        for (n, w), (m, v) in (((tokens, d), (heard, a)), ((heard, a), (tokens, d))):
+            parts += [_adaptive(layers, n, w), _adaptive(layers, m, v)]
+            parts += [self._attend(layers, (n, w), (m, v), narrow, rotary=True), _gated(layers, n, w)]
+        for n, w in ((tokens, d), (heard, a)):
+            parts += [_adaptive(layers, n, w), layers.mlp(n, w, 4 * w), _gated(layers, n, w)]
+        return join(*parts).beside(layers.bytes(tokens, d) + layers.bytes(heard, a))
+
+    def _attend(
+        self,
+        layers: Layers,
+        asking: tuple[int, int],
+        asked: tuple[int, int] | None,
+        heads: tuple[int, int],
+        *,
+        rotary: bool = False,
+    ) -> LayerBlock:
+        """Tokens of a width that see others (None: each other), by heads of a size."""
+        (n, w), inner = asking, heads[0] * heads[1]
+        m = asked[0] if asked else n
+        norms = [layers.norm(k, inner, "rms") for k in (n, m)]
+        entry = (
+            [layers.linear(n, w, inner, name="q"), layers.linear(m, asked[1], 2 * inner, name="kv")]
+            if asked
+            else [layers.linear(n, w, 3 * inner, name="qkv")]
+        )
+        turn = layers.rotate((n + m) / 2.0, inner) if rotary else LayerBlock()
+        out = layers.linear(n, inner, w, name="out")
+        if self.gated:
+            out += layers.linear(n, w, heads[0], name="gate") + layers.pointwise(n, inner, 2.0, "gate")
+        return join(*entry, *norms, turn, layers.attention(n, m, *heads), out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -520,7 +669,8 @@ class MochiTransformer:
 
 @dataclass(frozen=True, kw_only=True)
 class SanaTransformer:
-    """Linear self-attention, cross-attention to text, and a gated feed-forward with a depthwise convolution: SANA."""
+    """Linear self-attention, cross-attention to text, and a gated feed-forward with a depthwise convolution: SANA.
+    `normed`: queries and keys are; `guidance`: it is an input (SANA 1.5, SANA-Sprint)."""
 
     heads: int
     head_dim: int
@@ -529,6 +679,8 @@ class SanaTransformer:
     inputs: int = 32
     caption: int = 2304
     ratio: float = 2.5
+    normed: bool = False
+    guidance: bool = False
 
     @property
     def multiple(self) -> int:
@@ -539,8 +691,10 @@ class SanaTransformer:
         """One pass over a latent of `grid` under `text` tokens."""
         d, tokens, plane = self.heads * self.head_dim, size_of(grid), grid[-2:]
         inner = int(self.ratio * d)
+        norm = [layers.norm(n, d, "rms") if self.normed else LayerBlock() for n in (tokens, text)]
         each = join(
             layers.parameter(6 * d),
+            3 * norm[0] + norm[1],
             _adaptive(layers, tokens, d),
             layers.linear(tokens, d, 3 * d, False, "qkv"),
             layers.linear_attention(tokens, self.heads, self.head_dim),
@@ -561,7 +715,7 @@ class SanaTransformer:
         ).beside(layers.bytes(tokens, d))
         return join(
             layers.linear(tokens, self.inputs, d, name="patch"),
-            _embedder(layers, 256, d),
+            (1 + self.guidance) * _embedder(layers, 256, d),
             layers.linear(1, d, 6 * d, name="modulation"),
             layers.linear(text, self.caption, d, name="caption"),
             layers.act(text, d),

@@ -7,6 +7,7 @@ default of the class. A key whose value changes the shapes in a way that is not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from chipwise.errors import UnknownNameError, UsageError, shorten
@@ -23,7 +24,7 @@ from chipwise.workload.media.dit import (
 )
 from chipwise.workload.media.text import T5, TextDecoder, TextEncoder
 from chipwise.workload.media.unet import ControlNet, UNet
-from chipwise.workload.media.vae import CausalVAE, DeepVAE, ImageVAE, LtxVAE, MochiVAE, WanVAE
+from chipwise.workload.media.vae import CausalVAE, DeepVAE, ImageVAE, LtxVAE, MochiVAE, PackedVAE, WanVAE
 from chipwise.workload.media.vision import ViT
 from chipwise.workload.pipeline import Pipeline
 
@@ -145,6 +146,12 @@ def _flux(c: _Config) -> JointTransformer:
     )
 
 
+def _chroma(c: _Config) -> JointTransformer:
+    made = (("approximator_num_channels", 64), ("approximator_hidden_dim", 5120), ("approximator_layers", 5))
+    channels, inner, depth = (c.whole(key, default) for key, default in made)
+    return replace(_flux(c), pooled=0, guidance=False, approximator=(channels, inner, depth))
+
+
 def _flux2(c: _Config) -> SharedTransformer:
     return SharedTransformer(
         heads=c.whole("num_attention_heads", 48),
@@ -241,6 +248,23 @@ def _hunyuan_video(c: _Config) -> JointTransformer:
     )
 
 
+def _hunyuan_video_15(c: _Config) -> JointTransformer:
+    c.refuse("use_meanflow")
+    side = c.whole("patch_size", 1)
+    return JointTransformer(
+        heads=c.whole("num_attention_heads", 16),
+        head_dim=c.whole("attention_head_dim", 128),
+        double=c.whole("num_layers", 54),
+        inputs=c.whole("in_channels", 65),
+        outputs=c.whole("out_channels", 32),
+        patch=(c.whole("patch_size_t", 1), side, side),
+        text_width=c.whole("text_embed_dim", 3584),
+        refiner=c.whole("num_refiner_layers", 2),
+        glyphs=(c.whole("text_embed_2_dim", 1472), 256),  # tokens as HunyuanVideo15Pipeline pads them
+        pictured=(c.whole("image_embed_dim", 1152), 729),
+    )
+
+
 def _wan(c: _Config) -> CrossTransformer:
     c.refuse("pos_embed_seq_len")
     patch = c.list("patch_size", (1, 2, 2), 3)
@@ -329,7 +353,6 @@ def _mochi(c: _Config) -> MochiTransformer:
 
 
 def _sana(c: _Config) -> SanaTransformer:
-    c.refuse("guidance_embeds", "qk_norm")
     return SanaTransformer(
         heads=c.whole("num_attention_heads", 70),
         head_dim=c.whole("attention_head_dim", 32),
@@ -338,6 +361,8 @@ def _sana(c: _Config) -> SanaTransformer:
         inputs=c.whole("in_channels", 32),
         caption=c.whole("caption_channels", 2304),
         ratio=c.real("mlp_ratio", 2.5),
+        normed=c.given("qk_norm"),
+        guidance=c.given("guidance_embeds"),
     )
 
 
@@ -390,6 +415,32 @@ def _hunyuan_vae(c: _Config) -> CausalVAE:
         resnets=c.whole("layers_per_block", 2, 64),
         attention=c.given("mid_block_add_attention", True),
         tile=(16, 32, 32),
+    )
+
+
+def _hunyuan_vae_15(c: _Config) -> PackedVAE:
+    channels = c.list("block_out_channels", (128, 256, 512, 1024, 1024))
+    count, latent = c.whole("layers_per_block", 2, 64), c.whole("latent_channels", 32)
+    space = c.whole("spatial_compression_ratio", 16).bit_length() - 1
+    time = c.whole("temporal_compression_ratio", 4).bit_length() - 1
+    levels = len(channels)
+    if space != levels - 1 or time > space:
+        raise UsageError(
+            f"{c.origin}: {levels} levels do not compress by 2 each", "spatial_compression_ratio"
+        )
+    packs = tuple((2 if level >= space - time else 1, 2, 2) for level in range(space))
+    return PackedVAE(
+        encoder=channels,
+        encoder_resnets=(*(count,) * space, count + 2),
+        packs=packs,
+        decoder=channels[::-1],
+        decoder_resnets=(count + 3, *(count + 1,) * space),
+        spreads=packs[::-1],
+        latent=latent,
+        moments=2 * latent,
+        scaled=True,
+        attention=True,
+        tile=(1000, 16, 16),
     )
 
 
@@ -523,12 +574,14 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
     "UNet2DConditionModel": _unet,
     "ControlNetModel": _controlnet,
     "FluxTransformer2DModel": _flux,
+    "ChromaTransformer2DModel": _chroma,
     "Flux2Transformer2DModel": _flux2,
     "SD3Transformer2DModel": _sd3,
     "ZImageTransformer2DModel": _z_image,
     "Lumina2Transformer2DModel": _lumina2,
     "QwenImageTransformer2DModel": _qwen_image,
     "HunyuanVideoTransformer3DModel": _hunyuan_video,
+    "HunyuanVideo15Transformer3DModel": _hunyuan_video_15,
     "WanTransformer3DModel": _wan,
     "LTXVideoTransformer3DModel": _ltx,
     "PixArtTransformer2DModel": _pixart,
@@ -541,6 +594,7 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
     "AutoencoderKLWan": _wan_vae,
     "AutoencoderKLQwenImage": _wan_vae,
     "AutoencoderKLHunyuanVideo": _hunyuan_vae,
+    "AutoencoderKLHunyuanVideo15": _hunyuan_vae_15,
     "AutoencoderKLCogVideoX": _cog_vae,
     "AutoencoderKLLTXVideo": _ltx_vae,
     "AutoencoderKLMochi": _mochi_vae,
@@ -563,6 +617,7 @@ READERS: Mapping[str, Callable[[_Config], Any]] = {
 USUAL: Mapping[str, tuple[int, float, int, int, tuple[int, int]]] = {
     "UNet2DConditionModel": (50, 7.5, 77, 1, (0, 0)),
     "FluxTransformer2DModel": (28, 3.5, 512, 1, (1024, 1024)),
+    "ChromaTransformer2DModel": (35, 5.0, 512, 1, (1024, 1024)),
     "Flux2Transformer2DModel": (50, 4.0, 512, 1, (1024, 1024)),
     "SD3Transformer2DModel": (28, 7.0, 333, 1, (1024, 1024)),
     "ZImageTransformer2DModel": (50, 5.0, 128, 1, (1024, 1024)),
@@ -572,12 +627,22 @@ USUAL: Mapping[str, tuple[int, float, int, int, tuple[int, int]]] = {
     "SanaTransformer2DModel": (20, 4.5, 300, 1, (1024, 1024)),
     "HunyuanDiT2DModel": (50, 5.0, 333, 1, (1024, 1024)),
     "HunyuanVideoTransformer3DModel": (50, 6.0, 256, 129, (1280, 720)),
+    "HunyuanVideo15Transformer3DModel": (50, 6.0, 1000, 121, (1280, 720)),
     "WanTransformer3DModel": (50, 5.0, 512, 81, (832, 480)),
     "LTXVideoTransformer3DModel": (50, 3.0, 128, 161, (704, 512)),
     "CogVideoXTransformer3DModel": (50, 6.0, 226, 49, (720, 480)),
     "MochiTransformer3DModel": (64, 4.5, 256, 85, (848, 480)),
 }
 """Steps, guidance, text tokens, frames and size (0: the denoiser's own) that are assumed: defaults of diffusers."""
+
+
+APART = (
+    "ChromaTransformer2DModel",
+    "HunyuanVideo15Transformer3DModel",
+    "QwenImageTransformer2DModel",
+    "WanTransformer3DModel",
+)
+"""Denoisers whose two passes of guidance are calls of their own."""
 
 
 def read_part(config: Mapping[str, Any], origin: str) -> Any:
@@ -638,8 +703,8 @@ def from_parts(
         frames=frames,
         steps=steps,
         guidance=guidance,
-        distilled=isinstance(net, (JointTransformer, SharedTransformer)) and net.guidance,
-        apart=config["_class_name"] in ("WanTransformer3DModel", "QwenImageTransformer2DModel"),
+        distilled=isinstance(net, (JointTransformer, SharedTransformer, SanaTransformer)) and net.guidance,
+        apart=config["_class_name"] in APART,
         experts=2 if "transformer_2" in read else 1,
         boundary=0.875,
         shift=12.0,

@@ -1,7 +1,8 @@
 """Generators of 3-D shapes: a latent set of vectors, decoded at the points of a grid (Hunyuan3D); three planes of
 features that points are read from (TripoSR); latents of the voxels that a surface crosses (TRELLIS).
 
-Shapes: Tencent/Hunyuan3D-2, hy3dgen/shapegen/models/autoencoders/model.py and attention_blocks.py;
+Shapes: Tencent/Hunyuan3D-2, hy3dgen/shapegen/models/autoencoders/model.py and attention_blocks.py; Comfy-Org/ComfyUI,
+comfy/ldm/hunyuan3dv2_1/hunyuandit.py;
 VAST-AI-Research/TripoSR, tsr/models; microsoft/TRELLIS, trellis/models.
 """
 
@@ -69,6 +70,62 @@ class ShapeVAE:
 
     def _heads_norm(self, layers: Layers, tokens: int, size: int) -> LayerBlock:
         return layers.norm(tokens * self.heads, size, affine=False) + layers.parameter(4 * size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippingTransformer:
+    """A denoiser of latent vectors that sees an image by an attention of its own; the time step is one more vector, the
+    second half of its layers is fed by the first. The last `sparse` layers have `experts`, of which each vector takes
+    `active`, and one more that all take (Hunyuan3D 2.1)."""
+
+    width: int
+    layers: int
+    heads: int
+    inputs: int
+    seen_width: int
+    sparse: int = 0
+    experts: int = 8
+    active: int = 2
+
+    @property
+    def multiple(self) -> int:
+        """Every vector is a token."""
+        return 1
+
+    def block(self, layers: Layers, grid: Grid, seen: int) -> LayerBlock:
+        """One pass over as many vectors as `grid` has, under `seen` states of the image."""
+        n, w, skips = size_of(grid) + 1, self.width, (self.layers - 1) // 2
+        skip = layers.linear(n, 2 * w, w, name="skip") + layers.norm(n, w)
+        return join(
+            layers.linear(n, self.inputs, w, name="patch"),
+            layers.mlp(1, w, 4 * w),
+            self.layers * self._attend(layers, n, seen),
+            skips * skip,
+            (self.layers - self.sparse) * layers.mlp(n, w, 4 * w),
+            self.sparse * self._mixed(layers, n),
+            layers.norm(n, w),
+            layers.linear(n, w, self.inputs, name="patch"),
+        ).beside(skips * layers.bytes(n, w))
+
+    def _attend(self, layers: Layers, n: int, seen: int) -> LayerBlock:
+        w, size, norm, add = self.width, self.width // self.heads, layers.norm, layers.residual(n, self.width)
+        heads = norm(2 * n * self.heads, size, "rms", affine=False) + layers.parameter(2 * size)
+        return join(
+            norm(n, w) + layers.linear(n, w, 3 * w, False, "qkv") + heads,
+            layers.attention(n, n, self.heads, size) + layers.linear(n, w, w, name="out") + add,
+            norm(n, w) + layers.linear(n, w, w, False, "q"),
+            layers.linear(seen, self.seen_width, 2 * w, False, "kv") + heads,
+            layers.attention(n, seen, self.heads, size) + layers.linear(n, w, w, name="out") + add,
+            norm(n, w) + add,
+        )
+
+    def _mixed(self, layers: Layers, n: int) -> LayerBlock:
+        w = self.width
+        expert = self.experts * layers.mlp(n * self.active / self.experts, w, 4 * w)
+        scatter = layers.pointwise(n * self.active, w, 4.0, "scatter")
+        return join(
+            layers.linear(n, w, self.experts, False, "router"), expert, scatter, layers.mlp(n, w, 4 * w)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -166,7 +166,8 @@ class T5:
 class TextDecoder:
     """A language model that reads a prompt once: grouped heads, RMS norms, a gated feed-forward, no last matrix.
 
-    `vision`: parameters of a tower that a prompt of text does not run. `sandwich`: norms after each half too.
+    `vision`: parameters of a tower that a prompt of text does not run. `sandwich`: norms after each half too. `entry`:
+    width of states that are projected in, where there is no table of words.
     """
 
     width: int
@@ -179,6 +180,7 @@ class TextDecoder:
     qkv_bias: bool = False
     sandwich: bool = False
     vision: int = 0
+    entry: int = 0
 
     def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
@@ -200,8 +202,35 @@ class TextDecoder:
             join(layers.mlp(tokens, w, self.ffn, gated=True, bias=False), after).beside(held),
             layers.residual(tokens, w),
         )
-        embedding = join(layers.embed(tokens, self.vocab, w), layers.parameter(self.vision))
-        return join(embedding, self.layers * each, norm)
+        table = layers.linear(tokens, self.entry, w) if self.entry else layers.embed(tokens, self.vocab, w)
+        return join(table, layers.parameter(self.vision), self.layers * each, norm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connector:
+    """What stands between a language model and a generator: `inputs` values a token, the states of all its layers side
+    by side, projected, and `streams` encoders over them, with vectors that fill a prompt up (LTX-2). `gated`: heads are
+    weighed, the projection has an offset (LTX-2.3)."""
+
+    inputs: int
+    width: int
+    layers: int
+    heads: int
+    streams: int = 1
+    fillers: int = 128
+    gated: bool = False
+
+    def block(self, layers: Layers, tokens: int) -> LayerBlock:
+        """One pass over `tokens` of each sample."""
+        w = self.width
+        norms = layers.norm(2 * tokens, w, "rms", affine=False) + layers.parameter(2 * w)
+        gate = layers.linear(tokens, w, self.heads, name="gate") + layers.pointwise(tokens, w, 2.0, "gate")
+        each = layers.encoder_layer(tokens, w, self.heads, 4 * w) + norms
+        return join(
+            layers.linear(tokens, self.inputs, w, self.gated, "projection"),
+            layers.parameter(self.streams * self.fillers * w),
+            self.streams * self.layers * (each + gate if self.gated else each),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

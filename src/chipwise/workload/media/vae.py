@@ -10,6 +10,7 @@ Shapes: huggingface/diffusers, models/autoencoders/autoencoder_kl*.py and autoen
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -371,6 +372,86 @@ class LtxVAE:
         )
         held = layers.bytes(size, inputs)
         return join((first + second).beside(held), short.beside(held), layers.residual(size, outputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedVAE:
+    """Levels of causal ResNet blocks of one width, between which a convolution packs neighbours in time and space into
+    channels, or spreads them: LTX-2, HunyuanVideo 1.5.
+
+    `encoder`, `decoder`: widths of levels in the order they are passed, `encoder_resnets`, `decoder_resnets` their
+    blocks, `packs`, `spreads` (frames, height, width) between them. `moments`: values of a latent position that are
+    encoded; `scaled`: norms have weights; `attention` over all positions of the level at the latent; `tile`: latent
+    (frames, height, width) of a tile.
+    """
+
+    encoder: tuple[int, ...]
+    encoder_resnets: tuple[int, ...]
+    packs: tuple[tuple[int, int, int], ...]
+    decoder: tuple[int, ...]
+    decoder_resnets: tuple[int, ...]
+    spreads: tuple[tuple[int, int, int], ...]
+    latent: int
+    moments: int
+    patch: int = 1
+    scaled: bool = False
+    attention: bool = False
+    tile: tuple[int, ...] = ()
+
+    @property
+    def spatial(self) -> int:
+        """Pixels per latent position along a side."""
+        return math.prod(step[1] for step in self.packs) * self.patch
+
+    @property
+    def temporal(self) -> int:
+        """Frames per latent frame after the first."""
+        return math.prod(step[0] for step in self.packs)
+
+    def decode(self, layers: Layers, grid: Grid) -> LayerBlock:
+        """A latent of (frames, height, width) to a clip."""
+        return _tiled(lambda g: self._decode(layers, g), grid, self.tile)
+
+    def encode(self, layers: Layers, grid: Grid) -> LayerBlock:
+        """A clip of (frames, height, width) pixels to a latent."""
+        steps = (self.temporal, self.spatial, self.spatial)
+        pixels = tuple(n * most for n, most in zip(steps, self.tile, strict=False))
+        return _tiled(lambda g: self._encode(layers, g), grid, pixels)
+
+    def _decode(self, layers: Layers, grid: Grid) -> LayerBlock:
+        parts = [layers.conv(grid, self.latent, self.decoder[0]), self._middle(layers, grid, self.decoder[0])]
+        for level, (c, count) in enumerate(zip(self.decoder, self.decoder_resnets, strict=True)):
+            parts.append(count * self._resnet(layers, grid, c))
+            if level < len(self.spreads):
+                step = self.spreads[level]
+                parts.append(layers.conv(grid, c, self.decoder[level + 1] * size_of(step)))
+                grid = (_later(grid[0], step[0]), step[1] * grid[1], step[2] * grid[2])
+        return join(*parts, self._end(layers, grid, self.decoder[-1], 3 * self.patch**2))
+
+    def _encode(self, layers: Layers, grid: Grid) -> LayerBlock:
+        grid = (grid[0], grid[1] // self.patch, grid[2] // self.patch)
+        parts = [layers.conv(grid, 3 * self.patch**2, self.encoder[0])]
+        for level, (c, count) in enumerate(zip(self.encoder, self.encoder_resnets, strict=True)):
+            parts.append(count * self._resnet(layers, grid, c))
+            if level < len(self.packs):
+                step = self.packs[level]
+                parts.append(layers.conv(grid, c, self.encoder[level + 1] // size_of(step)))
+                grid = shrunk(grid, step)
+        c = self.encoder[-1]
+        return join(*parts, self._middle(layers, grid, c), self._end(layers, grid, c, self.moments))
+
+    def _norm(self, layers: Layers, grid: Grid, c: int) -> LayerBlock:
+        return layers.norm(size_of(grid), c, "rms", affine=self.scaled) + layers.act(size_of(grid), c, "silu")
+
+    def _end(self, layers: Layers, grid: Grid, c: int, outputs: int) -> LayerBlock:
+        return self._norm(layers, grid, c) + layers.conv(grid, c, outputs)
+
+    def _resnet(self, layers: Layers, grid: Grid, c: int) -> LayerBlock:
+        half = self._norm(layers, grid, c) + layers.conv(grid, c, c)
+        return (2 * half).beside(layers.bytes(size_of(grid), c)) + layers.residual(size_of(grid), c)
+
+    def _middle(self, layers: Layers, grid: Grid, c: int) -> LayerBlock:
+        return _attend(layers, size_of(grid), c) if self.attention else LayerBlock()
 
 
 @dataclass(frozen=True, kw_only=True)

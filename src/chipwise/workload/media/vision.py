@@ -1,4 +1,4 @@
-"""Transformers that see: ViT and its kin (DINOv2, CLIP, SigLIP, BEiT, DeiT), Swin, SAM and SAM 2, SegFormer, DETR.
+"""Transformers that see: ViT and its kin (DINO, CLIP, SigLIP, BEiT, DeiT), Swin, SAM and SAM 2, SegFormer, DETR.
 
 Shapes: huggingface/pytorch-image-models, timm/models/vision_transformer.py, swin_transformer.py; huggingface/
 transformers, models/vit, sam, segformer, detr; facebookresearch/segment-anything, modeling/image_encoder.py;
@@ -8,9 +8,10 @@ facebookresearch/sam2, sam2/modeling.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from chipwise.errors import UsageError
-from chipwise.workload.media.cnn import ResNet
+from chipwise.workload.media.cnn import ResNet, conv_norm
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 
@@ -24,6 +25,7 @@ class ViT:
     | placed | extra tokens that have a learned position |
     | gated | a gated feed-forward of inner width `ffn` |
     | scaled | a learned scale after each half (DINOv2, BEiT) |
+    | rotary | queries and keys are rotated by their places, which are not learned (DINOv3) |
     | relative | a table of relative positions in each layer instead of one of places (BEiT) |
     | key_bias | keys have an offset (BEiT: no) |
     | pre_norm, final_norm, patch_bias | a norm before the layers, after them; an offset of patches |
@@ -42,6 +44,7 @@ class ViT:
     placed: int = 1
     gated: bool = False
     scaled: bool = False
+    rotary: bool = False
     relative: bool = False
     key_bias: bool = True
     pre_norm: bool = False
@@ -69,7 +72,7 @@ class ViT:
             layers.conv(grid, 3, w, self.patch, self.patch, bias=self.patch_bias),
             layers.parameter(self.extra * w),
         ]
-        if not self.relative:
+        if not self.relative and not self.rotary:
             parts += [layers.parameter((side * side + self.placed) * w), layers.residual(n, w)]
         if self.pre_norm:
             parts.append(layers.norm(n, w))
@@ -95,7 +98,8 @@ class ViT:
             ((2 * side - 1) ** 2 + 3) * self.heads if self.relative else 0
         )
         less = layers.parameter(-w) if not self.key_bias else LayerBlock()
-        return join(block, layers.parameter(more), less)
+        turn = layers.rotate(n, w) if self.rotary else LayerBlock()
+        return join(block, turn, layers.parameter(more), less)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -472,4 +476,76 @@ class DETR:
             layers.norm(q, w),
             layers.linear(q, w, self.classes),
             boxes,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RTDETR:
+    """RT-DETR: three levels of a ResNet, the last through an encoder layer, all merged top down and bottom up, and a
+    decoder whose queries, chosen among all positions, see `points` places of each level instead of every position.
+
+    `width`, `ffn`: of encoder and merging; `expansion`: inner channels of a merging block over `width`.
+    """
+
+    backbone: ResNet
+    width: int = 256
+    ffn: int = 1024
+    expansion: float = 1.0
+    decoder_width: int = 256
+    decoder_ffn: int = 1024
+    decoder: int = 6
+    heads: int = 8
+    points: int = 4
+    queries: int = 300
+    classes: int = 80
+
+    @property
+    def multiple(self) -> int:
+        """Sides are padded to whole positions."""
+        return 32
+
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
+        """One pass over pictures of `grid` pixels."""
+        body, levels = self.backbone.features(layers, grid)
+        levels, w, parts = levels[1:], self.width, [body]
+        cells = [cell for cell, _ in levels]
+        parts += [conv_norm(layers, cell, (wide, w), 1, act="") for cell, wide in levels]
+        parts.append(layers.encoder_layer(size_of(cells[-1]), w, self.heads, self.ffn))
+        for fine in (cells[1], cells[0]):
+            parts.append(conv_norm(layers, shrunk(fine, 2), (w, w), 1, act="silu"))
+            parts.append(layers.pointwise(size_of(fine), w, 1.25, "upsample") + self._merge(layers, fine))
+        for fine, coarse in pairwise(cells):
+            parts += [conv_norm(layers, fine, (w, w), 3, 2, act="silu"), self._merge(layers, coarse)]
+        parts += [conv_norm(layers, cell, (w, self.decoder_width), 1, act="") for cell in cells]
+        return join(*parts, self._decode(layers, sum(size_of(cell) for cell in cells), len(cells)))
+
+    def _merge(self, layers: Layers, cell: Grid) -> LayerBlock:
+        """Two halves, one of which passes three blocks of a wide and a narrow filter."""
+        w, inner = self.width, int(self.width * self.expansion)
+        near = conv_norm(layers, cell, (inner, inner), 3, act="silu") + conv_norm(
+            layers, cell, (inner, inner), 1, act=""
+        )
+        last = conv_norm(layers, cell, (inner, w), 1, act="silu") if inner != w else LayerBlock()
+        return join(2 * conv_norm(layers, cell, (2 * w, inner), 1, act="silu"), 3 * near, last)
+
+    def _boxes(self, layers: Layers, n: int) -> LayerBlock:
+        w = self.decoder_width
+        return 2 * layers.linear(n, w, w) + layers.linear(n, w, 4) + layers.linear(n, w, self.classes)
+
+    def _decode(self, layers: Layers, n: int, levels: int) -> LayerBlock:
+        w, q, places = self.decoder_width, self.queries, self.heads * levels * self.points
+        cross = join(
+            layers.linear(n, w, w, name="kv"),
+            layers.linear(q, w, 3 * places, name="places"),
+            layers.pointwise(
+                q * places, w // self.heads, 5.0, "sample"
+            ),  # four neighbours each, and what comes out
+            layers.linear(q, w, w, name="out"),
+            layers.norm(q, w),
+        )
+        each = layers.encoder_layer(q, w, self.heads, self.decoder_ffn) + cross + self._boxes(layers, q)
+        return join(
+            layers.linear(n, w, w) + layers.norm(n, w) + self._boxes(layers, n),
+            layers.linear(q, 4, 2 * w) + layers.act(q, 2 * w, "relu") + layers.linear(q, 2 * w, w),
+            self.decoder * each,
         )

@@ -1,15 +1,17 @@
-"""Text to speech: networks that make frames of a spectrum or states of sound from text, and vocoders that make sound of
-frames.
+"""Text to speech and to music: networks that make frames of a spectrum or states of sound from text, and vocoders that
+make sound of frames.
 
 Shapes: SWivid/F5-TTS src/f5_tts/model; gemelo-ai/vocos vocos/models.py; hexgrad/kokoro kokoro/istftnet.py, modules.py;
 huggingface/transformers models/vits; NVIDIA/DeepLearningExamples SpeechSynthesis/FastPitch; jik876/hifi-gan models.py;
-coqui-ai/TTS TTS/tts/layers/xtts/gpt.py, latent_encoder.py, perceiver_encoder.py, hifigan_decoder.py.
+coqui-ai/TTS TTS/tts/layers/xtts/gpt.py, latent_encoder.py, perceiver_encoder.py, hifigan_decoder.py;
+huggingface/diffusers stable_audio_transformer.py, ace_step_transformer.py, autoencoder_oobleck.py.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.media.speech import lstm
@@ -161,6 +163,103 @@ class F5:
             layers.norm(n, w, affine=False),
             layers.linear(n, w, self.mels),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoundTransformer:
+    """A denoiser of latents of sound, `patch` frames a token, that sees text by an attention of its own.
+
+    `modulated`: layers are scaled by two time steps, heads are normed (ACE-Step 1.5); else a vector of time and length
+    stands before the frames (Stable Audio Open). `kv_heads`, `crossed_heads`: heads of keys of the two attentions.
+    """
+
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    crossed_heads: int
+    ffn: int
+    inputs: int = 64
+    outputs: int = 64
+    text_width: int
+    patch: int = 1
+    modulated: bool = False
+    frames_per_s: float
+
+    def block(self, layers: Layers, frames: float, tokens: float) -> LayerBlock:
+        """One step over all frames."""
+        w, made, m = self.width, math.ceil(frames / self.patch), self.modulated
+        n, entry, leaving = made + (not m), self.patch * self.inputs, self.patch * self.outputs
+        time = layers.linear(1, 256, w, name="time") + layers.linear(1, w, w, name="time")
+        if m:
+            once = 2 * (time + layers.linear(1, w, 6 * w, name="modulation"))
+            once += join(layers.linear(tokens, self.text_width, w), layers.parameter(2 * w + self.outputs))
+        else:
+            once = time + 2 * layers.linear(1, w, w, False, "length")
+            once += 2 * layers.linear(tokens, self.text_width, self.text_width, False)
+            once += layers.linear(made, entry, entry, False) + layers.linear(made, leaving, leaving, False)
+        return join(
+            once,
+            layers.linear(made, entry, w, m, "patch"),
+            self.layers * self._layer(layers, n, tokens),
+            layers.norm(n, w, "rms") if m else LayerBlock(),
+            layers.linear(made, w, leaving, False, "patch"),
+        )
+
+    def _layer(self, layers: Layers, n: int, tokens: float) -> LayerBlock:
+        w, m = self.width, self.modulated
+        norm = layers.norm(n, w, "rms" if m else "layer")
+        scaled = layers.modulate(n, w) if m else LayerBlock()
+        added = layers.pointwise(n, w, 3.0, "gated_add", epilogue=True) if m else layers.residual(n, w)
+        parts = [norm, scaled, self._attend(layers, n, n, w, self.kv_heads), layers.rotate(n, w), added]
+        text = self._attend(layers, n, tokens, w if m else self.text_width, self.crossed_heads)
+        parts += [norm, text, layers.residual(n, w)]
+        parts += [norm, scaled, layers.mlp(n, w, self.ffn, gated=True, bias=not m), added]
+        return join(*parts, layers.parameter(6 * w * m)).beside(layers.bytes(n, w))
+
+    def _attend(self, layers: Layers, n: float, seen: float, entry: int, shared: int) -> LayerBlock:
+        w, size = self.width, self.width // self.heads
+        norms = layers.norm(n * self.heads + seen * shared, size, "rms", affine=False) + layers.parameter(
+            2 * size
+        )
+        return join(
+            layers.linear(n, w, w, False, "q"),
+            layers.linear(seen, entry, 2 * shared * size, False, "kv"),
+            norms if self.modulated else LayerBlock(),
+            layers.attention(n, seen, self.heads, size, kv_heads=shared),
+            layers.linear(n, w, w, False, "out"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oobleck:
+    """Frames of `inputs` values to sound of `channels`: transposed convolutions of `rates` from the widest of `widths`,
+    after each three pairs of convolutions (Stable Audio Open, ACE-Step 1.5). `chunk`: frames that are worked through at
+    a time (0: all)."""
+
+    inputs: int = 64
+    widths: tuple[int, ...] = (2048, 1024, 512, 256, 128, 128)
+    rates: tuple[int, ...] = (8, 8, 4, 4, 2)
+    channels: int = 2
+    chunk: int = 0
+
+    def block(self, layers: Layers, frames: float) -> LayerBlock:
+        """Sound of so many frames."""
+        whole = self._run(layers, frames)
+        cut = self.chunk and frames > self.chunk
+        return replace(whole, peak=self._run(layers, self.chunk).peak) if cut else whole
+
+    def _run(self, layers: Layers, frames: float) -> LayerBlock:
+        """A convolution has a length for each filter, an activation two scales a channel."""
+        n, w, out = frames, self.widths[0], layers.parameter
+        parts = [layers.conv((math.ceil(n),), self.inputs, w, 7), out(w)]
+        for rate, (c, w) in zip(self.rates, itertools.pairwise(self.widths), strict=True):
+            parts += [layers.act(n, c, "snake"), out(3 * c), _spread(layers, n, c, w, 2 * rate, rate)]
+            n *= rate
+            near = join(layers.conv((math.ceil(n),), w, w, 7), layers.linear(n, w, w), out(6 * w))
+            parts.append(3 * (2 * layers.act(n, w, "snake") + near + layers.residual(n, w)))
+        parts += [layers.act(n, w, "snake"), out(2 * w + self.channels)]
+        return join(*parts, layers.conv((math.ceil(n),), w, self.channels, 7, bias=False))
 
 
 @dataclass(frozen=True, kw_only=True)
