@@ -519,6 +519,7 @@ def _on_count(
     layout is illegal under the first."""
     found: list[_Placed] = []
     verdicts, batch = Counter[TrainReason](), 0
+    waits = not {"offload", "stash"}.isdisjoint(q.pins)  # asked for
     for each in tried:
         site, tier, first = each.site, each.tier, each is tried[0]
         pins, devices = site.pinned(q.pins), count * site.devices
@@ -534,7 +535,7 @@ def _on_count(
         batch = batch or job.global_batch
         if job.global_batch != batch or _beaten(q, each, found):
             continue
-        if not q.run.compares and any(p.goes and not p.away for p in found):
+        if not q.run.compares and any(p.goes and (waits or not p.away) for p in found):
             break
         seen, at, job, own_s = _searched(site, job, devices, q.pins)
         while first and (grown := _grown(q, site, job, at)) > batch:  # other layouts suit a larger batch

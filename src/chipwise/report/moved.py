@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from chipwise.catalog.chips import get_chip
@@ -84,6 +84,11 @@ class MovedReport(PlanReport):
         """The plans of the other chips, then figure by figure what moves."""
         first, *inside = PlanReport.tables(self, command, everything=everything)
         return (first, *([Table.of(self.moved, MOVES)] if self.moved else []), *inside)
+
+    def titled(self) -> Mapping[str, Sequence[str]]:
+        """Figure by figure what moves."""
+        lines = [f"{m.what}: {m.words(m.instead)} in place of {m.words(m.have)}" for m in self.moved]
+        return {"What moves": lines} if lines else {}
 
 
 TOLD = ("all of them carry", "first token", "time per token", "power at the plugs")

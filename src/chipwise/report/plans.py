@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -236,6 +236,10 @@ class PlanReport(Ranking[PlanRecord]):
         """The ranked plans; of one deployment that was asked about its figures too. `command` looks into the first."""
         first = plan_view(self, command, everything=everything)
         return (first, *breakdown_view(self.plans[0])) if self.considered <= 1 else (first,)
+
+    def titled(self) -> Mapping[str, Sequence[str]]:
+        """Lines of its own kind under their title, where a page shows no further tables."""
+        return {}
 
     @property
     def sure(self) -> float:

@@ -71,6 +71,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "cheaper": _ways(report),
         "pin": _pin(report),
         "foot": {
+            **report.titled(),
             "About the first plan": first_plan(report, plans, everything=True),
             "How they were ranked, and what was left out": ranking(report, plans, everything=True),
         },
