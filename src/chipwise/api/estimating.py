@@ -65,6 +65,12 @@ class AskedLoad:
         return id(self.context.found.graph), d.device.family, *software, self.context.workload.task == "local"
 
     @property
+    def in_step(self) -> bool:
+        """Whether requests may start together and stay so: clients who send such of equal lengths."""
+        equal = self.context.workload.served.equal and self.context.tactics.harness.alike
+        return self.concurrency is not None and equal
+
+    @property
     def requests(self) -> Requests:
         """What its mean request asks of an engine."""
         return Requests.of(self.context.workload, self.deployment.policies)
@@ -233,7 +239,7 @@ def estimate(
         prompt_layout=None if prompts is None else prompts[0],
         harnessed=knows_client(context.numbers, context.tactics.harness, apart=d.apart),
         driven=one.rate_per_s is not None or one.concurrency is not None,
-        in_step=one.concurrency is not None and workload.served.equal and context.tactics.harness.alike,
+        in_step=one.in_step,
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     described = model_record(context.found.graph, context.found.config)

@@ -50,9 +50,10 @@ class Estimate:
         mid, low, high, centre = (numerator / x for x in (self.mid, self.high, self.low, self.centre))
         return Estimate(mid, low, high, self.basis, self.provisional, centre)
 
-    def reaching(self, time: float) -> Estimate:
-        """The same where the middle may as well be so much: its upper end is as far above the larger one."""
-        high = self.high * max(time / self.mid, 1.0)
+    def reaching(self, times: float, left: float) -> Estimate:
+        """The same where the middle may as well be so many `times` as much: the upper end is as far above that. The
+        user's own runs have shown it already, as far as they are worth; `left` is what they leave of a deviation."""
+        high = self.high * max(times, 1.0) ** min(left, 1.0) ** 2
         return Estimate(self.mid, self.low, high, self.basis, self.provisional, self.measured)
 
     def kept(self, target: float) -> float:

@@ -368,6 +368,7 @@ class Loads:
                 wave = of_slot * slots.count * at.part_s / slots.servers
         begun = slots.request_s + at.own_s + outside + s["stream_tokens"] * at.pass_s
         ttft = begun + at.wait_s + s["burst"] * wave
+        together, several = begun + 0.5 * (wave - at.own_s), clients is not None and clients > 1.0
         pass_s = at.pass_s
         if np.any(slots.static):
             # the prompts of a batch stand before its first tokens, not between the others
@@ -394,7 +395,7 @@ class Loads:
             wait_s=at.wait_s,
             own_s=np.broadcast_to(at.own_s, shape),
             outside_s=outside,
-            in_step_s=np.broadcast_to(np.maximum(begun + 0.5 * (wave - at.own_s), ttft), shape),
+            in_step_s=np.broadcast_to(np.where(several, np.maximum(together, ttft), ttft), shape),
             service_s=at.part_s,
             budget_share=np.broadcast_to(at.taken, shape),
             prompts_at_once=np.broadcast_to(slots.budget / slots.new, shape),

@@ -276,9 +276,8 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     shares = _shares(prediction.cost.exposed)
     least = one(bounds.ttft_s)
     ttft = judged(one(prediction.ttft_s), doubt.first, by.first, least=least)
-    if fleet.in_step:  # own runs of such loads have shown it, as far as they are worth
-        later = one(prediction.in_step_s) / one(prediction.ttft_s)
-        ttft = ttft.reaching(ttft.mid * later ** min(by.first, 1.0) ** 2)
+    if fleet.in_step:
+        ttft = ttft.reaching(one(prediction.in_step_s) / one(prediction.ttft_s), by.first)
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)

@@ -105,11 +105,12 @@ class ServingRun:
 
 @dataclass(frozen=True)
 class ServedRow:
-    """Seconds by figure, and what nothing beats; `by` says what measured rows that corrected them leave of their
-    intervals (None: there are none)."""
+    """Seconds by figure, and what nothing beats; `later`: how many times as long a first token takes where requests
+    start together; `by` says what measured rows that corrected them leave of their intervals (None: there are none)."""
 
     times: Mapping[str, float]
     least: Mapping[str, float]
+    later: float
     by: Correction | None = None
 
 
@@ -125,6 +126,7 @@ def answer(runs: Sequence[ServingRun], _: Parameters | None = None) -> list[Serv
             found[i] = ServedRow(
                 {figure: float(getattr(times, figure)[place, 0]) for figure in FIGURES},
                 {figure: float(getattr(bounds, figure)[place]) for figure in FIGURES},
+                float(times.in_step_s[place, 0] / times.ttft_s[place, 0]) if asks[place].in_step else 1.0,
             )
     return [found[i] for i in range(len(runs))]
 
@@ -151,6 +153,7 @@ def _corrected(
                 "ttft_s": a.times["ttft_s"] * by.passes[i] * by.first[i],
             },
             a.least,
+            a.later,
             by.of(i) if by.used[i] else None,
         )
         for i, a in enumerate(plain)
@@ -210,7 +213,8 @@ def _lines(run: ServingRun, found: ServedRow) -> Iterator[Predicted]:
             by.basis() or basis_of(_near(run)),
             provisional=not spread.known[0],
             least=found.least[figure],
-        ).scaled(1e3)
+        )
+        e = (e.reaching(found.later, left) if figure == "ttft_s" else e).scaled(1e3)
         yield Predicted(run.id, metric, e.mid, e.low, e.high, e.basis, "", command)
 
 
