@@ -127,7 +127,7 @@ def _needs(before: PlanRecord, after: PlanRecord) -> Iterator[str]:
     """What has to be done for it."""
     makers = [get_chip(p.chip).vendor for p in (before, after)]
     if makers[0] != makers[1]:
-        yield f"kernels of your own for {makers[1]} in place of {makers[0]}"
+        yield f"your own kernels, if any, written for {makers[1]} in place of {makers[0]}"
     if before.runtime != after.runtime:
         yield f"{after.runtime} in place of {before.runtime}"
     if before.precision != after.precision:
