@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
-from chipwise.calibrate.fit import FitRows, fit, log_spread
+from chipwise.calibrate.fit import FitRows, Fitting, bought, fit, log_spread
 from chipwise.units import Array, Real
 
 PRIOR = {
@@ -166,3 +166,53 @@ def test_what_is_not_worth_a_number_falls_back_to_its_relatives() -> None:
 def _renamed(rows: FitRows) -> FitRows:
     one = rows.take(np.arange(1))
     return FitRows({**one.labels, "chip": np.array(["none"])}, one.measured_s, one.model)
+
+
+FOLDS = [(np.flatnonzero(np.arange(400) % 3 != i), np.flatnonzero(np.arange(400) % 3 == i)) for i in range(3)]
+
+
+def test_what_a_number_buys_is_told_on_rows_that_its_fit_had_not_seen() -> None:
+    """Two chips are off what is known of all, for which nothing else can make up."""
+    data = rows(["a", "b"], 200)
+    known = {**PRIOR, "share": Quantity(0.7, 0.001, "share", PRIOR["share"].levels, 0.01, 1.0)}
+    at = np.arange(1000, 1400)
+
+    found = bought(Fitting(data, known), at, [(at[kept], at[out]) for kept, out in FOLDS])
+
+    assert found == sorted(found, key=lambda b: b.buys)
+    chips = {b.name: b for b in found if b.name.startswith("share.chip")}
+    assert chips["share.chip=a"].value < 0.9 < 1.1 < chips["share.chip=b"].value
+    for b in chips.values():
+        assert b.rows == 200
+        assert b.unknown > 1.5 * b.known
+        assert b.buys > 0.02
+
+
+def test_a_label_that_tells_nothing_buys_nothing() -> None:
+    plain = rows(["a", "b"], 200)
+    colour = np.tile(np.array(["red", "blue"]), 200)
+    data = FitRows({**plain.labels, "colour": colour}, plain.measured_s, plain.model)
+    levels = (*PRIOR["share"].levels, EffectLevel(("colour",), 0.2))
+    prior = {**PRIOR, "share": Quantity(0.7, 0.3, "share", levels, 0.01, 1.0)}
+    found = {b.name: b.buys for b in bought(Fitting(data, prior), np.arange(400), FOLDS)}
+    assert all(abs(found[f"share.colour={c}"]) < 0.002 for c in ("red", "blue"))
+
+
+def test_without_a_number_the_others_make_up_for_it() -> None:
+    """As a fit without its level has it."""
+    data = rows(["a"], 300)
+    every = np.arange(300)
+    folds = [(every[every % 2 == 0], every[every % 2 == 1])]
+    found = {b.name: b for b in bought(Fitting(data, PRIOR), every, folds)}
+    flat = {**PRIOR, "share": Quantity(0.7, 0.3, "share", (), 0.01, 1.0)}
+    kept, out = folds[0]
+    alone = fit(data.take(kept), flat)
+    errors = np.abs(np.log(data.take(out).predict(alone) / data.measured_s[out]))
+    assert found["share.chip=a"].unknown == pytest.approx(float(np.median(errors)), rel=0.05)
+
+
+def test_numbers_without_rows_on_both_sides_are_left_out() -> None:
+    data = rows(["a", "b"], 50)
+    every = np.arange(100)
+    found = bought(Fitting(data, PRIOR), every, [(every[:50], every[50:])])
+    assert {b.name for b in found} == {"share.all", "start_s.all"}

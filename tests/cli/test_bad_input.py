@@ -379,6 +379,24 @@ def test_closed_streams_lead_nowhere(closed: tuple[int, ...], word: str, code: i
         assert "Traceback" not in text
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("kv_cache", "--without"), "no fitted numbers"),
+        (("rounds", "--without"), "no fitted numbers"),
+        (("local", "--without", "--out", "x.md"), "--out"),
+    ],
+)
+def test_what_numbers_buy_is_told_of_suites_that_have_numbers(
+    words: tuple[str, ...], said: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = run("validate", *words)
+    assert found.code == 2
+    assert said in found.err
+    assert not list(tmp_path.iterdir())
+
+
 NO_TEXT = b'timestamp,prompt_tokens,output_tokens\n1,"\xff\xfe",3\n'
 DOORS = {
     "a model": ("fit", "bad.json"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects, Quantity, seen
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.predict.energy import PoweredMachine, PowerModel, Use
@@ -127,14 +127,18 @@ class EnergyFit:
         return cls({name: float(np.ravel(v)[0]) for name, v in values.items()}, effects, chips)
 
 
-def fit_energy(rows: EnergyRows) -> EnergyFit:
-    """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
+def fitted_power(rows: EnergyRows) -> Fitting:
+    """How the numbers of power are fitted."""
 
     def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
         return rows.take(index).predicted(values)
 
-    effects = fit(FitRows({"chip": rows.chip}, rows.watts, model), QUANTITIES)
-    return EnergyFit._made(effects, tuple(rows.chip.tolist()))
+    return Fitting(FitRows({"chip": rows.chip}, rows.watts, model), QUANTITIES)
+
+
+def fit_energy(rows: EnergyRows) -> EnergyFit:
+    """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
+    return EnergyFit._made(fitted_power(rows).effects(), tuple(rows.chip.tolist()))
 
 
 def prompt_of(task: str, numbers: Parameters) -> float | None:

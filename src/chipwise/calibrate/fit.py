@@ -11,7 +11,7 @@ by damped Gauss-Newton; derivatives are differences of the formula, one evaluati
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,18 +83,64 @@ def fit(rows: FitRows, prior: Mapping[str, Quantity], *, iterations: int = 15, w
     the quadratic model of the loss at its minimum, half of them at most before the fit is solved again.
     """
     work = _Work(rows, prior)
-    kept = np.ones(len(work.names), dtype=bool)
-    theta, hessian, loss = work.solved(work.centre, kept, iterations)
-    for last in (False,) * (ROUNDS - 1) + (True,) if worth else ():
-        most = len(hessian) if last else max(len(hessian) // 2, 1)
-        offset, left = _pruned(theta[kept] - work.centre[kept], hessian, worth * np.sqrt(loss), most)
-        if left.all():
-            break
-        theta = work.centre.copy()
-        theta[kept] += offset
-        kept[np.flatnonzero(kept)[~left]] = False
-        theta, hessian, _ = work.solved(theta, kept, iterations if last else FEW)
-    return work.effects(theta, kept, hessian)
+    return work.effects(*work.worthy(iterations, worth))
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Numbers that are fitted together: measured rows, what is believed of the numbers, and the other arguments of
+    `fit`."""
+
+    rows: FitRows
+    prior: Mapping[str, Quantity]
+    worth: float = 0.0
+    iterations: int = 15
+
+    def effects(self) -> Effects:
+        """What the rows tell."""
+        return fit(self.rows, self.prior, iterations=self.iterations, worth=self.worth)
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What a fitted number buys on rows that its fit had not seen: its name, prior, value and spread where all rows are
+    fitted, how many of them it moves, and the median of |log(predicted / measured)| on those, out of fold, `known` and
+    `unknown`: at its prior, while the others move to make up for it. `buys` is the difference of the means."""
+
+    name: str
+    prior: float
+    value: float
+    spread: float
+    rows: int
+    known: float
+    unknown: float
+    buys: float
+
+
+def bought(
+    of: Fitting, at: NDArray[np.intp], folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]]
+) -> list[Bought]:
+    """What every number of a fit buys, the least first. `at` [row] are the places of its rows in a table; `folds` are
+    places that are kept and left out. A number of which no fold has rows on both sides buys nothing that can be told,
+    and is left out."""
+    off: dict[tuple[str, str, str], list[Array]] = {}
+    for kept, out in folds:
+        some, rest = np.flatnonzero(np.isin(at, kept)), np.flatnonzero(np.isin(at, out))
+        if len(some) and len(rest):
+            work, left = _Work(of.rows.take(some), of.prior), of.rows.take(rest)
+            solved = work.worthy(of.iterations, of.worth)
+            for name, errors in work.bought(*solved, left):
+                off.setdefault(name, []).append(errors)
+    found = []
+    for (quantity, level, key), e in of.effects().table.items():
+        if (quantity, level, key) in off:
+            known, unknown = np.concatenate(off[quantity, level, key], axis=1)
+            full = f"{quantity}.{level}={key}" if level else f"{quantity}.all"
+            medians = float(np.median(known)), float(np.median(unknown))
+            gain = float(np.mean(unknown) - np.mean(known))
+            prior, value = float(np.exp(e.prior)), e.factor
+            found.append(Bought(full, prior, value, e.spread, len(known), *medians, gain))
+    return sorted(found, key=lambda b: b.buys)
 
 
 class _Work:
@@ -186,6 +232,50 @@ class _Work:
             wanted = -slopes[q] * r
             held[q] = (top & (wanted > 0.0)) | (bottom & (wanted < 0.0))
         return slopes, held
+
+    def worthy(self, iterations: int, worth: float) -> tuple[Array, NDArray[np.bool_], Array]:
+        """The best effects, which of them are worth a number (`fit`), and the Hessian of the loss over those."""
+        kept = np.ones(len(self.names), dtype=bool)
+        theta, hessian, loss = self.solved(self.centre, kept, iterations)
+        for last in (False,) * (ROUNDS - 1) + (True,) if worth else ():
+            most = len(hessian) if last else max(len(hessian) // 2, 1)
+            offset, left = _pruned(theta[kept] - self.centre[kept], hessian, worth * np.sqrt(loss), most)
+            if left.all():
+                break
+            theta = self.centre.copy()
+            theta[kept] += offset
+            kept[np.flatnonzero(kept)[~left]] = False
+            theta, hessian, _ = self.solved(theta, kept, iterations if last else FEW)
+        return theta, kept, hessian
+
+    def bought(
+        self, theta: Array, kept: NDArray[np.bool_], hessian: Array, rows: FitRows
+    ) -> Iterator[tuple[tuple[str, str, str], Array]]:
+        """Of every number that moves some of other `rows` their |log(predicted / measured)| with it and without it,
+        [2, row]."""
+        free = np.flatnonzero(kept)
+        inverse, offset = np.linalg.inv(hessian), theta[free] - self.centre[free]
+        levels = {(q, v.name): v for q, spec in self.prior.items() for v in spec.all_levels}
+        measured, whole = np.log(rows.measured_s), self._found(free, offset)
+        log = np.log(rows.predict(whole))
+        for j, place in enumerate(free.tolist()):
+            quantity, level, key = name = self.names[place]
+            keys, codes = label_codes(rows.labels, levels[quantity, level].attributes)
+            if key not in keys:
+                continue
+            moved = np.flatnonzero(codes == keys.index(key))
+            without = offset - inverse[:, j] * offset[j] / inverse[j, j]
+            without[j] = 0.0
+            changed = np.log(rows.take(moved).predict(self._found(free, without)))
+            yield name, np.abs(np.stack([log[moved], changed]) - measured[moved])
+
+    def _found(self, free: NDArray[np.intp], offset: Array) -> Effects:
+        """Effects at these offsets from their priors."""
+        pairs = zip(free.tolist(), offset.tolist(), strict=True)
+        centre = self.centre.tolist()
+        return Effects(
+            self.prior, {self.names[i]: Effect(centre[i], centre[i] + x, 0.0, 0) for i, x in pairs}
+        )
 
     def effects(self, theta: Array, kept: NDArray[np.bool_], hessian: Array) -> Effects:
         """What is kept, as effects."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectLevel, Effects, Labels, Quantity
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -201,13 +201,18 @@ def without_level(
     return replace(numbers, table={**table, **own})
 
 
-def fit_level(rows: LevelRows) -> LevelFit:
-    """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
+def fitted_level(rows: LevelRows) -> Fitting:
+    """How the level of tuned software is fitted."""
 
     def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
         return rows.take(index).predicted(values)
 
-    return LevelFit(fit(FitRows(rows.labels, rows.seconds, model), LEVELS))
+    return Fitting(FitRows(rows.labels, rows.seconds, model), LEVELS)
+
+
+def fit_level(rows: LevelRows) -> LevelFit:
+    """The numbers that explain the rows best under their priors. Pure: same rows, same answer."""
+    return LevelFit(fitted_level(rows).effects())
 
 
 def _lag(age: Real) -> Real:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.cost.cost import Cost
@@ -276,6 +276,16 @@ def media_numbers(numbers: Parameters) -> MediaFit:
     return MediaFit(TIMES.of(numbers.table), MEMORY.of(numbers.table), known)
 
 
+def fitted_times(rows: MediaRows) -> Fitting:
+    """How the numbers of times are fitted."""
+    return Fitting(rows.rows, TIMES.quantities, worth=WORTH)
+
+
+def fitted_memory(rows: MediaRows) -> Fitting:
+    """How the numbers of memory are fitted."""
+    return Fitting(rows.rows, MEMORY.quantities, worth=WORTH)
+
+
 def fit_media(times: MediaRows, memory: MediaRows) -> MediaFit:
     """The effects that explain measured requests; pure."""
     found = (
@@ -288,7 +298,7 @@ def fit_media(times: MediaRows, memory: MediaRows) -> MediaFit:
     for name, values in found.items():
         counted |= seen(f"{SEEN}{name}", [str(v) for v in values], SOURCE)
     return MediaFit(
-        fit(times.rows, TIMES.quantities, worth=WORTH),
-        fit(memory.rows, MEMORY.quantities, worth=WORTH),
+        fitted_times(times).effects(),
+        fitted_memory(memory).effects(),
         counted,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -152,12 +152,21 @@ class ServingFit:
         return cls(PASSES.of(own), FIRST_TOKEN.of(own))
 
 
+def fitted_passes(rows: ServingRows) -> Fitting:
+    """How the factors on passes are fitted."""
+    return Fitting(_Stage(rows, {}).rows(rows.tpot_s, "tpot_s"), PASSES.quantities, iterations=ITERATIONS)
+
+
+def fitted_first(rows: ServingRows, passes: Effects) -> Fitting:
+    """How the numbers of the first token are fitted under those of passes."""
+    stage = _Stage(rows, passes.values(rows.labels)).rows(rows.ttft_s, "ttft_s")
+    return Fitting(stage, FIRST_TOKEN.quantities, iterations=ITERATIONS)
+
+
 def fit_serving(rows: ServingRows) -> ServingFit:
     """The effects that explain the rows best under their priors. Pure: same rows, same answer."""
-    passes = fit(_Stage(rows, {}).rows(rows.tpot_s, "tpot_s"), PASSES.quantities, iterations=ITERATIONS)
-    known = passes.values(rows.labels)
-    stage = _Stage(rows, known).rows(rows.ttft_s, "ttft_s")
-    first = fit(stage, FIRST_TOKEN.quantities, iterations=ITERATIONS)
+    passes = fitted_passes(rows).effects()
+    first = fitted_first(rows, passes).effects()
     chips = seen(f"{PREFIX}.seen.chip", rows.labels["chip"].tolist(), SOURCE, passes.rows_hash)
     return ServingFit(passes, first, chips)
 

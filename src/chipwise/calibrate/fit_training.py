@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate import fit as engine
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit import FitRows
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates
@@ -76,18 +75,27 @@ def fit(runs: Runs, prior: Parameters) -> Parameters:
     logarithm of every effect. Pure: same runs, same answer.
     """
     table: dict[str, Parameter] = {n: p for n, p in prior.table.items() if not n.startswith(PREFIX + ".")}
-    timed = np.flatnonzero(np.isfinite(runs.seconds))
+    timed, weighed = timed_of(runs), weighed_of(runs)
     if len(timed):
-        table |= engine.fit(_time_rows(runs.take(timed), prior), QUANTITIES).parameters(PREFIX, SOURCE, LEAST)
-    weighed = np.flatnonzero(np.isfinite(runs.memory_bytes))
+        table |= fitted_times(runs.take(timed), prior).effects().parameters(PREFIX, SOURCE, LEAST)
     if len(weighed):
-        found = engine.fit(_memory_rows(runs.take(weighed)), MEMORY)
+        found = fitted_memory(runs.take(weighed)).effects()
         table |= found.parameters(MEMORY_PREFIX, SOURCE, LEAST_MEMORY)
     for what, index in (("time", timed), ("memory", weighed)):
         of = (seen_as(what, {n: str(c[i]) for n, c in runs.labels.items()}) for i in index.tolist())
         for name, rows in sorted(Counter(of).items()):
             table[f"{SEEN}{name}"] = Parameter(0.0, float(rows), 0.0, "rows that were fitted", SOURCE)
     return Parameters(table)
+
+
+def timed_of(runs: Runs) -> NDArray[np.intp]:
+    """Places of runs whose steps were timed."""
+    return np.flatnonzero(np.isfinite(runs.seconds))
+
+
+def weighed_of(runs: Runs) -> NDArray[np.intp]:
+    """Places of runs whose memory was measured."""
+    return np.flatnonzero(np.isfinite(runs.memory_bytes))
 
 
 def seen_as(what: str, labels: Mapping[str, str]) -> str:
@@ -146,7 +154,8 @@ def links_of(runs: Runs, numbers: Parameters) -> dict[Kind, CollectiveParameters
     }
 
 
-def _time_rows(runs: Runs, numbers: Parameters) -> FitRows:
+def fitted_times(runs: Runs, numbers: Parameters) -> Fitting:
+    """How the numbers of step times are fitted."""
     links = links_of(runs, numbers)
 
     def model(values: Any, index: NDArray[np.intp]) -> Array:
@@ -156,13 +165,15 @@ def _time_rows(runs: Runs, numbers: Parameters) -> FitRows:
         found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r, part.work).total_s
         return np.asarray(found)
 
-    return FitRows(runs.labels, runs.seconds, model, runs.weight)
+    return Fitting(FitRows(runs.labels, runs.seconds, model, runs.weight), QUANTITIES)
 
 
-def _memory_rows(runs: Runs) -> FitRows:
+def fitted_memory(runs: Runs) -> Fitting:
+    """How the numbers of memory are fitted."""
+
     def model(values: Any, index: NDArray[np.intp]) -> Array:
         part = runs if len(index) == len(runs) else runs.take(index)
         use = memory_use(part.network, part.spread, part.recipe, MemoryRates(**values))
         return np.asarray(use.total_bytes)
 
-    return FitRows(runs.labels, runs.memory_bytes, model, runs.weight)
+    return Fitting(FitRows(runs.labels, runs.memory_bytes, model, runs.weight), MEMORY)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.fit_media import MediaRows, pace_of
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
@@ -126,11 +126,16 @@ class TunedRows:
         return np.asarray(seconds(self.stages, pace).total_s)
 
 
-def fit_tuned(rows: TunedRows, chips: Sequence[str]) -> TunedFit:
-    """The factors that explain submissions; `chips` are those of the rows. Pure: same rows, same answer."""
+def fitted_factors(rows: TunedRows) -> Fitting:
+    """How the factors of submissions are fitted."""
 
     def model(values: Mapping[str, Any], index: NDArray[np.intp]) -> Array:
         return rows.take(index).predicted({n: np.broadcast_to(v, len(index)) for n, v in values.items()})
 
-    found = fit(FitRows(rows.labels, rows.measured, model), TUNED.quantities, worth=WORTH)
+    return Fitting(FitRows(rows.labels, rows.measured, model), TUNED.quantities, worth=WORTH)
+
+
+def fit_tuned(rows: TunedRows, chips: Sequence[str]) -> TunedFit:
+    """The factors that explain submissions; `chips` are those of the rows. Pure: same rows, same answer."""
+    found = fitted_factors(rows).effects()
     return TunedFit(found, seen(SEEN.removesuffix("="), chips, SOURCE, found.rows_hash))

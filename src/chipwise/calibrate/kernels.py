@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
-from chipwise.calibrate.fit import PricedEffect, Times, fit, priced
+from chipwise.calibrate.fit import Fitting, PricedEffect, Times, fit, priced
 from chipwise.calibrate.kernel_priors import PRIORS, WORTH
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
@@ -61,19 +61,29 @@ def calibrate_kernels(
 
     Pure; rows of unknown chips are passed over.
     """
-    out: dict[str, Effects] = {}
-    asked = taken(asked, np.flatnonzero(known(asked, chips)))
-    groups = groups_of(asked)
+    every = fitted_kernels(asked, chips, priors, only, worth)
+    return {group: fitting.effects() for group, (fitting, _) in every}
+
+
+def fitted_kernels(
+    asked: Questions,
+    chips: Mapping[str, Chip],
+    priors: Mapping[str, Mapping[str, Quantity]] = PRIORS,
+    only: Sequence[str] = (),
+    worth: float = WORTH,
+) -> Iterator[tuple[str, tuple[Fitting, NDArray[np.intp]]]]:
+    """How the numbers of every group are fitted, and the places of the questions that they are fitted to."""
+    sound = np.flatnonzero(known(asked, chips))
+    groups = groups_of(asked)[sound]
     for group in PRIORS:
-        index = np.flatnonzero(groups == group)
+        index = sound[groups == group]
         if not len(index) or (only and group not in only):
             continue
         index = index[_sample(taken(asked, index))]
         rows = kernel_rows(taken(asked, index), chips, group)
         full = _FULL_WEIGHT_S.get(group, 0.0)
         weight = np.clip(rows.measured_s / full, _LEAST_WEIGHT, 1.0) if full else None
-        out[group] = fit(replace(rows, weight=weight), priors[group], worth=worth)
-    return out
+        yield group, (Fitting(replace(rows, weight=weight), priors[group], worth), index)
 
 
 def price_kernels(

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from chipwise import api
 from chipwise.calibrate.parameters import load_parameters
+from chipwise.errors import UsageError
 from chipwise.report.accuracy import accuracy_view, write_section
 from chipwise.report.table import render
 
@@ -72,12 +73,19 @@ def validate(
             help="what is left out whole, as the suite has it: cell, chip, model, runtime, stack, vendor, ..."
         ),
     ] = None,
+    without: Annotated[
+        bool, Parameter(help="what each fitted number buys there: errors with it and without it", negative=())
+    ] = False,
     out: Annotated[
         str | None, Parameter(help="a Markdown file whose section of the suite is replaced")
     ] = None,
 ) -> None:
     """Refit without each part of a table of measurements in turn, and report the errors on it."""
-    found = api.validate(suite, rows, folds)
+    if without and out is not None:
+        raise UsageError(
+            "--out writes a section of errors, and --without tells none", "leave one of them out"
+        )
+    found = api.validate(suite, rows, folds, without=without)
     if out is None:
         render(accuracy_view(found), found, "table", sys.stdout)
         return

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from chipwise.calibrate.fit import Bought
 from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array
 
@@ -67,7 +68,8 @@ class Validation:
     """All that `validate` found for a suite: how it was tested, summaries under titles, remarks.
 
     `glance` are the lines that the accuracy page begins with, by what readers care about, `cells` those by cell, of
-    which it lists the worst; `classes` are chances by what they are of; `command` repeats them.
+    which it lists the worst; `classes` are chances by what they are of, `numbers` what fitted numbers buy by what their
+    names begin with; `command` repeats them.
     """
 
     suite: str
@@ -78,6 +80,7 @@ class Validation:
     cells: Sequence[Summary] = ()
     command: str = ""
     classes: Mapping[str, Sequence[Reliable]] = field(default_factory=dict)
+    numbers: Mapping[str, Sequence[Bought]] = field(default_factory=dict)
 
     def shown(self, lines: Residuals) -> Validation:
         """The same with what readers care about, of judged lines with the labels `reader` and `where`."""

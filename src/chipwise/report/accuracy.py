@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from math import inf, log
+from math import expm1, inf, log
 
 from chipwise.catalog.files import output_file, writing
 from chipwise.catalog.parsed import parse
@@ -57,11 +57,25 @@ RELIABLE = (
 """What became of chances that were said."""
 
 
+BOUGHT = (
+    Column("number", "name", prose=True),
+    Column("prior", "prior", "{:.4g}".format, right=True),
+    Column("value", "value", "{:.4g}".format, right=True),
+    Column("spread", "spread", "{:.2g}".format, right=True),
+    Column("rows", "rows", "{:,}".format, right=True),
+    Column("median with it", lambda b: _percent(expm1(b.known)), right=True),
+    Column("without", lambda b: _percent(expm1(b.unknown)), right=True),
+    Column("buys", lambda b: _signed(b.buys), right=True),
+)
+"""What a fitted number buys on rows that its fit had not seen."""
+
+
 def accuracy_view(found: Validation) -> tuple[Table, ...]:
     """Every table of the section, the method above the first, the remarks below the last."""
     parts: list[tuple[str, Sequence[object], Sequence[Column]]]
     parts = [(title, rows, ACCURACY) for title, rows in found.tables.items()]
     parts += [(title, rows, RELIABLE) for title, rows in found.classes.items()]
+    parts += [(title, rows, BOUGHT) for title, rows in found.numbers.items()]
     tables = []
     for i, (title, rows, columns) in enumerate(parts):
         head = ((found.method, "") if i == 0 else ()) + (title, "")

@@ -23,7 +23,16 @@ from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.suites import mlperf, serving
 from chipwise.api.suites.published import answered
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, tried
-from chipwise.calibrate.energy import QUANTITIES, EnergyFit, EnergyRows, fit_energy, prompt_of
+from chipwise.calibrate.energy import (
+    PREFIX,
+    QUANTITIES,
+    EnergyFit,
+    EnergyRows,
+    fit_energy,
+    fitted_power,
+    prompt_of,
+)
+from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
@@ -358,6 +367,11 @@ def _fit(m: _MeasuredEnergy, kept: Index, _: Parameters) -> EnergyFit:
     return fit_energy(m.done.take(np.array(power, dtype=np.intp)))
 
 
+def _fitted(m: _MeasuredEnergy, _: Parameters) -> dict[str, tuple[Fitting, Index]]:
+    power = np.array([i for i, line in enumerate(m.lines) if line.power], dtype=np.intp)
+    return {PREFIX: (fitted_power(m.done.take(power)), power)}
+
+
 def _compared(m: _MeasuredEnergy, out: Index, fitted: EnergyFit, _: str) -> Residuals:
     """Every row against what a fit says that did not see it, and its watts again at the rate that was measured."""
 
@@ -415,6 +429,7 @@ ENERGY = Suite(
         _compared,
         _report,
         {"energy.csv": EnergyFit.parameters},
+        fitted=_fitted,
     ),
     commanded=True,
 )

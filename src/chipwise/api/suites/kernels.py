@@ -20,6 +20,7 @@ from chipwise.api.operators import OPERATORS
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import Effects
+from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_questions import ROW_WORK, Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, roofline_s
@@ -28,6 +29,7 @@ from chipwise.calibrate.kernels import (
     METRIC,
     calibrate_kernels,
     corrected_kernels,
+    fitted_kernels,
     fitted_names,
     kernel_parameters,
     label_trials,
@@ -236,6 +238,11 @@ def _answer(m: MeasuredKernel, out: Index, fitted: _Fitted, key: str) -> Residua
     return found.take(found.known) if key == "few" else found
 
 
+def _fitted(m: MeasuredKernel, _: Parameters) -> dict[str, tuple[Fitting, Index]]:
+    """Of GPUs; the few numbers of systolic arrays are fitted each group under those before it, and are not asked."""
+    return dict(fitted_kernels(m.asked, load_chips()))
+
+
 def _labelled(m: MeasuredKernel, out: Index, mid: Any, low: Any, high: Any) -> Residuals:
     columns, chips = taken(m.columns, out), load_chips()
     op, chip = columns["op"].astype(str), columns["chip"].astype(str)
@@ -330,6 +337,7 @@ KERNELS = Suite(
         _answer,
         _report,
         {"kernels.csv": _gpus, "systolic.csv": _arrays},
+        fitted=_fitted,
     ),
     commanded=True,
     priced=True,

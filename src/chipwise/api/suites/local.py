@@ -20,7 +20,7 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.local import LOCAL as NUMBERS
 from chipwise.calibrate.local import local_labels, local_model
 from chipwise.calibrate.parameter import Parameter
@@ -283,8 +283,12 @@ def _models(m: _LocalSpeeds) -> Sequence[Hashable]:
 KEYS = {"model": _models, "chip": lambda m: [case.chip.software_id for case in m.cases]}
 
 
+def _fitting(rows: FitRows) -> Fitting:
+    return Fitting(rows, NUMBERS.quantities, worth=WORTH)
+
+
 def _fit(m: _LocalSpeeds, kept: Index, _: Parameters) -> Effects:
-    return fit(m.rows.take(kept), NUMBERS.quantities, worth=WORTH)
+    return _fitting(m.rows.take(kept)).effects()
 
 
 def _unfit(m: _LocalSpeeds, out: Index, fitted: Effects, key: str) -> Residuals:
@@ -338,6 +342,7 @@ LOCAL_SPEEDS = Suite(
         _report,
         {"local.csv": _shipped},
         folds={"model": GROUPS, "chip": GROUPS},
+        fitted=lambda m, _: {NUMBERS.prefix: (_fitting(m.rows), np.arange(len(m.rows)))},
     ),
     commanded=True,
 )

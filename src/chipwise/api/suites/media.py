@@ -23,7 +23,16 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import SoftwareOptions
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each
-from chipwise.calibrate.fit_media import MediaFit, MediaRows, fit_media
+from chipwise.calibrate.fit import Fitting
+from chipwise.calibrate.fit_media import (
+    MEMORY,
+    TIMES,
+    MediaFit,
+    MediaRows,
+    fit_media,
+    fitted_memory,
+    fitted_times,
+)
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.habits import Habit, habit_of
@@ -406,6 +415,14 @@ def _fit(m: _MeasuredMedia, kept: Index, _: Parameters) -> MediaFit:
     return fit_media(m.rows(times), m.rows(memory))
 
 
+def _fitted(m: _MeasuredMedia, _: Parameters) -> dict[str, tuple[Fitting, Index]]:
+    times, memory = m.split(np.arange(len(m.lines)))
+    return {
+        TIMES.prefix: (fitted_times(m.rows(times)), np.array(times)),
+        MEMORY.prefix: (fitted_memory(m.rows(memory)), np.array(memory)),
+    }
+
+
 def _compared(m: _MeasuredMedia, out: Index, fitted: MediaFit, _: str) -> Residuals:
     """Every row against what a fit says that did not see it, in the unit of its metric."""
     parts = []
@@ -476,6 +493,7 @@ MEDIA = Suite(
         _report,
         {"media.csv": MediaFit.parameters},
         folds={"cell": 24, "source": 24},
+        fitted=_fitted,
     ),
     commanded=True,
 )

@@ -27,6 +27,7 @@ from chipwise.api.suites.mlperf import (
 )
 from chipwise.api.suites.suite import Index, Suite, Trial, readers
 from chipwise.calibrate.effects import seen
+from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.fit_level import (
     FACTORS,
     MIDDLE,
@@ -36,11 +37,12 @@ from chipwise.calibrate.fit_level import (
     STARTS,
     LevelRows,
     fit_level,
+    fitted_level,
     without_level,
 )
 from chipwise.calibrate.fit_media import MediaRows
 from chipwise.calibrate.fit_tuned import PREFIX as TUNED_PREFIX
-from chipwise.calibrate.fit_tuned import TunedFit, TunedRows, fit_tuned
+from chipwise.calibrate.fit_tuned import TunedFit, TunedRows, fit_tuned, fitted_factors
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.benchmarks import load_benchmarks
@@ -322,6 +324,14 @@ def _fit(m: MeasuredMlperf, kept: Index, _: Parameters) -> _Fits:
     return _Fits(level, m.fixed.fit(fixed) if not len(out) or np.any(out >= size) else None)
 
 
+def _fitted(m: MeasuredMlperf, _: Parameters) -> dict[str, tuple[Fitting, Index]]:
+    size = len(m.llm.runs)
+    return {
+        PREFIX: (fitted_level(m.llm.data), np.arange(size)),
+        TUNED_PREFIX: (fitted_factors(m.fixed.data), size + m.fixed.tuned),
+    }
+
+
 def _answer(m: MeasuredMlperf, out: Index, fitted: _Fits, key: str) -> Residuals:
     """Every run by the product's own answer; all alone, and with one other row of their cell as an anchor."""
     size = len(m.llm.runs)
@@ -497,6 +507,7 @@ MLPERF = Suite(
         _report,
         {"level.csv": lambda f: f.level, "tuned.csv": lambda f: f.tuned.parameters() if f.tuned else {}},
         more=_more,
+        fitted=_fitted,
     ),
     commanded=True,
     priced=True,

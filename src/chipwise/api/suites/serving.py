@@ -21,11 +21,16 @@ from chipwise.api.requests.command import command_line
 from chipwise.api.requests.parts import numbers_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.suites.suite import Asking, Attempt, Index, Suite, Trial, readers
+from chipwise.calibrate.fit import Fitting
 from chipwise.calibrate.fit_serving import (
+    FIRST_TOKEN,
+    PASSES,
     ServingFit,
     ServingRows,
     client_of,
     fit_serving,
+    fitted_first,
+    fitted_passes,
     knows_client,
 )
 from chipwise.calibrate.parameters import Parameters
@@ -445,6 +450,13 @@ def _fit(m: MeasuredServing, kept: Index, _: Parameters) -> ServingFit:
     return fit_serving(m.data.take(kept))
 
 
+def _fitted(m: MeasuredServing, _: Parameters) -> dict[str, tuple[Fitting, Index]]:
+    """Those of the first token under the passes of all rows."""
+    passes, every = fitted_passes(m.data), np.arange(len(m.data))
+    first = fitted_first(m.data, passes.effects())
+    return {PASSES.prefix: (passes, every), FIRST_TOKEN.prefix: (first, every)}
+
+
 def _answer(m: MeasuredServing, out: Index, fitted: ServingFit, _: str) -> Residuals:
     """What a fit says of rows, alone and with one other row of their deployment as an anchor."""
     part = m.data.take(out)
@@ -613,6 +625,7 @@ SERVING = Suite(
         _answer,
         _report,
         {"serving.csv": ServingFit.parameters},
+        fitted=_fitted,
     ),
     commanded=True,
     priced=True,

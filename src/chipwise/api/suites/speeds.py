@@ -18,7 +18,7 @@ from chipwise.api.loaded import load_generating
 from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS
-from chipwise.calibrate.fit import FitRows, fit
+from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.runtime import runtimes_for
@@ -220,7 +220,7 @@ KEYS = {"model": _column("model_family")} | {
 
 
 def _fit(m: _Speeds, kept: Index, _: Parameters) -> Effects:
-    return fit(m.rows.take(kept), SPEEDS.quantities)
+    return Fitting(m.rows.take(kept), SPEEDS.quantities).effects()
 
 
 def _answer(m: _Speeds, out: Index, fitted: Effects, key: str) -> Residuals:
@@ -280,5 +280,6 @@ TOKEN_SPEEDS = Suite(
         _answer,
         _report,
         {"speeds.csv": _shipped},
+        fitted=lambda m, _: {SPEEDS.prefix: (Fitting(m.rows, SPEEDS.quantities), np.arange(len(m.rows)))},
     ),
 )

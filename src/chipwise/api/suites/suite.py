@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.calibrate.fit import Bought, Fitting, bought
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -41,6 +42,7 @@ Attempt: TypeAlias = A | ChipwiseError
 """What was asked for, or why there is none."""
 
 LARGEST = 1e18  # figure of a row that can be meant
+FOLDS = 8  # groups that keys are dealt into, to tell what numbers buy
 
 
 def tried(make: Callable[..., A], *given: Any) -> Attempt[A]:
@@ -97,6 +99,7 @@ class Trial(Generic[T, F]):
     | folds | into how many groups a key is dealt, where not one each |
     | more | what else a refit writes, text by file of the package, from rows, fit and residuals by key |
     | under | the numbers of a fit, where those decide how rows are read |
+    | fitted | how the numbers of all rows are fitted, by what their names begin with, and the places of those rows |
     """
 
     file: str
@@ -109,6 +112,7 @@ class Trial(Generic[T, F]):
     folds: Mapping[str, int] = field(default_factory=dict)
     more: Callable[[T, F, Callable[[str], Residuals]], Mapping[str, str]] | None = None
     under: Callable[[F], Parameters] | None = None
+    fitted: Callable[[T, Parameters], Mapping[str, tuple[Fitting, Index]]] | None = None
 
     def unseen(self, table: T, numbers: Parameters, key: str) -> Residuals:
         """Every row as fits answer it that never saw its key, in the order of the table."""
@@ -123,12 +127,28 @@ class Trial(Generic[T, F]):
 
         Raises `UnknownNameError` for a key, `UsageError` for tables without measured rows.
         """
-        chosen = key or next(iter(self.keys))
-        if chosen not in self.keys:
-            raise UnknownNameError("key", chosen, self.keys, f"one of {', '.join(self.keys)}")
+        chosen = self._key(key)
         table = self.read(paths, numbers)
         found = self.unseen(table, numbers, chosen)
         return self.report(table, found if judged is None else judged(paths, found, chosen), chosen)
+
+    def _key(self, key: str | None) -> str:
+        """Raises `UnknownNameError`."""
+        chosen = key or next(iter(self.keys))
+        if chosen not in self.keys:
+            raise UnknownNameError("key", chosen, self.keys, f"one of {', '.join(self.keys)}")
+        return chosen
+
+    def bought(
+        self, paths: Sequence[str], numbers: Parameters, key: str | None = None
+    ) -> tuple[str, dict[str, list[Bought]]]:
+        """What every fitted number buys on rows whose key no fit had seen (`calibrate.fit.bought`), by what names begin
+        with; and the key. Raises as `validate` does."""
+        chosen, table = self._key(key), self.read(paths, numbers)
+        assert self.fitted is not None
+        folds = [*leave_out(self.keys[chosen](table), self.folds.get(chosen, FOLDS))]
+        parts = self.fitted(table, numbers)
+        return chosen, {name: bought(of, at, folds) for name, (of, at) in parts.items()}
 
     def size(self, table: T) -> int:
         """How many rows a table has."""
@@ -151,6 +171,11 @@ class Suite:
     commanded: bool = False
     priced: bool = False
     stream: Callable[[str, Parameters | None, bool], Iterator[Predicted]] | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether numbers of its own are fitted."""
+        return self.trial is not None and self.trial.fitted is not None
 
     @property
     def anchored(self) -> bool:

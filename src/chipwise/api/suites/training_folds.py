@@ -9,10 +9,19 @@ import numpy as np
 
 from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.api.suites.training import ASKING, MeasuredTraining, answered, lines_of, measured_runs
-from chipwise.calibrate.fit_training import Runs, fit, fitted_count
+from chipwise.calibrate.fit import Fitting
+from chipwise.calibrate.fit_training import (
+    Runs,
+    fit,
+    fitted_count,
+    fitted_memory,
+    fitted_times,
+    timed_of,
+    weighed_of,
+)
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.calibrate.training_rates import PREFIX
+from chipwise.calibrate.training_rates import MEMORY_PREFIX, PREFIX
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
@@ -50,6 +59,16 @@ def _fit(m: MeasuredTraining, kept: Index, numbers: Parameters) -> Parameters | 
     """The numbers that rows which count teach; none where none is left: a table of one vendor has nothing to leave."""
     used = kept[m.columns.weight[kept] > 0]
     return fit(m.columns.take(used), numbers) if len(used) else None
+
+
+def _fitted(m: MeasuredTraining, numbers: Parameters) -> dict[str, tuple[Fitting, Index]]:
+    used = np.flatnonzero(m.columns.weight > 0)
+    runs = m.columns.take(used)
+    timed, weighed = timed_of(runs), weighed_of(runs)
+    return {
+        PREFIX: (fitted_times(runs.take(timed), numbers), used[timed]),
+        MEMORY_PREFIX: (fitted_memory(runs.take(weighed)), used[weighed]),
+    }
 
 
 def _answer(m: MeasuredTraining, out: Index, numbers: Parameters | None, key: str) -> Residuals:
@@ -185,6 +204,7 @@ def _suite(name: str) -> Suite:
             {"training.csv": _shipped},
             folds={"workload": FOLDS},
             under=lambda numbers: numbers or shipped_parameters(),
+            fitted=_fitted,
         ),
         commanded=True,
     )

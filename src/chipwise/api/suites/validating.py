@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.errors import judged
 from chipwise.api.suites.reliability import reliability
 from chipwise.api.suites.suite import Trial
+from chipwise.calibrate.fit import Bought
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.residuals import Validation
@@ -27,9 +29,15 @@ TABLES = "CHIPWISE_TRUTH"
 
 
 def validate(
-    suite: str, rows: str | None = None, folds: str | None = None, numbers: Parameters | None = None
+    suite: str,
+    rows: str | None = None,
+    folds: str | None = None,
+    numbers: Parameters | None = None,
+    *,
+    without: bool = False,
 ) -> Validation:
-    """Out-of-fold errors of a suite; `folds` names the key that stays together.
+    """Out-of-fold errors of a suite; `folds` names the key that stays together. `without`: in their place what every
+    fitted number buys on rows that its fit had not seen.
 
     Without `rows` the suite's table is looked up in the folder that the variable CHIPWISE_TRUTH names, else among
     those that come with the package. Raises `UnknownNameError` for an unknown suite or key, `UsageError` for rows that
@@ -37,6 +45,10 @@ def validate(
     """
     if suite not in VALIDATIONS:
         raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
+    able = [name for name in VALIDATIONS if name in SUITES and SUITES[name].fits]
+    if without and suite not in able:
+        what = f"validate {suite}: it has no fitted numbers of its own to be without"
+        raise UsageError(what, f"one of {', '.join(able)}", field="without")
     if suite == "rounds":
         if rows or folds:
             raise UsageError(
@@ -56,5 +68,20 @@ def validate(
             f"--rows {trial.file}, or the folder in {TABLES}: it may not be passed on",
         )
     command = f"chipwise validate {suite}" + (f" --folds {folds}" if folds else "")
-    by = partial(judged, suite)
-    return replace(trial.validate([rows], numbers or shipped_parameters(), folds, by), command=command)
+    numbers = numbers or shipped_parameters()
+    if without:
+        key, parts = trial.bought([rows], numbers, folds)
+        return replace(_bought(suite, key, parts), command=f"{command} --without")
+    return replace(trial.validate([rows], numbers, folds, partial(judged, suite)), command=command)
+
+
+def _bought(suite: str, key: str, parts: Mapping[str, Sequence[Bought]]) -> Validation:
+    """What numbers buy, as a validation."""
+    every = [b for each in parts.values() for b in each]
+    helped = sum(b.buys > 0.0 for b in every)
+    method = (
+        f"Every number at its prior, the others moved to make up for it, on rows whose {key} its fit had not seen. "
+        "Errors are medians of the rows that it moves; what it buys is the difference of means, the least first."
+    )
+    said = f"{helped} of {len(every)} numbers make rows better that no fit had seen"
+    return Validation(f"{suite}: what numbers buy", method, {}, (said,), numbers=parts)
