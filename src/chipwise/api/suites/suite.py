@@ -142,13 +142,16 @@ class Trial(Generic[T, F]):
     def bought(
         self, paths: Sequence[str], numbers: Parameters, key: str | None = None
     ) -> tuple[str, dict[str, list[Bought]]]:
-        """What every fitted number buys on rows whose key no fit had seen (`calibrate.fit.bought`), by what names begin
-        with; and the key. Raises as `validate` does."""
+        """What every fitted number that ships buys on rows whose key no fit had seen (`calibrate.fit.bought`), by what
+        names begin with; and the key. Raises as `validate` does."""
         chosen, table = self._key(key), self.read(paths, numbers)
         assert self.fitted is not None
         folds = [*leave_out(self.keys[chosen](table), self.folds.get(chosen, FOLDS))]
         parts = self.fitted(table, numbers)
-        return chosen, {name: bought(of, at, folds) for name, (of, at) in parts.items()}
+        return chosen, {
+            start: [b for b in bought(of, at, folds) if f"{start}.{b.name}" in numbers.table]
+            for start, (of, at) in parts.items()
+        }
 
     def size(self, table: T) -> int:
         """How many rows a table has."""

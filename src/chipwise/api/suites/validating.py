@@ -47,8 +47,7 @@ def validate(
         raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
     able = [name for name in VALIDATIONS if name in SUITES and SUITES[name].fits]
     if without and suite not in able:
-        what = f"validate {suite}: it has no fitted numbers of its own to be without"
-        raise UsageError(what, f"one of {', '.join(able)}", field="without")
+        raise UsageError(f"validate {suite}: no fitted numbers", f"one of {', '.join(able)}", field="without")
     if suite == "rounds":
         if rows or folds:
             raise UsageError(
@@ -59,20 +58,23 @@ def validate(
         return reliability([rows] if rows else (), os.environ.get(TABLES, ""))
     trial = SUITES[suite].trial
     assert isinstance(trial, Trial)
-    if rows is None:
-        folder = os.environ.get(TABLES)
-        rows = str(Path(folder) / trial.file) if folder else shipped_table(trial.file)
-    if rows is None:
-        raise UsageError(
-            f"validate {suite}: no rows",
-            f"--rows {trial.file}, or the folder in {TABLES}: it may not be passed on",
-        )
+    rows = rows or _table(suite, trial.file)
     command = f"chipwise validate {suite}" + (f" --folds {folds}" if folds else "")
     numbers = numbers or shipped_parameters()
     if without:
         key, parts = trial.bought([rows], numbers, folds)
         return replace(_bought(suite, key, parts), command=f"{command} --without")
     return replace(trial.validate([rows], numbers, folds, partial(judged, suite)), command=command)
+
+
+def _table(suite: str, file: str) -> str:
+    """Where the table of a suite is. Raises `UsageError` where nobody has said it and none ships."""
+    folder = os.environ.get(TABLES)
+    found = str(Path(folder) / file) if folder else shipped_table(file)
+    if found is None:
+        why = f"--rows {file}, or the folder in {TABLES}: it may not be passed on"
+        raise UsageError(f"validate {suite}: no rows", why)
+    return found
 
 
 def _bought(suite: str, key: str, parts: Mapping[str, Sequence[Bought]]) -> Validation:
@@ -83,5 +85,5 @@ def _bought(suite: str, key: str, parts: Mapping[str, Sequence[Bought]]) -> Vali
         f"Every number at its prior, the others moved to make up for it, on rows whose {key} its fit had not seen. "
         "Errors are medians of the rows that it moves; what it buys is the difference of means, the least first."
     )
-    said = f"{helped} of {len(every)} numbers make rows better that no fit had seen"
+    said = f"{helped} of {len(every)} numbers that ship make rows better that no fit had seen"
     return Validation(f"{suite}: what numbers buy", method, {}, (said,), numbers=parts)
