@@ -17,6 +17,7 @@ from chipwise.workload.media import from_macs, from_parts, names, pipeline
 from chipwise.workload.media.assemble import TASKS
 from chipwise.workload.media.facts import build, part
 from chipwise.workload.media.layers import LayerBlock, Layers, get_precision, join, shrunk, trained
+from chipwise.workload.media.parts import classes, read_part
 from chipwise.workload.media.tower import picture
 from chipwise.workload.media.unet import UNet
 from chipwise.workload.media.vae import ImageVAE
@@ -806,6 +807,16 @@ STREAMS = {
         {"_class_name": "Lumina2Transformer2DModel", "cap_feat_dim": 2304},
     ),
     "chroma": (8_899_983_424, {"_class_name": "ChromaTransformer2DModel"}),
+    "longcat-image": (11_877_803_072, {"_class_name": "LongCatImageTransformer2DModel"}),
+    "skyreels-v2-t2v-14b-540p": (
+        14_288_491_584,
+        {
+            "_class_name": "SkyReelsV2Transformer3DModel",
+            "num_attention_heads": 40,
+            "ffn_dim": 13824,
+            "num_layers": 40,
+        },
+    ),
     "sana-sprint-1.6b": (
         1_610_237_472,
         {
@@ -824,6 +835,40 @@ def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
     built = stages(pipeline(name))["denoiser"]
     assert built.parameters == counted
     assert stages(from_parts({**SDXL, "unet": config}))["denoiser"].parameters == counted
+
+
+@pytest.mark.parametrize(
+    ("kind", "counted"),
+    [("BriaTransformer2DModel", 11_879_375_936), ("SkyReelsV2Transformer3DModel", 2_191_878_208)],
+)
+def test_classes_of_diffusers_by_their_defaults(kind: str, counted: int) -> None:
+    assert stages(from_parts({**SDXL, "unet": {"_class_name": kind}}))["denoiser"].parameters == counted
+
+
+def test_what_a_folder_leaves_out_is_said() -> None:
+    config = {"_class_name": "LongCatImageTransformer2DModel"}
+    assert any("rewrite" in line for line in from_parts({**SDXL, "unet": config}).assumptions)
+
+
+def test_rows_of_classes_name_fields_of_their_part() -> None:
+    """A misspelt field would be an error of the first user who has such a folder."""
+    for name, kind in classes().items():
+        given = (
+            {}
+            if kind.row["part"] != "decoder"
+            else dict.fromkeys(
+                (
+                    "hidden_size",
+                    "num_attention_heads",
+                    "num_hidden_layers",
+                    "intermediate_size",
+                    "vocab_size",
+                ),
+                64,
+            )
+        )
+        key = "_class_name" if name[0].isupper() else "model_type"
+        assert read_part({key: name, **given}, "test"), name
 
 
 def test_a_song_is_decoded_in_chunks_and_a_sound_is_made_whole() -> None:

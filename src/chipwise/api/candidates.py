@@ -28,7 +28,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
 from chipwise.search.choose import Choice, Refusal
 from chipwise.search.deployments import deployments
-from chipwise.search.prefer import Contenders, first
+from chipwise.search.prefer import Contenders, first, first_of_each
 from chipwise.search.space import Limits
 from chipwise.units import Array, format_bytes
 from chipwise.workload.axes import Sizes
@@ -314,12 +314,7 @@ class Space:
         c = contenders(plans, w)
         if w.task == "local":
             c = replace(c, group=_places(found, w))
-        keys = [self._key(p) for p in plans]
-        best = []
-        for key in dict.fromkeys(keys):
-            rows = np.flatnonzero([k == key for k in keys])
-            best.append(int(rows[first(c.take(rows), w.confidence)]))
-        return [plans[i] for i in best]
+        return [plans[i] for i in first_of_each(c, [self._key(p) for p in plans], w.confidence)]
 
     def software(self, plan: PlanRecord) -> list[PlanRecord]:
         """The best plan on the chip of a plan, in its format, under each other software that was tried."""

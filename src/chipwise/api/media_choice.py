@@ -22,6 +22,7 @@ from chipwise.catalog.price import Rent
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.predict.rounds import side_by_side
 from chipwise.report.media import MediaPlan
+from chipwise.report.plan import numbered
 from chipwise.report.records import Figure, RefusalRecord
 from chipwise.search import prefer
 from chipwise.search.space import By, Limits
@@ -154,18 +155,13 @@ class NetworkChoice:
         confidence, every = self.asked.confidence, self.contenders
         # whoever submits to a benchmark takes the last per cent
         noise = 0.0 if self.asked.level == "tuned" else None
-        leader = int(self.eligible[prefer.first(every.take(self.eligible), confidence, noise)])
-        groups: dict[str, list[int]] = {}
-        for i in self.eligible:
-            groups.setdefault(self._label(int(i), by), []).append(int(i))
-        found = []
-        for members in groups.values():
-            some = np.array(members, dtype=np.intp)
-            best = int(some[prefer.first(every.take(some), confidence, noise)])
-            found.append(leader if leader in members else best)
-        listed = np.array(found, dtype=np.intp)
-        ordered = [int(i) for i in listed[prefer.order(every.take(listed), confidence)]]
-        return [self.ways[i] for i in (leader, *(i for i in ordered if i != leader))]
+        some = every.take(self.eligible)
+        labels = [self._label(int(i), by) for i in self.eligible]
+        leader = prefer.first(some, confidence, noise)
+        each = prefer.first_of_each(some, labels, confidence, noise)
+        others = np.array([i for i in each if labels[i] != labels[leader]], dtype=np.intp)
+        rest = others[prefer.order(some.take(others), confidence)]
+        return [self.ways[self.eligible[i]] for i in (leader, *rest)]
 
     def settled(self, old: Way, new: Way, by: By) -> NetworkChoice:
         """The same with one way in place of another, and of all that would be listed with it on that chip."""
@@ -196,21 +192,10 @@ class NetworkChoice:
         ways = self.best_by(by)
         if not ways:
             return []
-        made = [way.plan() for way in ways]
         some = self.contenders.take(np.array([self._place(way) for way in ways], dtype=np.intp))
         most = preferences().most_chips
-        return [
-            replace(
-                p,
-                rank=i + 1,
-                ties=tuple(
-                    j + 1
-                    for j in np.flatnonzero(prefer.tied(some, i, self.asked.confidence)).tolist()
-                    if made[j].chips <= most * p.chips
-                ),
-            )
-            for i, p in enumerate(made)
-        ]
+        made = [way.plan() for way in ways]
+        return list(numbered(made, some, self.asked.confidence, lambda p, q: q.chips <= most * p.chips))
 
     def _place(self, way: Way) -> int:
         return self._places[id(way)]

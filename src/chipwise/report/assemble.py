@@ -20,6 +20,7 @@ from chipwise.predict.energy import Use
 from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Prediction
 from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
+from chipwise.report.plan import numbered, saving
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import (
     Figure,
@@ -32,7 +33,7 @@ from chipwise.report.records import (
     WorkloadRecord,
 )
 from chipwise.search.evaluate import Bounds
-from chipwise.search.prefer import Contenders, cheapest, order, pareto, tied
+from chipwise.search.prefer import Contenders, order, pareto
 from chipwise.search.space import Deployment
 from chipwise.workload.gguf import narrow
 from chipwise.workload.graph import Graph
@@ -534,16 +535,8 @@ def rank_plans(plans: Sequence[PlanRecord], workload: Workload) -> tuple[PlanRec
         np.array([p.pace.mid for p in plans]),
     )
     places = order(c, confidence)
-    c = c.take(places)
-    return tuple(
-        replace(
-            plans[place],
-            rank=rank + 1,
-            on_front=bool(front[place]),
-            ties=tuple(int(other) + 1 for other in np.flatnonzero(tied(c, rank, confidence))),
-        )
-        for rank, place in enumerate(places)
-    )
+    ordered = [replace(plans[place], on_front=bool(front[place])) for place in places]
+    return numbered(ordered, c.take(places), confidence)
 
 
 def cheapest_plan(
@@ -551,11 +544,9 @@ def cheapest_plan(
 ) -> tuple[PlanRecord | None, float]:
     """The cheapest of all plans that may come before or behind the `first`, and what share of its cost that saves; None
     where nothing does."""
-    c = contenders([first, *plans], workload)
-    least = cheapest(c, workload.confidence)
-    if least == 0 or workload.task == "local" or not c.cost[least] < c.cost[0] * (1.0 - 1e-9):
-        return None, 0.0
-    return plans[least - 1], float(1.0 - c.cost[least] / c.cost[0])
+    every = [first, *plans]
+    local = workload.task == "local"
+    return (None, 0.0) if local else saving(every, contenders(every, workload), workload.confidence)
 
 
 def goal(plan: PlanRecord, w: Workload, *, paid: bool) -> Figure | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
 
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import age_days
@@ -17,6 +19,7 @@ from chipwise.report.answer import Answer, Row
 from chipwise.report.decision import age_words
 from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord, Quantified
 from chipwise.report.table import Column
+from chipwise.search.prefer import Contenders, cheapest, tied
 from chipwise.units import duration_words, format_number
 
 RESOURCE = {
@@ -74,6 +77,33 @@ class Plan(Quantified):
     def bottleneck(self) -> str:
         """What takes most of the time, with its share."""
         return f"{self.bound} {self.shares.get(self.bound, 0.0):.0%}"
+
+
+P = TypeVar("P", bound=Plan)
+
+
+def numbered(
+    plans: Sequence[P], c: Contenders, confidence: float, alike: Callable[[P, P], bool] = lambda _, __: True
+) -> tuple[P, ...]:
+    """Plans in their order with ranks, and the ranks of those that cost the same (`search.prefer.tied`) and that are
+    `alike`: to a plan another."""
+    made = [replace(p, rank=i + 1) for i, p in enumerate(plans)]
+
+    def ties(i: int) -> Iterator[int]:
+        for j in np.flatnonzero(tied(c, i, confidence)).tolist():
+            if alike(made[i], made[j]):
+                yield j + 1
+
+    return tuple(replace(p, ties=tuple(ties(i))) for i, p in enumerate(made))
+
+
+def saving(plans: Sequence[P], c: Contenders, confidence: float) -> tuple[P | None, float]:
+    """The cheapest of the plans that the first of them was chosen from, and what share of its cost that saves; None
+    where nothing does."""
+    least = cheapest(c, confidence)
+    if not c.cost[least] < c.cost[0] * (1.0 - 1e-9):
+        return None, 0.0
+    return plans[least], float(1.0 - c.cost[least] / c.cost[0])
 
 
 class Ranking(Answer[Row]):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import MARKETPLACES
@@ -21,6 +20,7 @@ from chipwise.predict.training.memory import MemoryUse, host_bytes
 from chipwise.predict.training.result import Convention, peak_share, step_flops
 from chipwise.predict.training.values import TrainSpread
 from chipwise.report.energy import Powered, energy_record
+from chipwise.report.plan import numbered, saving
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord
 from chipwise.report.train_why import reasons, shares
 from chipwise.report.training import (
@@ -31,7 +31,7 @@ from chipwise.report.training import (
     TrainLayoutRecord,
     TrainPlanRecord,
 )
-from chipwise.search.prefer import Contenders, cheapest, first, order, pareto, tied
+from chipwise.search.prefer import Contenders, cheapest, first, order, pareto
 from chipwise.search.training import Point, TrainJob
 from chipwise.search.training_space import SCHEDULES
 
@@ -291,8 +291,10 @@ def ranked(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord,
     c = every.take(which)
     cost = np.array([plans[i].usd.mid if plans[i].usd else np.nan for i in which])
     front = pareto(cost, c.times[0])
-    made = [replace(plans[i], rank=k + 1, on_front=bool(front[k])) for k, i in enumerate(which)]
-    return tuple(replace(p, ties=_ties(made, tied(c, k, aim.confidence), k)) for k, p in enumerate(made))
+    made = [replace(plans[i], on_front=bool(front[k])) for k, i in enumerate(which)]
+    firsts = {p.chip: k + 1 for k, p in reversed([*enumerate(made)])}
+    # counts of one chip are off by the same factor, and do not tie
+    return numbered(made, c, aim.confidence, lambda p, q: q.chip != p.chip and firsts[q.chip] == q.rank)
 
 
 def cheapest_run(
@@ -300,11 +302,8 @@ def cheapest_run(
 ) -> tuple[TrainPlanRecord | None, float]:
     """The cheapest of all plans that the `leader` was chosen from, and what share of its cost that saves; None where
     nothing does."""
-    c = _contenders([leader, *plans], aim)
-    least = cheapest(c, aim.confidence)
-    if not c.cost[least] < c.cost[0] * (1.0 - 1e-9):
-        return None, 0.0
-    return plans[least - 1], float(1.0 - c.cost[least] / c.cost[0])
+    every = [leader, *plans]
+    return saving(every, _contenders(every, aim), aim.confidence)
 
 
 def _contenders(plans: Sequence[TrainPlanRecord], aim: Aim) -> Contenders:
@@ -332,13 +331,6 @@ def _doubts(p: TrainPlanRecord) -> int:
 def price_doubts(price: PriceRecord | None) -> int:
     """What speaks against a price: that it is old, that marketplaces alone ask for it."""
     return 0 if price is None else price.stale + (price.provider in MARKETPLACES)
-
-
-def _ties(plans: Sequence[TrainPlanRecord], near: NDArray[np.bool_], at: int) -> tuple[int, ...]:
-    """The ranks of the first plans of other chips that are `near` a plan. Counts of one chip are off by the same
-    factor, and do not tie."""
-    firsts = {q.chip: k for k, q in reversed([*enumerate(plans)])}
-    return tuple(sorted(plans[k].rank for chip, k in firsts.items() if near[k] and chip != plans[at].chip))
 
 
 def scaling_records(job: TrainJob, chip: str, kind: str, points: Sequence[Point]) -> list[ScalingRecord]:

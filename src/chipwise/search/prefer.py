@@ -13,7 +13,7 @@ Of plans that keep no target as surely as asked the likeliest comes first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -104,6 +104,17 @@ def order(c: Contenders, confidence: float, noise: float | None = None) -> NDArr
         found.append(leader)
         left = left[left != leader]
     return np.array(found, dtype=np.intp)
+
+
+def first_of_each(
+    c: Contenders, labels: Sequence[Hashable], confidence: float, noise: float | None = None
+) -> NDArray[np.intp]:
+    """The indices of the plans that come first among those of a label, [labels] in the order of their first plans."""
+    found: dict[Hashable, list[int]] = {}
+    for i, label in enumerate(labels):
+        found.setdefault(label, []).append(i)
+    each = (np.array(members, dtype=np.intp) for members in found.values())
+    return np.array([some[first(c.take(some), confidence, noise)] for some in each], dtype=np.intp)
 
 
 def cheapest(c: Contenders, confidence: float) -> int:

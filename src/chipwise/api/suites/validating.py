@@ -25,6 +25,9 @@ VALIDATIONS: tuple[str, ...] = (
 )  # fmt: skip
 """Suites that can be validated, how often chances held, and the register of rounds."""
 
+FITTED = tuple(name for name in VALIDATIONS if name in SUITES and SUITES[name].fits)
+"""Those of which numbers are fitted."""
+
 TABLES = "CHIPWISE_TRUTH"
 
 
@@ -45,9 +48,10 @@ def validate(
     """
     if suite not in VALIDATIONS:
         raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
-    able = [name for name in VALIDATIONS if name in SUITES and SUITES[name].fits]
-    if without and suite not in able:
-        raise UsageError(f"validate {suite}: no fitted numbers", f"one of {', '.join(able)}", field="without")
+    if without and suite not in FITTED:
+        raise UsageError(
+            f"validate {suite}: no fitted numbers", f"one of {', '.join(FITTED)}", field="without"
+        )
     if suite == "rounds":
         if rows or folds:
             raise UsageError(
