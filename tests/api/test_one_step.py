@@ -110,6 +110,15 @@ def test_three_ways_to_ask_for_one_step_agree(path: str) -> None:
         assert plan.latency_s.basis == planned.step_s.basis
 
 
+@pytest.mark.parametrize("trainer", ["pytorch-fsdp", "deepspeed"])
+def test_trainers_of_any_module_train_a_file_as_they_train_its_sizes(trainer: str, path: str) -> None:
+    planned = train(SIZES, have="1xh100", global_batch=1, seq=SEQ, trainer=trainer).plans[0]
+    plan = _traced(path, runtime=trainer, settings="optimizer=adamw")
+    assert plan.latency_s.mid == pytest.approx(planned.step_s.mid, rel=0.03)
+    assert plan.memory_bytes == pytest.approx(planned.memory_bytes, rel=0.03)
+    assert plan.latency_s.basis == planned.step_s.basis
+
+
 def test_an_optimizer_costs_time_and_memory(path: str) -> None:
     for runtime in ("nemo", "eager"):
         plans = {

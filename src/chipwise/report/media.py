@@ -631,7 +631,9 @@ def _parts_tables(p: MediaPlan) -> tuple[Table, ...]:
     if not _timed(p):
         return (memory,)
     seconds = [
-        {"part": name, "seconds": value, "share": value / p.latency_s.mid} for name, value in p.stages.items()
+        {"part": name, "seconds": value, "share": value / p.latency_s.mid}
+        for name, value in p.stages.items()
+        if value
     ]
     return Table.of(seconds, PARTS, ("time by part of the model", "")), memory
 
@@ -755,7 +757,7 @@ def _change_table(report: MediaExplainReport) -> Table:
 
 
 def _memory_table(p: MediaPlan) -> Table:
-    kinds = [{"use": name, "bytes": value} for name, value in p.memory.items()]
+    kinds = [{"use": name, "bytes": value} for name, value in p.memory.items() if value]
     return Table.of(
         kinds,
         (Column("use", "use"), Column("bytes", "bytes", format_bytes, right=True)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
-from chipwise.errors import UsageError
+from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.command import Command, Env, comment
 from chipwise.report.launch.facts import told
 from chipwise.report.launch.founding import DTYPES, VERIFY
@@ -67,7 +67,9 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     tool, name = get_tool("diffusers"), "run_diffusers.py"
     weights, *guided = tool.models.get(spec.model, ("",))
     if not weights:
-        raise UsageError(f"{spec.model} has no pipeline in {tool.name}", f"it has: {', '.join(tool.models)}")
+        raise UsageError(
+            f"{spec.model} has no pipeline in {tool.name}", f"it has: {shorten(', '.join(tool.models), 300)}"
+        )
     _started(spec, tool)
     degrees = dict(spec.spread)
     devices = degrees.get("ulysses", 1) * degrees.get("ring", 1)
@@ -103,7 +105,9 @@ def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     tool = get_tool("mflux")
     program, name, *guided = tool.models.get(spec.model, ("", ""))
     if not program:
-        raise UsageError(f"{spec.model} has no command in {tool.name}", f"it has: {', '.join(tool.models)}")
+        raise UsageError(
+            f"{spec.model} has no command in {tool.name}", f"it has: {shorten(', '.join(tool.models), 300)}"
+        )
     if spec.runtime != "mlx":
         raise UsageError(f"{tool.name} runs on MLX, the plan under {spec.runtime}", "--runtime mlx")
     if spec.precision not in QUANTIZED:
