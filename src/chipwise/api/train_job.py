@@ -11,6 +11,7 @@ import numpy as np
 
 from chipwise.api.train_chips import check_chip
 from chipwise.api.train_input import PRECISIONS, Ask, Pins
+from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import labels_of, rates
@@ -229,16 +230,9 @@ def site_of(
     Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.
     """
     check_chip(chip, ask, given.known)
-    trainer = given.trainer
-    software = get_trainer(trainer) if trainer else usual_trainer(chip, ask.method, given.pins)
-    if trainer and not given.known and not software.on(chip):
-        usual = usual_trainer(chip, ask.method, given.pins)
-        hint = f"there it is usually {usual.id}" if usual.on(chip) else "leave --trainer out"
-        raise UsageError(f"{software.id} does not list {chip.name}", hint, field="trainer")
-    dtype, operand = PRECISIONS[ask.precision]
-    system = _system(chip)
-    fp16 = ask.precision == "fp16" or ("fp16" in chip.matrix and "bf16" not in chip.matrix)
-    half = "fp16" if fp16 else "bf16"
+    software = _software(chip, ask, given)
+    dtype, _ = PRECISIONS[ask.precision]
+    system, half = _system(chip), _half(chip, ask)
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
     machine = _shared(_on_network(machine, given.network), software.devices_of(chip))
     policy = software.memory.changed(given.memory)
@@ -247,21 +241,71 @@ def site_of(
     moe = bool(network.moe_share)
     captured = moe and float(network.core_share) >= 1.0 and software.captures_on(chip)
     labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
-    columns = {name: np.array([text]) for name, text in labels.items()}
-    times, memory = training_effects(numbers)
-    one = {k: float(np.ravel(v)[0]) for k, v in times.values(columns).items()}
-    held = {k: float(np.ravel(v)[0]) for k, v in memory.values(columns).items()}
-    packed = get_format(PACKED).mean_bits / 8.0
+    one, held = (_of_one(effects, labels) for effects in training_effects(numbers))
     joined = chip.scaleup is not None and "bridge" not in chip.scaleup.name
-    recipe = Recipe(
+    recipe = replace(
+        _recipe(software, ask),
+        fused=float(software.overlaps and joined),
+        graphs=float(software.graphs or captured or fused),
+        fused_experts=float(fused),
+        **_kept(policy, half),
+    )
+    kernels = _kernels(chip, software, ask.precision, half, numbers)
+    job = TrainJob(
+        network,
+        machine,
+        recipe,
+        rates(one, numbers.links(chip)),
+        MemoryRates(**held),
+        kernels,
+        ask.batch,
+        ask.seq,
+        adapter_share(network, ask.adapters) if ask.adapter else 0.0,
+        _rules(software, ask, given),
+        software.sequence,
+        system is not None and system.unified,
+        given.known,
+        document=ask.document,
+    )
+    precision = half if dtype == "16" else ask.precision
+    named, usual = bool(given.trainer) and given.named, not given.trainer
+    return Site(job, chip, system, software, precision, labels, named, usual, given.memory)
+
+
+def _software(chip: Chip, ask: Ask, given: TrainSoftware) -> Trainer:
+    """The trainer that is asked for, else the usual one of a chip. Raises `UsageError` for one that is not for it."""
+    usual = usual_trainer(chip, ask.method, given.pins)
+    if not given.trainer:
+        return usual
+    software = get_trainer(given.trainer)
+    if not given.known and not software.on(chip):
+        hint = f"there it is usually {usual.id}" if usual.on(chip) else "leave --trainer out"
+        raise UsageError(f"{software.id} does not list {chip.name}", hint, field="trainer")
+    return software
+
+
+def _half(chip: Chip, ask: Ask) -> str:
+    """The type of 16 bits that a run takes."""
+    without = "fp16" in chip.matrix and "bf16" not in chip.matrix
+    return "fp16" if ask.precision == "fp16" or without else "bf16"
+
+
+def _of_one(effects: Effects, labels: Mapping[str, str]) -> dict[str, float]:
+    """The numbers of one run."""
+    columns = {name: np.array([text]) for name, text in labels.items()}
+    return {name: float(np.ravel(v)[0]) for name, v in effects.values(columns).items()}
+
+
+def _recipe(software: Trainer, ask: Ask) -> Recipe:
+    """How a trainer runs a step, whatever it runs on."""
+    dtype, operand = PRECISIONS[ask.precision]
+    packed = get_format(PACKED).mean_bits / 8.0
+    return Recipe(
         operand_bytes=operand,
         flash=float(software.flash),
         score_passes=software.score_passes,
-        fused=float(software.overlaps and joined),
         compiled=float(software.compiled),
-        graphs=float(software.graphs or captured or fused),
         hides_experts=float(software.hides_experts),
-        fused_experts=float(fused),
         regather=float(software.regather),
         whole_logits=float(software.whole_logits),
         flat=float(software.flat),
@@ -276,45 +320,26 @@ def site_of(
         dropped=software.dropped,
         dora=float(ask.adapters.dora),
         operand=_saved_operand(software, dtype, ask.precision),
-        **_kept(policy, half),
     )
-    kernels = _kernels(chip, software, ask.precision, half, numbers)
+
+
+def _rules(software: Trainer, ask: Ask, given: TrainSoftware) -> TrainerRules:
+    """Which layouts a trainer has; a run that exists may have done what launch files here do not say."""
     stages = software.zero or ANY.zero
-    named = bool(trainer) and given.named
-    if named and software.usual_zero is not None:
+    if given.trainer and given.named and software.usual_zero is not None:
         # adapters leave next to nothing to cut: weights stay whole where they fit
         stages = tuple(dict.fromkeys((0, software.usual_zero) if ask.adapter else (software.usual_zero,)))
-    once = bool(trainer) and not software.accumulates
-    ways = TrainerRules(
+    return TrainerRules(
         schedules=software.schedules or ANY.schedules,
         zero=stages,
-        accumulates=not once,
+        accumulates=not given.trainer or software.accumulates,
         degrees=ANY.degrees if given.known and software.degrees else software.degrees,
         offloads=software.offloads,
         stashes=software.stashes,
-        # a run that exists may have done what launch files here do not say
         recompute=ANY.recompute if given.known else software.recompute,
         hybrid=given.known or software.hybrid,
         staged=given.known or software.staged,
     )
-    job = TrainJob(
-        network,
-        machine,
-        recipe,
-        rates(one, numbers.links(chip)),
-        MemoryRates(**held),
-        kernels,
-        ask.batch,
-        ask.seq,
-        adapter_share(network, ask.adapters) if ask.adapter else 0.0,
-        ways,
-        software.sequence,
-        system is not None and system.unified,
-        given.known,
-        document=ask.document,
-    )
-    precision = half if dtype == "16" else ask.precision
-    return Site(job, chip, system, software, precision, labels, named, not trainer, given.memory)
 
 
 def _saved_operand(trainer: Trainer, dtype: str, precision: str) -> float:
