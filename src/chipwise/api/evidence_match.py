@@ -237,7 +237,7 @@ def claim_evidence(
     goal = _goal(model, workload, item.chip, count or item.chips or 1, named)
     nearness = match(target, item, model_facts)
 
-    speeds = _Speeds(workload, terms, item.chip)
+    speeds = _PlannedSpeeds(workload, terms, item.chip)
     claim = judge_claim(
         nearness, rivals_of(item, others, rivals), _condition, goal, speeds.best, speeds.again
     )
@@ -250,7 +250,7 @@ def claim_evidence(
 
 
 @dataclass(frozen=True)
-class _Speeds:
+class _PlannedSpeeds:
     """Tokens per second and chip under conditions: with all software that `terms` allow (a runtime holds for one chip),
     or with that which a chip had under what was asked last. Each is predicted once."""
 

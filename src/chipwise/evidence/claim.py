@@ -131,9 +131,8 @@ def judge_claim(
     at the user's conditions.
     """
     item = nearness.item
-    found = tuple(
-        r for other in rivals if (r := _rival(item, other, start, goal, speed, again or speed)) is not None
-    )
+    pairs = _leads(item, rivals)
+    found = tuple(_rival(item, other, lead, start, goal, speed, again or speed) for other, lead in pairs)
     off = [AXES[a.name] for a in nearness.axes if a.mark == "different" and a.name != "count"]
     blind = [AXES[a.name] for a in nearness.axes if a.mark == "unknown" and a.name in ("model", "load")]
     supported = not off and not blind and bool(found)
@@ -148,10 +147,7 @@ def judge_measured(nearness: Match, rivals: Sequence[Item], items: Sequence[Item
     """
     item = nearness.item
     found = []
-    for other in rivals:
-        if not item.speed or not other.speed:
-            continue
-        measured = item.speed / other.speed
+    for other, measured in _leads(item, rivals):
         best = _cells(items, item)
         mine, theirs = best.get(item.chip, {}), best.get(other.chip, {})
         steps = []
@@ -224,17 +220,20 @@ def _cautions(nearness: Match) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _leads(item: Item, rivals: Sequence[Item]) -> list[tuple[Item, float]]:
+    """Rivals whose speed is known, and how many times as fast the row is."""
+    return [(other, item.speed / other.speed) for other in rivals if item.speed and other.speed]
+
+
 def _rival(
     item: Item,
     other: Item,
+    measured: float,
     start: Callable[[Item], Condition | None],
     goal: Condition,
     speed: Callable[[Condition], float | None],
     again: Callable[[Condition], float | None],
-) -> Rival | None:
-    if not item.speed or not other.speed:
-        return None
-    measured = item.speed / other.speed
+) -> Rival:
     here, there = start(item), start(other)
     if here is None or there is None:
         return Rival(other, measured, None, None, (), "cannot be predicted: no model of the conditions")
