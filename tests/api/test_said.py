@@ -74,6 +74,10 @@ def test_models_are_read_as_people_call_them(text: str, model: str) -> None:
         ("takes 90 ms", [(0.09, "s")]),
         ("two 3090s", []),
         ("1 million tokens per second", [(1e6, "tokens/s")]),
+        ("$0.50 per million tokens", [(0.5, "$/Mtok")]),
+        ("$0.002 per 1k tokens", [(2.0, "$/Mtok")]),
+        ("15T tokens in 3 days", [(15e12, "tokens"), (3 * 86400.0, "run s")]),
+        ("an MFU of 55 %, or 40% MFU", [(0.55, "MFU"), (0.4, "MFU")]),
     ],
 )
 def test_figures_are_read_with_their_units(text: str, figures: list[tuple[float, str]]) -> None:
@@ -205,6 +209,18 @@ JUDGED = [
     ("the H100 has 3.35 GB/s of memory bandwidth", "false", "3.35 TB/s"),
     ("flux takes 3 seconds for 10 images on an H100", "misleading", "10 requests"),
     ("SDXL with 50 steps takes 0.05 seconds on an RTX 4090", "false", "50 steps"),
+    # training, tokens by the dollar and the joule, and what is said to be so always
+    ("64 H100 train Llama-3 8B on 1T tokens in 3 days", "false", "1T tokens"),
+    ("H100 trains Llama-3 8B in 3 days on 64 H100", "not settled", "tokens, which are not said"),
+    ("Training Llama 3 70B reaches an MFU of 55% on 512 H100", "true", "for Llama-3-70B with"),
+    ("MFU of 90 % on 512 H100", "misleading", "for Llama-3.1-8B with"),
+    ("Trainium1 costs less than A100 for training Llama 3.1 70B", "false", "dollars of training"),
+    ("Llama 3.1 70B on 8 H100 costs $0.01 per million tokens", "false", "At full batches"),
+    ("An H100 uses less energy per token than an A100", "true", "tokens per joule"),
+    ("TPUs are always cheaper than GPUs", "false", "Not always: lowest list prices"),
+    ("B200 is never cheaper than H100", "false", "It can be so: highest list prices"),
+    ("MI300X is faster than H100 at any batch size for Llama 70B", "false", "Not always: measured"),
+    ("Llama 3.1 405B never fits on 8 H100", "false", "In 4 bit"),
 ]
 
 
@@ -255,6 +271,7 @@ def test_a_maker_stands_for_a_chip_and_the_answer_says_so() -> None:
         ("Trainium2 is half the cost of H100", "--price-of trainium2=USD_PER_H"),
         ("Grok uses 100,000 H100s", "chipwise chips show h100-sxm5-80gb"),
         ("Whisper runs at 70x real time on an A100", "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"),
+        ("Trainium2 serves Llama 3.1 8B at $0.10 per million tokens", "--price-of trainium2=USD_PER_H"),
         ("the moon is made of cheese", ""),
     ],
 )

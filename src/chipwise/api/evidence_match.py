@@ -237,37 +237,55 @@ def claim_evidence(
     goal = _goal(model, workload, item.chip, count or item.chips or 1, named)
     nearness = match(target, item, model_facts)
 
-    known: dict[Condition, float | None] = {}
-
-    def speed(c: Condition) -> float | None:
-        plain = replace(c, round="")  # software of one age for both
-        if plain not in known:
-            task: Task = "local" if c.scenario == "local" else "serve" if c.ttft_s or c.tpot_s else "batch"
-            percentile = (workload.percentile or P99) if task == "serve" else None
-            asked = Workload(
-                task,
-                c.input_tokens,
-                c.output_tokens,
-                ttft_s=c.ttft_s if task == "serve" else None,
-                tpot_s=c.tpot_s if task == "serve" else None,
-                percentile=percentile,
-            )
-            own = terms.runtime if c.chip == item.chip else None
-            try:
-                under = replace(terms, precision=c.precision or None, runtime=own)
-                best = _best(c.model, asked, c.chip, c.chips, under)
-                known[plain] = best.tokens_per_s.mid / c.chips
-            except ChipwiseError:
-                known[plain] = None
-        return known[plain]
-
-    claim = judge_claim(nearness, rivals_of(item, others, rivals), _condition, goal, speed)
+    speeds = _PlannedSpeeds(workload, terms, item.chip)
+    claim = judge_claim(
+        nearness, rivals_of(item, others, rivals), _condition, goal, speeds.best, speeds.again
+    )
     asked = (
         f"{workload.prompt_tokens:,.0f} tokens in, {workload.output_tokens:,.0f} out (--in, --out)",
         *_targets(workload),
-        f"each chip in its best layout with {terms.runtime or 'the runtime preferred there'} (--runtime)",
+        f"each chip in its best layout with {terms.runtime or 'the software that is best there'} (--runtime)",
     )
     return ClaimReport(item, goal, claim, (*_asked(goal, named), *asked))
+
+
+@dataclass(frozen=True)
+class _PlannedSpeeds:
+    """Tokens per second and chip under conditions: with all software that `terms` allow (a runtime holds for one chip),
+    or with that which a chip had under what was asked last. Each is predicted once."""
+
+    workload: Workload
+    terms: Terms
+    chip: str
+    known: dict[tuple[Condition, str | None], PlanRecord | None] = field(default_factory=dict)
+    had: dict[str, str] = field(default_factory=dict)
+
+    def best(self, c: Condition) -> float | None:
+        """With all software."""
+        found = self._planned(c, self.terms.runtime if c.chip == self.chip else None)
+        if found is not None:
+            self.had[c.chip] = found.runtime
+        return found.tokens_per_s.mid / c.chips if found else None
+
+    def again(self, c: Condition) -> float | None:
+        """With the software that the chip had last."""
+        found = self._planned(c, self.had.get(c.chip))
+        return found.tokens_per_s.mid / c.chips if found else None
+
+    def _planned(self, c: Condition, software: str | None) -> PlanRecord | None:
+        key = replace(c, round=""), software  # software of one age for both
+        if key not in self.known:
+            task: Task = "local" if c.scenario == "local" else "serve" if c.ttft_s or c.tpot_s else "batch"
+            asked = Workload(task, c.input_tokens, c.output_tokens)
+            if task == "serve":
+                percentile = self.workload.percentile or P99
+                asked = replace(asked, ttft_s=c.ttft_s, tpot_s=c.tpot_s, percentile=percentile)
+            under = replace(self.terms, precision=c.precision or None, runtime=software)
+            try:
+                self.known[key] = _best(c.model, asked, c.chip, c.chips, under)
+            except ChipwiseError:
+                self.known[key] = None
+        return self.known[key]
 
 
 def _measured_claim(

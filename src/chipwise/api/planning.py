@@ -139,7 +139,6 @@ def ranked(
         kept=kept,
         ways=() if kept else tuple(kept_with(market, space.formats, first)),
         by=limits.by,
-        software=_other_software(space, in_order, timed=bool(timed)),
     )
     return Ranked(report, partial(asked.beside, space, timed=bool(timed)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from chipwise.catalog import networks
@@ -41,7 +41,8 @@ class Spoken:
 @dataclass(frozen=True, slots=True)
 class SaidQuantity:
     """A figure in SI: `low` and `high` are the same unless a range was said; "over" leaves `high` infinite, "under"
-    makes `low` 0. `unit` is "tokens/s", "B", "B/s", "B/token", "FLOP/s", "s", "$/h", "chips" or "W"."""
+    makes `low` 0. `unit` is "tokens/s", "B", "B/s", "B/token", "FLOP/s", "s", "run s" (how long a training takes),
+    "tokens", "MFU", "$/h", "$/Mtok", "chips" or "W"."""
 
     low: float
     high: float
@@ -54,9 +55,9 @@ class Saying:
     """A sentence as it was read. `ratio` is how many times the first chip is said to have of the second (above 1: more,
     None: no figure), `more` which way it is said to go (0: as much). `model` is a name that verbs take, `named` the
     words for it; `alone`: it is about one user; `fits`: it is about what fits or runs; `denied`: it says that something
-    is not so, `needs`: that a model needs it. `wide` are the types of products it names
-    that no checkpoint is served in. `left` is a clause about a price beside a comparison of speeds, which is
-    not read."""
+    is not so, `always`: that it is so, or not so, whatever else is chosen; `needs`: that a model needs it. `wide` are
+    the types of products it names that no checkpoint is served in. `left` is a clause about a price beside a comparison
+    of speeds, which is not read."""
 
     text: str
     chips: tuple[Spoken, ...]
@@ -71,6 +72,7 @@ class Saying:
     alone: bool
     fits: bool
     denied: bool
+    always: bool
     needs: bool
     wide: tuple[str, ...]
     left: str
@@ -78,6 +80,10 @@ class Saying:
     def of(self, unit: str) -> SaidQuantity | None:
         """The first quantity in a unit."""
         return next((q for q in self.quantities if q.unit == unit), None)
+
+    def quoted(self, unit: str) -> SaidQuantity:
+        """The same, of a sentence that has one."""
+        return next(q for q in self.quantities if q.unit == unit)
 
     def counted(self, what: str) -> int | None:
         """How many of something (a pattern) the text names in figures, as in "4 steps"."""
@@ -88,12 +94,25 @@ class Saying:
 NUMBER = r"(?<![\w.,])(?:(\d[\d,]*(?:\.\d+)?)\s*(?:-|to)\s*)?(\d[\d,]*(?:\.\d+)?)"
 SECOND = r"(?:/|\s*per\s+|\s+an?\s+|\s*p)\s*s(?:ec(?:ond)?)?\b"
 HOUR = r"\s*(?:/|per|an?)\s*(?:gpu[- ]|chip[- ])?h(?:r|our)?\b"
-WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9}
-SCALES = {**WORDS, "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
+WORDS = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+SCALES = {**WORDS, "": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 PREFIXED = {"kilo": "k", "mega": "m", "giga": "g", "tera": "t", "peta": "p", "exa": "e"}
 TIMES = {"ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "minute": 60.0, "min": 60.0}
 
+RUNS = {"hour": 3600.0, "day": 86400.0, "week": 7 * 86400.0, "month": 30 * 86400.0}
+EACH = {"": 1e6, "k": 1e3, "m": 1.0, "thousand": 1e3, "million": 1.0}
+SHARE = r"\s*(?:%|percent|per cent)"
+
 UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
+    (
+        "$/Mtok",
+        re.compile(
+            rf"\$\s*{NUMBER}\s*(?:/|per|for|an?)\s*(?:1\s*)?(k|m|thousand|million|)"
+            r"\s*(?:output |generated )?tok(?:en)?s?\b",
+            re.I,
+        ),
+        lambda m: EACH[m[3].lower()],
+    ),
     (
         "tokens/s",
         re.compile(
@@ -102,6 +121,16 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
             re.I,
         ),
         lambda m: SCALES[m[3].lower()],
+    ),
+    (
+        "tokens",
+        re.compile(rf"{NUMBER}\s*(m|b|t|million|billion|trillion)\s+tokens\b", re.I),
+        lambda m: SCALES[m[3].lower()],
+    ),
+    (
+        "MFU",
+        re.compile(rf"\bmfu\W+(?:[a-z]+ ){{0,2}}{NUMBER}{SHARE}|{NUMBER}{SHARE} mfu\b", re.I),
+        lambda _: 0.01,
     ),
     ("B/s", re.compile(rf"{NUMBER}\s*([gtp])i?b{SECOND}", re.I), lambda m: SCALES[m[3].lower()]),
     (
@@ -132,6 +161,11 @@ UNITS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], float]], ...]
             re.I,
         ),
         lambda m: TIMES[m[3].lower().removesuffix("s") or "s"] if m[3].lower() != "ms" else 1e-3,
+    ),
+    (
+        "run s",
+        re.compile(rf"{NUMBER}[\s-]*(hour|day|week|month)s?\b", re.I),
+        lambda m: RUNS[m[3].lower()],
     ),
     ("chips", re.compile(rf"{NUMBER}\s*(?:chips|gpus|tpus|lpus|cards|accelerators)\b", re.I), lambda _: 1.0),
     ("W", re.compile(rf"{NUMBER}\s*(k?)(?:w|watts?)\b", re.I), lambda m: SCALES[m[3].lower()]),
@@ -199,7 +233,8 @@ SAME = re.compile(
 ASPECTS: tuple[tuple[Aspect, str], ...] = (
     (
         "per dollar",
-        r"per dollar|per (?:million |m )?tokens?\b|price[- ]?performance|price[-/ ]to|performance per|bang for|per \$"
+        r"per dollar|(?<!energy )(?<!power )(?<!joules )per (?:million |m )?tokens?\b"
+        r"|price[- ]?performance|price[-/ ]to|performance per|bang for|per \$"
         r"|cost[- ]effic\w+|value",
     ),
     ("energy", r"per watt|energy|power[- ]effic\w+|efficien\w+|joules?"),
@@ -230,6 +265,11 @@ FITS = re.compile(
     r"\b(?:fits?|runs?|running|load|holds?|enough|suffices?|serves?|host|handle|deploy|needs?|requires?)\b",
     re.I,
 )
+ALWAYS = re.compile(
+    r"\b(?:always|never|(?:at|for|in|under) (?:any|every|all) (?:batch|load|workload|model|case|condition)\w*"
+    r"|no matter|regardless)\b",
+    re.I,
+)
 NEEDS = re.compile(r"\b(?:needs?|requires?|takes?|takes up|uses?|occupies|weighs?|consumes?)\b", re.I)
 DENIED = re.compile(
     r"\b(?:not(?! only)(?! (?:more|less|fewer) than)|no(?! (?:more|less|fewer) than)|never|cannot"
@@ -242,7 +282,9 @@ BESIDE = re.compile(
 )
 COMPARED = re.compile(r"^\s*(?:compared (?:to|with)|unlike|versus|against|relative to)\b", re.I)
 WORD = re.compile(r"[A-Za-z0-9][\w.+-]*")
-BARE = re.compile(r"\d+(?:\.\d+)?[bB]")
+BARE = re.compile(r"\d+(?:\.\d+)?[bB](?!\s*tokens)")
+EFFICIENT = re.compile(r"per (?:watt|joule|kwh)|efficien", re.I)
+"""What makes more of energy better: work for it, where else it is the energy itself."""
 SIZE = re.compile(r"\d+(?:\.\d+)?[bBmM]\b")
 OTHERWISE = re.compile(r"[\s-]*(?:hours?|memory|utili[sz]ation|days?|poor|rich|core|cores)\b", re.I)
 """What follows a word that then means no chip: GPU hours."""
@@ -283,6 +325,7 @@ def said_in(text: str) -> Saying:
         bool(ALONE.search(said)),
         bool(FITS.search(rest)),
         bool(DENIED.search(said)),
+        bool(ALWAYS.search(said)),
         bool(NEEDS.search(rest)),
         tuple(kind for kind, words in WIDE if re.search(words, said, re.I)),
         left[0] if left else "",
@@ -351,21 +394,22 @@ def _quantities(text: str) -> tuple[tuple[SaidQuantity, ...], str]:
     found = []
     for unit, pattern, scale in UNITS:
         while (m := pattern.search(text)) is not None:
-            numbers = [float(n.replace(",", "")) for n in m.groups() if n and n[0].isdigit()]
-            ends = [n * scale(m) for n in numbers]
             if unit == "B" and re.match(r"\s*(?:/|per)\s*s", text[m.end() :]):
                 break
-            low, high = min(ends), max(ends)
-            before, after = text[: m.start()], text[m.end() :]
-            low, high = (low, math.inf) if OVER.search(before) or OR_MORE.match(after) else (low, high)
-            low, high = (0.0, high) if UNDER.search(before) or OR_LESS.match(after) else (low, high)
-            found.append((m.start(), SaidQuantity(low, high, unit, m[0].strip())))
-            # the size of a chip's memory stays part of its name
-            text = text if unit == "B" and _in_name(text, m) else _blank(text, *m.span())
-            if unit == "B" and _in_name(text, m):
-                found.pop()
+            if unit == "B" and _in_name(text, m):  # the size of a chip's memory stays part of its name
                 break
+            found.append((m.start(), SaidQuantity(*_ends(text, m, scale(m)), unit, m[0].strip())))
+            text = _blank(text, *m.span())
     return tuple(q for _, q in sorted(found, key=lambda pair: pair[0])), text
+
+
+def _ends(text: str, m: re.Match[str], scale: float) -> tuple[float, float]:
+    """The ends of a figure: words before and behind it may make a bound of it."""
+    numbers = [scale * float(n.replace(",", "")) for n in m.groups() if n and n[0].isdigit()]
+    before, after = text[: m.start()], text[m.end() :]
+    above = OVER.search(before) or OR_MORE.match(after)
+    under = UNDER.search(before) or OR_LESS.match(after)
+    return 0.0 if under else min(numbers), math.inf if above else max(numbers)
 
 
 def _in_name(text: str, m: re.Match[str]) -> bool:
@@ -419,19 +463,27 @@ def _chips(text: str) -> tuple[tuple[Spoken, ...], str]:
         if start < done or (named := _chip(text[start:end], text[end:])) is None:
             continue
         chip, count, loose = named
-        before = text[:start]
-        counts = COUNT.search(before)
-        if count is None and counts and not TIMES_BEFORE.search(before):
-            count = int(counts[1].replace(",", "")) if counts[1] else COUNTS[counts[2].lower()]
-            start = counts.start()
+        if count is None:
+            count, start = _count(text, start)
         words, done = text[start:end], end
         text = _blank(text, start, end)
-        if chip not in found:
-            found[chip] = Spoken(chip, count or None, words.strip(), loose, start)
+        first = found.setdefault(chip, Spoken(chip, count, words.strip(), loose, start))
+        if first.count is None and count:
+            found[chip] = replace(first, count=count)
     exact = [s for s in found.values() if not s.loose]
     # a maker beside its chip names nothing more: "Groq's LPU", "NVIDIA H100"
     kept = [s for s in found.values() if not s.loose or not any(_same_maker(s.chip, e.chip) for e in exact)]
     return tuple(sorted(kept, key=lambda s: s.at)), text
+
+
+def _count(text: str, start: int) -> tuple[int | None, int]:
+    """How many there are said to be of what begins here, and where that begins; a ratio is no count."""
+    before = text[:start]
+    found = COUNT.search(before)
+    if found is None or TIMES_BEFORE.search(before):
+        return None, start
+    count = int(found[1].replace(",", "")) if found[1] else COUNTS[found[2].lower()]
+    return count or None, found.start()
 
 
 def _same_maker(one: str, other: str) -> bool:
@@ -440,27 +492,41 @@ def _same_maker(one: str, other: str) -> bool:
 
 def _ratio(text: str, aspect: Aspect) -> tuple[tuple[float, float] | None, int | None]:
     """How many times as much the first is said to have, and which way it goes. Of prices less is said in percent of the
-    other's."""
+    other's; who takes more energy has less of what is compared, work for it."""
+    more = _way(text, aspect)
+    ratio, more = _share(text, more) if PERCENT.search(text) and more is not None else _times(text, more)
+    if aspect == "energy" and not EFFICIENT.search(text):
+        return ratio and (1 / ratio[1], 1 / ratio[0]), more and -more
+    return ratio, more
+
+
+def _way(text: str, aspect: Aspect) -> int | None:
+    """Which way a comparison goes; dollars for the same work go the other way than work for the same dollars."""
     cheap, dear = bool(CHEAP.search(text)), bool(DEAR.search(text))
     less = bool(LESS.search(text)) and not cheap
-    same = bool(SAME.search(text)) and not (aspect == "price" and (cheap or dear))
-    more: int | None = 0 if same else -1 if less or cheap else 1 if MORE.search(text) or dear else None
-    if aspect == "per dollar" and more is not None:
-        more = abs(more) if not less else -1
-    if (m := PERCENT.search(text)) is not None and more is not None:
-        ends = sorted(float(n.replace(",", "")) / 100 for n in m.groups() if n)
-        down = more < 0
-        ends = sorted(1 - e for e in ends) if down else [1 + e for e in ends]
-        return ((ends[0], ends[-1]) if ends[0] > 0 else None), more
-    numbers: list[float] = []
-    if (m := RATIO.search(text)) is not None:
-        numbers = sorted(float(n.replace(",", "")) for n in m.groups() if n)
-    else:
-        numbers = [value for words, value in WORDED.items() if re.search(words, text, re.I)][:1]
+    if SAME.search(text) and not (aspect == "price" and (cheap or dear)):
+        return -1 if aspect == "per dollar" and less else 0
+    if less or cheap:
+        return 1 if aspect == "per dollar" and not less else -1
+    return 1 if MORE.search(text) or dear else None
+
+
+def _share(text: str, more: int) -> tuple[tuple[float, float] | None, int]:
+    """The same in percent: so much more, or less, than the other."""
+    found = PERCENT.search(text)
+    assert found is not None
+    ends = sorted(1 + (1 if more >= 0 else -1) * float(n.replace(",", "")) / 100 for n in found.groups() if n)
+    return ((ends[0], ends[-1]) if ends[0] > 0 else None), more
+
+
+def _times(text: str, more: int | None) -> tuple[tuple[float, float] | None, int | None]:
+    """The same in times, in figures or a word; where nothing else says which way it goes, the figure does."""
+    found = RATIO.search(text)
+    numbers = sorted(float(n.replace(",", "")) for n in found.groups() if n) if found else []
+    numbers = numbers or [value for words, value in WORDED.items() if re.search(words, text, re.I)][:1]
     if not numbers or numbers[0] <= 0:
         return None, more
     if more is not None and more < 0 and numbers[0] > 1:
         numbers = sorted(1 / n for n in numbers)
-    if more is None:
-        more = 1 if numbers[0] > 1 else -1 if numbers[0] < 1 else 0
-    return (numbers[0], numbers[-1]), more
+    way = (numbers[0] > 1) - (numbers[0] < 1) if more is None else more
+    return (numbers[0], numbers[-1]), way

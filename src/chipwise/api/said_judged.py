@@ -7,17 +7,18 @@ show the figures; a quantity that holds under some conditions alone is "true wit
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.api.loaded import load_generating
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.requests.kinds import DIRECT, question_in
-from chipwise.api.said import SaidQuantity, Saying, Spoken, usual_chip
+from chipwise.api.said import Aspect, SaidQuantity, Saying, Spoken, usual_chip
 from chipwise.api.served import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
@@ -58,7 +59,7 @@ class _Shown:
         asked = {name: value for name, value in given.items() if value not in (None, "")}
         request = question_in(DIRECT, verb, asked)
         command = plain_command(verb, asked) or command_line(verb, request)  # type: ignore[arg-type]
-        answer = request.run()
+        answer = request.glance()  # of plans the first counts
         if command not in self.commands:
             self.commands.append(command)
         return answer
@@ -104,6 +105,8 @@ def judged(saying: Saying) -> StatementRecord | None:
         if found is not None:
             if way in PLAIN and VERB_DENIED.search(saying.text):
                 found = replace(found, verdict=DENIED_IS.get(found.verdict, found.verdict))
+            if saying.always and found.verdict == "true with a condition":
+                found = replace(found, verdict="false", because=f"Under conditions only. {found.because}")
             return _record(saying, found, work)
     return None
 
@@ -122,20 +125,29 @@ def _lacking(saying: Saying, work: _Shown) -> _Verdict | None:
     return _Verdict("true" if saying.denied else "false", because, "")
 
 
+def _room(asked: Any) -> bool:
+    """Whether what `fit` was asked fits."""
+    return bool(asked.fits) and asked.fits[0].verdict != "no"
+
+
 def _in_format(work: _Shown, saying: Saying, s: Spoken) -> str | None:
     """The first format in which a model fits on as many chips as were said, "" for the checkpoint's own. Of a sentence
     with a format only that one. None where it fits in none."""
     for precision in (saying.precision,) if saying.precision else ("", "fp8", "w4a16"):
         with contextlib.suppress(ChipwiseError):
             fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count, precision=precision)
-            if fit.fits and fit.fits[0].verdict != "no":
+            if _room(fit):
                 return precision
     return None
 
 
 RATE = re.compile(r"tokens?\s*(?:/|per)|per second|\btps\b", re.I)
-"""A rate: a sentence with one is about more than what fits."""
 SPEED = re.compile(r"\b(?:fast\w*|quick\w*|slow\w*|performance|outperforms?)\b", re.I)
+
+
+def _about_more(saying: Saying) -> bool:
+    """Whether a sentence is about more than what fits: a rate, a price or a training."""
+    return bool(RATE.search(saying.text) or any(saying.of(unit) for unit in ("$/Mtok", "MFU", "run s")))
 
 
 def _rated(saying: Saying) -> bool:
@@ -182,7 +194,7 @@ def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
         "read",
         found.read or saying.text,
         found.verdict,
-        work.sure(),
+        "medium" if saying.always and work.sure() == "high" else work.sure(),  # not every choice was tried
         because,
         True,
         tuple(work.figures),
@@ -195,28 +207,47 @@ def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
 def would_judge(saying: Saying) -> tuple[str, ...]:
     """Commands that would answer what a sentence is about, as far as it names something. What the reader has to fill in
     is in capitals."""
-    model, chips = shlex.quote(saying.model), [s.chip for s in saying.chips]
-    if saying.model and TRAINED.search(saying.text):
-        count = next((s.count for s in saying.chips if s.count), 8)
-        method = " --method lora" if "lora" in saying.text.lower() else ""
-        chip = chips[0] if chips else usual_chip()
-        return (
-            f"chipwise plan {model} --task train --tokens TOKENS --chips {chip} --counts {count}{method}",
-        )
+    model, chips = shlex.quote(saying.model or "MODEL"), [s.chip for s in saying.chips]
+    counted = ",".join(map(_counted, saying.chips))
+    if saying.of("MFU") or (saying.model and TRAINED.search(saying.text)):
+        return (_would_train(saying, model),)
     if len(chips) > 1:
-        unpriced = [c for c in chips if saying.aspect in ("price", "per dollar") and not _priced(c)]
-        price = f" --price-of {','.join(f'{c}=USD_PER_H' for c in unpriced)}" if unpriced else ""
-        counted = ",".join(map(_counted, saying.chips))
-        return (f"chipwise compare {model if saying.model else USUAL} --chips {counted}{price}",)
+        return (f"chipwise compare {model if saying.model else USUAL} --chips {counted}{_price_of(saying)}",)
     if saying.model and chips:
-        asked = f"chipwise plan {model} --chips {_counted(saying.chips[0])}"
+        asked = f"chipwise plan {model} --chips {counted}{_price_of(saying)}"
         return asked, f"chipwise evidence match {model} --chip {chips[0]}"
     if saying.model:
         return (f"chipwise plan {model}",)
     return (f"chipwise chips show {chips[0]}",) if chips else ()
 
 
-TRAINED = re.compile(r"\btrain\w*|fine-?tun\w+|gpu[- ]hours|lora\b", re.I)
+def _price_of(saying: Saying) -> str:
+    """The option that gives prices which a sentence about money lacks."""
+    money = saying.aspect in ("price", "per dollar") or saying.of("$/Mtok")
+    unpriced = [s.chip for s in saying.chips if money and not _priced(s.chip)]
+    return f" --price-of {','.join(f'{c}=USD_PER_H' for c in unpriced)}" if unpriced else ""
+
+
+def _would_train(saying: Saying, model: str) -> str:
+    """The command that says how long a training takes."""
+    chip = saying.chips[0].chip if saying.chips else usual_chip()
+    tokens = f"{said.low / 1e9:g}B" if (said := saying.of("tokens")) else "TOKENS"
+    return (
+        f"chipwise plan {model} --task train --tokens {tokens} --chips {chip} --counts {_fleet(saying)}"
+        f"{' --method lora' if _method(saying) else ''}"
+    )
+
+
+def _fleet(saying: Saying) -> int:
+    """The chips of a training: those that were said, else a server."""
+    return next((s.count for s in saying.chips if s.count), 8)
+
+
+def _method(saying: Saying) -> str:
+    return "lora" if "lora" in saying.text.lower() else ""
+
+
+TRAINED = re.compile(r"\btrain(?:s|ed|ing)?\b|fine-?tun\w+|gpu[- ]hours|lora\b", re.I)
 
 
 def _priced(chip: str) -> bool:
@@ -243,6 +274,11 @@ def _many(count: int, chip: str) -> str:
     return f"{count}x {name}" if count > 1 else name
 
 
+def _few(s: Spoken) -> str:
+    """A chip as it was counted, one where it was not."""
+    return _many(s.count or 1, s.chip)
+
+
 def _at_desk(chip: str) -> bool:
 
     return any(s.form in DESKS for s in load_systems().holding(chip))
@@ -253,7 +289,7 @@ def _holding(work: _Shown, model: str, s: Spoken, precision: str = "") -> int:
     if s.count:
         return s.count
     fit = work.ask("fit", model=model, chips=s.chip, precision=precision)
-    if not fit.fits or fit.fits[0].verdict == "no":
+    if not _room(fit):
         raise InfeasibleError(f"{model} fits on no count of {s.chip}")
     return int(fit.fits[0].chips)
 
@@ -273,83 +309,136 @@ def _planned(
     return work.ask("plan", model=model, chips=chip, task=task, precision=precision, **lengths).plans[0]
 
 
+def _held_against(quoted: SaidQuantity, low: float, high: float) -> str:
+    """Where a figure lies that was said: "above" a predicted interval or "within" it; below it as a "bound" that is
+    exceeded, or as "less", which is no overstatement."""
+    if quoted.low > high:
+        return "above"
+    if quoted.high >= low:
+        return "within"
+    return "less" if quoted.low else "bound"
+
+
+LIMITED: Mapping[str, tuple[str, str]] = {
+    "within": ("true", ""),
+    "bound": ("false", ""),
+    "less": ("true with a condition", "It is no limit. "),
+}
+"""The verdict on a rate that is not above what is predicted, and what is said before the figures."""
+
+
 # a rate of tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """Predicted rates of a model on chips: of one user, of all requests with prompts of 2,000 tokens, and of 128; the
+    best that was `measured`, per second; whether it is `unsure`; and the words for them."""
+
+    alone: Figure
+    full: Figure
+    short: Figure
+    measured: float
+    unsure: bool
+    words: Mapping[str, str]
+
+    def guess(self, low: float) -> str:
+        """What may make more of one user's speed."""
+        if not self.alone.high < low <= GUESSED * self.alone.high:
+            return ""
+        return " If one user is meant: speculative decoding may multiply that speed, and was not counted."
 
 
 def _throughput(saying: Saying, work: _Shown) -> _Verdict | None:
     """A quoted rate against one user's, that of all requests of a long batch, and the nearest measurement."""
-    quoted, s = saying.of("tokens/s"), saying.chips[0]
-    assert quoted is not None
-    model, precision = saying.model, saying.precision
+    quoted, s, precision = saying.quoted("tokens/s"), saying.chips[0], saying.precision
     if _at_desk(s.chip) and not precision and (s.count or 1) == 1:
         return _at_a_desk(saying, work, quoted)
     if s.count:
         if (held := _in_format(work, saying, s)) is None:
-            raise InfeasibleError(f"{model} does not fit on {_counted(s)}")
+            raise InfeasibleError(f"{saying.model} does not fit on {_counted(s)}")
         precision = held
-    count = _holding(work, model, s, precision)
-    full_plan = _planned(work, model, s.chip, count, "batch", precision)
-    short_plan = _planned(work, model, s.chip, count, "batch", precision, **SHORT)
-    alone_plan = _planned(work, model, s.chip, count, "local", precision)
-    alone = alone_plan.tokens_per_s_per_user
-    set_of = _many(alone_plan.chips, s.chip)
-    full, short = full_plan.tokens_per_s, short_plan.tokens_per_s
-    one = work.speed(f"one user on {set_of}", alone)
-    many = work.speed(f"all requests together, 2,000 tokens in and 300 out, {full_plan.precision}", full)
-    most = work.speed(f"all requests together, 128 tokens in and 2,048 out, {short_plan.precision}", short)
-    measured, best = _measured(work, saying, s, count)
-    read = f"{_many(count, s.chip)} runs {model} at {quoted.words}."
-    low, high = quoted.low, quoted.high
-    guess = ""
-    if alone.high < low <= GUESSED * alone.high:
-        guess = " If one user is meant: speculative decoding may multiply that speed, and was not counted."
-    together = f"All requests together reach {many} with prompts of 2,000 tokens, {most} with prompts of 128."
-    if saying.alone and low > alone.high:
-        if (narrow := _narrower(saying, work, s, count)) is not None and low <= narrow.high:
-            four = work.speed(f"one user on {set_of}, weights in 4 bit", narrow)
-            because = f"In 4 bit, where one user is predicted to see {four}; in {alone_plan.precision} {one}."
-            return _Verdict("true with a condition", f"{because}{measured}", read)
-        verdict = (
-            "not settled"
-            if low <= GUESSED * alone.high
-            else "false"
-            if low > 2 * alone.high
-            else "misleading"
-        )
-        return _Verdict(verdict, f"One user is predicted to see {one}.{guess} {together}{measured}", read)
-    if low <= alone.high and high >= alone.low:
-        return _Verdict("true", f"That is the speed of one user: {one} predicted. {together}{measured}", read)
-    if high < alone.low:
-        if not low:
-            return _Verdict(
-                "false", f"One user alone is predicted to see more, {one}. {together}{measured}", read
-            )
-        said = f"One user alone is predicted to see more, {one}. {together}{measured}"
-        return _Verdict("true with a condition", f"It is no limit. {said}", read)
-    if low <= full.high:
-        said = f"Of all requests together, not of one user, who sees {one}. {together}{measured}"
-        return _Verdict("true with a condition", f"{said}{guess}", read)
-    if low <= short.high:
-        said = f"Of all requests together, and with short prompts alone. {together} One user sees {one}.{measured}"
-        return _Verdict("true with a condition", said, read)
-    if low <= best * NEAR:
-        said = (
-            f"Such a rate was measured, by a submission that was tuned for it.{measured} With software as it is "
-            f"installed less is predicted. {together} One user sees {one}."
-        )
-        return _Verdict("true with a condition", said, read)
-    beyond = f"More than is predicted at any load. {together} One user sees {one}.{measured}"
-    soft = work.sure() == "low" and low <= 2 * short.high
-    return _Verdict(
-        "not settled" if soft else "false" if low > 2 * short.high else "misleading", beyond, read
+    count = _holding(work, saying.model, s, precision)
+    rates = _rates(saying, work, s, count, precision)
+    read = f"{_many(count, s.chip)} runs {saying.model} at {quoted.words}."
+    words = {**rates.words, "guess": rates.guess(quoted.low)}
+    if saying.alone and quoted.low > rates.alone.high:
+        narrow = _narrower(saying, work, s, count)
+        if narrow is not None and quoted.low <= narrow.high:
+            words["four"] = work.speed(f"one user on {words['set_of']}, weights in 4 bit", narrow)
+            return _Verdict("true with a condition", IN_FOUR.format(**words), read)
+        cases = ONE_USER
+    else:
+        cases = RATES
+    verdict, said = next((v, said) for holds, v, said in cases if holds(quoted, rates))
+    return _Verdict(verdict, said.format(**words), read)
+
+
+def _rates(saying: Saying, work: _Shown, s: Spoken, count: int, precision: str) -> _Rates:
+    full = _planned(work, saying.model, s.chip, count, "batch", precision)
+    short = _planned(work, saying.model, s.chip, count, "batch", precision, **SHORT)
+    alone = _planned(work, saying.model, s.chip, count, "local", precision)
+    set_of = _many(alone.chips, s.chip)
+    one = work.speed(f"one user on {set_of}", alone.tokens_per_s_per_user)
+    many = f"all requests together, 2,000 tokens in and 300 out, {full.precision}"
+    most = f"all requests together, 128 tokens in and 2,048 out, {short.precision}"
+    together = (
+        f"All requests together reach {work.speed(many, full.tokens_per_s)} with prompts of 2,000 tokens, "
+        f"{work.speed(most, short.tokens_per_s)} with prompts of 128."
     )
+    measured, best = _measured(work, saying, s, count)
+    words = {"one": one, "together": together, "measured": measured, "set_of": set_of}
+    words["format"] = alone.precision
+    unsure = work.sure() == "low"
+    return _Rates(alone.tokens_per_s_per_user, full.tokens_per_s, short.tokens_per_s, best, unsure, words)
+
+
+IN_FOUR = "In 4 bit, where one user is predicted to see {four}; in {format} {one}.{measured}"
+NO_USER = "One user is predicted to see {one}.{guess} {together}{measured}"
+BEYOND = "More than is predicted at any load. {together} One user sees {one}.{measured}"
+SEES_MORE = "One user alone is predicted to see more, {one}. {together}{measured}"
+RateCases = tuple[tuple[Callable[[SaidQuantity, _Rates], bool], str, str], ...]
+ONE_USER: RateCases = (
+    (lambda q, r: bool(r.guess(q.low)), "not settled", NO_USER),
+    (lambda q, r: q.low > 2 * r.alone.high, "false", NO_USER),
+    (lambda q, r: True, "misleading", NO_USER),
+)
+"""A rate of one user above what is predicted: when, the verdict, and why; the first that holds."""
+RATES: RateCases = (
+    (
+        lambda q, r: _held_against(q, r.alone.low, r.alone.high) == "within",
+        "true",
+        "That is the speed of one user: {one} predicted. {together}{measured}",
+    ),
+    (lambda q, r: _held_against(q, r.alone.low, r.alone.high) == "bound", "false", SEES_MORE),
+    (lambda q, r: q.high < r.alone.low, "true with a condition", f"It is no limit. {SEES_MORE}"),
+    (
+        lambda q, r: q.low <= r.full.high,
+        "true with a condition",
+        "Of all requests together, not of one user, who sees {one}. {together}{measured}{guess}",
+    ),
+    (
+        lambda q, r: q.low <= r.short.high,
+        "true with a condition",
+        "Of all requests together, and with short prompts alone. {together} One user sees {one}.{measured}",
+    ),
+    (
+        lambda q, r: q.low <= r.measured * NEAR,
+        "true with a condition",
+        "Such a rate was measured, by a submission that was tuned for it.{measured} With software as it is "
+        "installed less is predicted. {together} One user sees {one}.",
+    ),
+    (lambda q, r: r.unsure and q.low <= 2 * r.short.high, "not settled", BEYOND),
+    (lambda q, r: q.low > 2 * r.short.high, "false", BEYOND),
+    (lambda q, r: True, "misleading", BEYOND),
+)
+"""The same of a rate of whomever."""
 
 
 def _service(saying: Saying, work: _Shown) -> _Verdict | None:
     """A quoted rate of a chip that its vendor serves models with, against one user's at that service. None for other
     chips, for counts that the service does not run with, and for rates that no single stream may reach."""
-    quoted, s = saying.of("tokens/s"), saying.chips[0]
-    assert quoted is not None
+    quoted, s = saying.quoted("tokens/s"), saying.chips[0]
     served = served_alone(saying.model, s.chip, saying.precision, s.count or 0)
     if served is None or s.count not in (None, served.chips):
         return None
@@ -365,16 +454,14 @@ def _service(saying: Saying, work: _Shown) -> _Verdict | None:
         said += f", and {two} since a small model drafts there ({served.since})"
     most = max(f.high for f in speeds)
     read = f"{get_chip(s.chip).name}, as its vendor serves it, runs {saying.model} at {quoted.words}."
-    if any(quoted.low <= f.high and quoted.high >= f.low for f in speeds):
-        return _Verdict("true", f"{said}.", read)
+    places = [_held_against(quoted, f.low, f.high) for f in speeds]
     if quoted.low > GUESSED * most:
         return None
     if quoted.low > most:
         why = "Software of such services is seldom published, and drafts may multiply a speed."
         return _Verdict("not settled", f"{said}. {why}", read)
-    if not quoted.low:
-        return _Verdict("false", f"{said}.", read)
-    return _Verdict("true with a condition", f"It is no limit. {said}.", read)
+    verdict, before = LIMITED["within" if "within" in places else "less" if quoted.low else "bound"]
+    return _Verdict(verdict, f"{before}{said}.", read)
 
 
 def _narrower(saying: Saying, work: _Shown, s: Spoken, count: int) -> Figure | None:
@@ -407,19 +494,13 @@ def _at_a_desk(saying: Saying, work: _Shown, quoted: SaidQuantity) -> _Verdict |
     rate = work.speed(f"one user, {best.precision}", best.tokens_per_s)
     read = f"{get_chip(s.chip).name} runs {saying.model} at {quoted.words}."
     said = f"One user is predicted to see {rate} in {best.precision}, as a local engine runs it there."
-    figure = best.tokens_per_s
-    if quoted.low > figure.high:
-        lean = quoted.low <= 4 * figure.high and best.precision not in ("q4_k_m", "q3_k_m", "q2_k")
-        return _Verdict(
-            "true with a condition" if lean else "false",
-            f"{said} A format of fewer bits is faster." if lean else f"{said}",
-            read,
-        )
-    if quoted.high < figure.low and not quoted.low:
-        return _Verdict("false", said, read)
-    if quoted.high < figure.low:
-        return _Verdict("true with a condition", f"It is no limit. {said}", read)
-    return _Verdict("true", said, read)
+    place = _held_against(quoted, best.tokens_per_s.low, best.tokens_per_s.high)
+    if place == "above":
+        lean = best.precision not in ("q4_k_m", "q3_k_m", "q2_k") and quoted.low <= 4 * best.tokens_per_s.high
+        faster = " A format of fewer bits is faster." if lean else ""
+        return _Verdict("true with a condition" if lean else "false", f"{said}{faster}", read)
+    verdict, before = LIMITED[place]
+    return _Verdict(verdict, f"{before}{said}", read)
 
 
 ALIKE = ("same", "near")
@@ -449,34 +530,26 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
 
 
 def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
-    quoted, s = saying.of("s"), saying.chips[0]
-    assert quoted is not None
+    quoted, s = saying.quoted("s"), saying.chips[0]
     steps, samples = saying.counted(STEPS), saying.counted(SAMPLES) or 1
-    asked = {"steps": str(steps)} if steps else {}
-    plan = work.ask("plan", model=saying.model, chips=s.chip, batch=1, **asked).plans[0]
+    plan = work.ask(
+        "plan", model=saying.model, chips=s.chip, batch=1, steps=str(steps) if steps else ""
+    ).plans[0]
     # one after another, on one chip
-    one = plan.latency_s
-    time = replace(one, mid=samples * one.mid, low=samples * one.low, high=samples * one.high)
-    work.kinds.add(time.basis)
-    how = (
-        f"{plan.precision}, {plan.offload} offloaded" if plan.offload not in ("", "none") else plan.precision
-    )
+    low, mid, high = (samples * t for t in (plan.latency_s.low, plan.latency_s.mid, plan.latency_s.high))
+    work.kinds.add(plan.latency_s.basis)
+    how = plan.precision if plan.offload in ("", "none") else f"{plan.precision}, {plan.offload} offloaded"
     settings = f"{steps} steps" if steps else "the model's usual settings"
     what = f"{samples} requests, one after another," if samples > 1 else "a request"
-    work.figure(f"{what} with {settings}, {how}", time.mid, "s")
-    rate = f"{format_seconds(time.mid)} [{format_seconds(time.low)} to {format_seconds(time.high)}] in {how}"
-    of = "".join(f" {n} {word}" for n, word in ((samples > 1 and samples, "requests"), (steps, "steps")) if n)
-    read = f"{saying.model}{of and f' with{of}'} takes {quoted.words} on {_many(1, s.chip)}."
+    work.figure(f"{what} with {settings}, {how}", mid, "s")
+    of = [*([f"{samples} requests"] if samples > 1 else []), *([f"{steps} steps"] if steps else [])]
+    read = f"{saying.model}{' with ' if of else ''}{' '.join(of)} takes {quoted.words} on {_many(1, s.chip)}."
+    rate = f"{format_seconds(mid)} [{format_seconds(low)} to {format_seconds(high)}] in {how}"
     said = f"{what.capitalize()} with {settings} is predicted to take {rate}"
-    if quoted.high < time.low:
-        verdict = "true with a condition" if quoted.high * FEWER >= time.low else "misleading"
-        verdict = "false" if quoted.high * DISTILLED < time.low else verdict
-        why = "fewer steps, a distilled model or a smaller picture would be faster"
-        why = (
-            "no usual choice of steps, picture or distilled model is that fast" if verdict == "false" else why
-        )
+    if quoted.high < low:
+        verdict, why = next((v, why) for times, v, why in FASTER if quoted.high * times >= low)
         return _Verdict(verdict, f"{said}; {why}.", read)
-    if quoted.low > time.high:
+    if quoted.low > high:
         return _Verdict("true with a condition", f"{said}: it can be faster than that.", read)
     return _Verdict("true", f"{said}.", read)
 
@@ -484,9 +557,14 @@ def _latency(saying: Saying, work: _Shown) -> _Verdict | None:
 STEPS, SAMPLES = r"(?:sampling |denoising )?steps?", r"images?|pictures?|clips?|videos?|samples?"
 """What a sentence counts of a request, and of requests."""
 
-FEWER, DISTILLED = 2.0, 50.0
+SMALLER = "fewer steps, a distilled model or a smaller picture would be faster"
+FASTER = (
+    (2.0, "true with a condition", SMALLER),
+    (50.0, "misleading", SMALLER),
+    (math.inf, "false", "no usual choice of steps, picture or distilled model is that fast"),
+)
 """How many times as fast a picture is with half of the usual steps, which many take, and with one step instead of
-fifty, the least there is."""
+fifty, the least there is: verdicts on times that are shorter than predicted."""
 
 
 # two chips
@@ -495,48 +573,80 @@ fifty, the least there is."""
 def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     """A ratio of two chips in what the sentence is about, against the ratios that are worked out."""
     a, b = saying.chips
-    worked_out = {
-        "speed": _speeds,
-        "training": _trainings,
-        "price": _prices,
-        "per dollar": _per_dollar,
-        "energy": _energies,
-        "power": _figures_of("power limit", lambda c: c.tdp_w),
-        "memory": _figures_of("memory", lambda c: c.memory.usable_bytes),
-        "bandwidth": _figures_of("bandwidth", lambda c: c.memory.bytes_per_s),
-        "peak": _figures_of("dense bf16 peak", lambda c: c.matrix.get("bf16") or c.matrix.get("fp16")),
-    }[saying.aspect]
+    row = TRAINING if _of_training(saying) else RATIOS[saying.aspect]
     try:
-        ratios = worked_out(saying, work, a, b)
+        ratios = row.of(saying, work, a, b)
+        if ratios and saying.always:
+            ratios |= _sweep(saying, work, a, b)
     except InfeasibleError:
         return _held(saying, work)
     if not ratios:
         return None
-    quoted = {what: work.figure(what, value, "x") for what, value in ratios.items()}
-    said = ", ".join(f"{what} {text}" for what, text in quoted.items())
-    first, second = (_many(s.count or 1, s.chip) for s in (a, b))
-    about = {"price": "price an hour", "per dollar": "tokens per dollar", "energy": "tokens per joule"}
-    of = about.get(saying.aspect, saying.aspect)
-    exact = saying.aspect in ("power", "memory", "bandwidth", "peak")
-    because = f"{first} over {second}{'' if exact else f', {of}'}: {said}."
-    least, most = min(ratios.values()), max(ratios.values())
-    verdict = _ratio_verdict(saying, least, most, NEAR if exact else TIE)
-    if verdict in ("false", "misleading") and saying.ratio is not None and work.sure() == "low":
-        far = max(saying.ratio[0] / most, least / saying.ratio[1])
-        verdict = "not settled" if far < UNSURE else verdict
+    said = ", ".join(f"{what} {work.figure(what, value, 'x')}" for what, value in ratios.items())
+    because = f"{_few(a)} over {_few(b)}{row.words and f', {row.words}'}: {said}."
+    if saying.always:
+        verdict, found = _always(saying, ratios)
+        return _Verdict(verdict, f"{because} {found}", "")
+    verdict = _ratio_verdict(saying, ratios.values(), NEAR if row.exact else TIE, work.sure())
     if saying.aspect == "price" and SPEED.search(saying.text):
-        because += " The speed in it was not judged."
         verdict = "true with a condition" if verdict == "true" else verdict
-    if saying.aspect in ("speed", "training") and (a.count or 1) == (b.count or 1):
-        peaks: Mapping[str, Callable[[Any], float | None]] = {
-            "bf16 peaks": lambda c: c.matrix.get("bf16") or c.matrix.get("fp16"),
-            "bandwidths": lambda c: c.memory.bytes_per_s,
-        }
-        for what, get in peaks.items():
-            ours, theirs = get(work.chip(a.chip)), get(work.chip(b.chip))
-            if ours and theirs:
-                because += f" {what[0].upper()}{what[1:]}: {work.figure(what, ours / theirs, 'x')}."
-    return _Verdict(verdict, because, "")
+        return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
+    sheets = _sheets(work, a, b) if saying.aspect in ("speed", "training") else ()
+    return _Verdict(verdict, "".join((because, *sheets)), "")
+
+
+def _sheets(work: _Shown, a: Spoken, b: Spoken) -> Iterator[str]:
+    """What the data sheets say of as many of two chips, whose speeds are compared."""
+    for what, get in (
+        (("bf16 peaks", _bf16), ("bandwidths", _bandwidth)) if (a.count or 1) == (b.count or 1) else ()
+    ):
+        ours, theirs = get(work.chip(a.chip)), get(work.chip(b.chip))
+        if ours and theirs:
+            yield f" {what[0].upper()}{what[1:]}: {work.figure(what, ours / theirs, 'x')}."
+
+
+def _bf16(chip: Any) -> float | None:
+    return chip.matrix.get("bf16") or chip.matrix.get("fp16")  # type: ignore[no-any-return]
+
+
+def _bandwidth(chip: Any) -> float | None:
+    return chip.memory.bytes_per_s  # type: ignore[no-any-return]
+
+
+def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+    """The ratios under other choices that a sentence leaves open, as it says that it always holds: of speed short
+    prompts and, where no model is said, a larger one; of prices dollars for the same tokens."""
+    found: dict[str, float] = {}
+    with contextlib.suppress(ChipwiseError):
+        if saying.aspect == "price":
+            found = {f"dollars a token, {what}": 1 / x for what, x in _per_dollar(saying, work, a, b).items()}
+        elif saying.aspect == "speed":
+            model, precision, na, nb = _common(saying, work, a, b)
+            rates = [
+                _planned(work, model, s.chip, n, "batch", precision, **SHORT).tokens_per_s_per_chip.mid * n
+                for s, n in ((a, na), (b, nb))
+            ]
+            found["short prompts and long answers"] = rates[0] / rates[1]
+            if not saying.model and model != LARGE:
+                other = _speeds(replace(saying, model=LARGE), work, a, b)
+                found |= {what if LARGE[-3:] in what else f"{what}, 70B": x for what, x in other.items()}
+    return found
+
+
+def _always(saying: Saying, ratios: Mapping[str, float]) -> tuple[str, str]:
+    """The verdict on what is said to be so always, or never: one choice of what is left open refutes it."""
+    ends = saying.ratio or (1.0, 1.0)
+    way = saying.more or 0
+
+    def so(ratio: float) -> bool:
+        if not way:
+            return 1 / TIE < ratio < TIE
+        return ratio * TIE >= ends[0] and ratio > 1 if way > 0 else ratio <= ends[1] * TIE and ratio < 1
+
+    against = [what for what, ratio in ratios.items() if so(ratio) == saying.denied]
+    if against:
+        return "false", f"{'It can be so' if saying.denied else 'Not always'}: {', '.join(against)}."
+    return "true", f"{len(ratios)} choices of what is left open were tried, none speaks against it."
 
 
 UNSURE = preferences().unseen
@@ -548,42 +658,54 @@ def _held(saying: Saying, work: _Shown) -> _Verdict | None:
     who holds it wins."""
     if not saying.model or saying.more != 1 or saying.ratio is not None:
         return None
-    holds = []
-    for s in saying.chips:
-        fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count or 1, precision="w4a16")
-        local = _local_fits(replace(saying, precision="w4a16"), work, s, s.count or 1)
-        holds.append((bool(fit.fits) and fit.fits[0].verdict != "no") or local is not None)
-        missing = 0.0 if holds[-1] else fit.fits[0].missing_bytes if fit.fits else 0.0
-        work.figure(f"missing on each of {_many(s.count or 1, s.chip)}, weights in 4 bit", missing, "B")
+    holds = [_holds_in_four(saying, work, s) for s in saying.chips]
     if holds[0] == holds[1]:
         return None
-    first, second = (_many(s.count or 1, s.chip) for s in saying.chips)
-    winner, other = (first, second) if holds[0] else (second, first)
+    names = [_many(s.count or 1, s.chip) for s in saying.chips]
+    winner, other = names if holds[0] else reversed(names)
     because = f"In 4 bit {saying.model} fits on {winner} and not on {other}."
     return _Verdict("true" if holds[0] != saying.denied else "false", because, "")
+
+
+def _holds_in_four(saying: Saying, work: _Shown, s: Spoken) -> bool:
+    """Whether a server's runtime or a local engine has room for a model in 4 bit."""
+    fit = work.ask("fit", model=saying.model, chips=s.chip, count=s.count or 1, precision="w4a16")
+    local = _local_fits(replace(saying, precision="w4a16"), work, s, s.count or 1)
+    holds = _room(fit) or local is not None
+    missing = 0.0 if holds or not fit.fits else fit.fits[0].missing_bytes
+    work.figure(f"missing on each of {_many(s.count or 1, s.chip)}, weights in 4 bit", missing, "B")
+    return holds
 
 
 TURNED = {"true": "false", "false": "true"}
 """A verdict on a sentence that is denied."""
 
 
-def _ratio_verdict(saying: Saying, least: float, most: float, tie: float) -> str:
-    """The verdict on a ratio that is said, where those that hold lie between two; ratios within `tie` are one."""
+def _ratio_verdict(saying: Saying, ratios: Collection[float], tie: float, sure: str) -> str:
+    """The verdict on a ratio that is said, against those that hold; ratios within `tie` are one. What rests on chips
+    that no fit has seen refutes nothing that is near."""
+    least, most = min(ratios), max(ratios)
     if saying.ratio is None:
         found = _way_verdict(saying.more or 0, least, most, tie)
         return TURNED.get(found, found) if saying.denied else found
     low, high = saying.ratio
+    found = _far_verdict(low, high, least, most, tie)
+    found = DENIED_IS.get(found, found) if saying.denied else found
+    near = sure == "low" and max(low / most, least / high) < UNSURE
+    return "not settled" if near and found in ("false", "misleading") else found
+
+
+def _far_verdict(low: float, high: float, least: float, most: float, tie: float) -> str:
+    """The same where it is said how far it goes."""
     if low / tie <= least and most <= high * tie:
-        found = "true"
-    elif low / tie <= most and least <= high * tie:
-        found = "true with a condition"
-    elif (least > 1) == (low > 1) and (low > 1 or most < 1):
+        return "true"
+    if low / tie <= most and least <= high * tie:
+        return "true with a condition"
+    if (least > 1) == (low > 1) and (low > 1 or most < 1):
         # it goes the way that is said, but not so far; or further, and then what is said is no overstatement
         short = most < low if low > 1 else least > high
-        found = "misleading" if short else "true with a condition"
-    else:
-        found = "false"
-    return DENIED_IS.get(found, found) if saying.denied else found
+        return "misleading" if short else "true with a condition"
+    return "false"
 
 
 def _way_verdict(more: int, least: float, most: float, tie: float) -> str:
@@ -684,15 +806,27 @@ def _benchmark(model: str) -> str:
 
 def _trainings(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
     model = saying.model or USUAL
-    days = []
-    for s in (a, b):
-        counts = str(s.count or 8)
-        plan = work.ask("train", model=model, tokens="10B", chips=s.chip, counts=counts).plans[0]
-        work.kinds.add(plan.days.basis)
-        days.append(plan.days.mid)
-    return {
-        f"speed of training {_short(model)} on {a.count or 8} and {b.count or 8} chips": days[1] / days[0]
-    }
+    ours, theirs = (_trained(work, model, s.chip, s.count or 8, "10B").days.mid for s in (a, b))
+    return {f"speed of training {_short(model)} on {a.count or 8} and {b.count or 8} chips": theirs / ours}
+
+
+def _trained(work: _Shown, model: str, chip: str, count: int, tokens: str, method: str = "") -> Any:
+    """The best plan of a training."""
+    asked = {"model": model, "tokens": tokens, "chips": chip, "counts": str(count), "method": method}
+    plan = work.ask("train", **asked).plans[0]
+    work.kinds.add(plan.days.basis)
+    return plan
+
+
+def _training_prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+    counts = (a.count or b.count or SERVERS, b.count or a.count or SERVERS)
+    plans = [_trained(work, saying.model, s.chip, n, "10B") for s, n in zip((a, b), counts, strict=True)]
+    usd = [p.usd for p in plans]
+    return {f"dollars of training {_short(saying.model)}": usd[0].mid / usd[1].mid} if all(usd) else {}
+
+
+SERVERS = 64
+"""Chips of a few servers, which hold a large model in training."""
 
 
 def _hourly(work: _Shown, chip: str) -> tuple[float, float] | None:
@@ -703,10 +837,10 @@ def _hourly(work: _Shown, chip: str) -> tuple[float, float] | None:
 
 
 def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+    na, nb = a.count or 1, b.count or 1
     ours, theirs = _hourly(work, a.chip), _hourly(work, b.chip)
     if ours is None or theirs is None:
         return {}
-    na, nb = a.count or 1, b.count or 1
     return {
         "lowest list prices": na * ours[0] / (nb * theirs[0]),
         "highest list prices": na * ours[1] / (nb * theirs[1]),
@@ -714,44 +848,77 @@ def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, flo
 
 
 def _per_dollar(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
-    model, precision, na, nb = _common(saying, work, a, b)
-    plans = [_planned(work, model, s.chip, n, "batch", precision) for s, n in ((a, na), (b, nb))]
-    prices = [p.usd_per_million_out for p in plans]
-    if any(p is None for p in prices):
+    model, ours, theirs = _per_million(saying, work, a, b, "usd_per_million_out")
+    if not (ours and theirs):
         return {}
-    work.kinds |= {p.tokens_per_s.basis for p in plans}
     return {
-        f"{_short(model)}, full batch, middle prices": prices[1].mid / prices[0].mid,
-        "lowest prices": prices[1].low / prices[0].low,
+        f"{_short(model)}, full batch, middle prices": theirs.mid / ours.mid,
+        "lowest prices": theirs.low / ours.low,
     }
 
 
-def _energies(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _per_million(
+    saying: Saying, work: _Shown, a: Spoken, b: Spoken, what: str
+) -> tuple[str, Figure | None, Figure | None]:
+    """What a million tokens take of two chips at full batches, and of which model."""
     model, precision, na, nb = _common(saying, work, a, b)
     plans = [_planned(work, model, s.chip, n, "batch", precision) for s, n in ((a, na), (b, nb))]
-    energy = [p.kwh_per_million_out for p in plans]
-    if any(e is None for e in energy):
-        return {}
-    work.kinds |= {p.tokens_per_s.basis for p in plans}
-    return {f"{_short(model)}, full batch": energy[1].mid / energy[0].mid}
+    ours, theirs = (getattr(p, what) for p in plans)
+    if ours and theirs:
+        work.kinds |= {p.tokens_per_s.basis for p in plans}
+    return model, ours, theirs
 
 
-def _figures_of(what: str, get: Callable[[Any], float | None]) -> Callable[..., dict[str, float]]:
+def _energies(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+    model, ours, theirs = _per_million(saying, work, a, b, "kwh_per_million_out")
+    return {f"{_short(model)}, full batch": theirs.mid / ours.mid} if ours and theirs else {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratios:
+    """How two chips are compared in one aspect: the ratios `of` the first over the second by the condition that they
+    hold under, the words for what is compared, and whether sheets say it exactly."""
+
+    of: Callable[[Saying, _Shown, Spoken, Spoken], dict[str, float]]
+    words: str = ""
+    exact: bool = False
+
+
+def _figures_of(what: str, get: Callable[[Any], float | None]) -> _Ratios:
     def ratio(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
         ends = [get(work.chip(s.chip)) for s in (a, b)]
         if not all(ends):
             return {}
         return {what: (a.count or 1) * ends[0] / ((b.count or 1) * ends[1])}  # type: ignore[operator]
 
-    return ratio
+    return _Ratios(ratio, exact=True)
+
+
+RATIOS: Mapping[Aspect, _Ratios] = {
+    "speed": _Ratios(_speeds, "speed"),
+    "training": _Ratios(_trainings, "training"),
+    "price": _Ratios(_prices, "price an hour"),
+    "per dollar": _Ratios(_per_dollar, "tokens per dollar"),
+    "energy": _Ratios(_energies, "tokens per joule"),
+    "power": _figures_of("power limit", lambda c: c.tdp_w),
+    "memory": _figures_of("memory", lambda c: c.memory.usable_bytes),
+    "bandwidth": _figures_of("bandwidth", _bandwidth),
+    "peak": _figures_of("dense bf16 peak", _bf16),
+}
+"""What is worked out for a comparison, by what it is about."""
+TRAINING = _Ratios(_training_prices, "price")
+"""The same for dollars of a model's training."""
+
+
+def _of_training(saying: Saying) -> bool:
+    return bool(saying.aspect == "price" and saying.model and TRAINED.search(saying.text))
 
 
 # memory of a model
 
 
 def _cache(saying: Saying, work: _Shown) -> _Verdict | None:
-    quoted = saying.of("B/token")
-    assert quoted is not None
+    quoted = saying.quoted("B/token")
     model = work.ask("models", model=saying.model).models[0]
     each = work.figure("cache of a token", model.kv_bytes_per_token, "B")
     near = quoted.low / NEAR <= model.kv_bytes_per_token <= quoted.high * NEAR
@@ -761,89 +928,109 @@ def _cache(saying: Saying, work: _Shown) -> _Verdict | None:
 
 def _memory(saying: Saying, work: _Shown) -> _Verdict | None:
     """Bytes that a model is said to need, or to fit into."""
-    quoted = saying.of("B")
-    assert quoted is not None
+    quoted = saying.quoted("B")
     record = work.ask("models", model=saying.model).models[0]
     if saying.aspect == "training":
-        if "lora" in saying.text.lower():
-            return None
-        states = STATES * record.params
-        whole = work.figure("weights, gradients and Adam's state of all parameters", states, "B")
-        because = (
-            f"Weights and gradients in 16 bit and what Adam keeps in 32 are {whole}, 16 bytes a parameter; "
-            "activations come on top, LoRA or 8-bit optimisers take far less."
-        )
-        near = quoted.low / NEAR <= states <= quoted.high * NEAR
-        return _Verdict("true with a condition" if near else "misleading", because, "")
+        return None if _method(saying) else _states(quoted, work, record)
     wide = work.figure(f"weights in {record.precision}", record.weight_bytes, "B")
-    narrow_bytes = work.ask(
-        "fit", model=saying.model, chips=usual_chip(), count=8, precision="w4a16"
-    ).model.weight_bytes
-    narrow = work.figure("weights in 4 bit", narrow_bytes, "B")
+    fit = work.ask("fit", model=saying.model, chips=usual_chip(), count=8, precision="w4a16")
+    narrow = fit.model.weight_bytes
+    four = work.figure("weights in 4 bit", narrow, "B")
     cache = work.figure("cache of 1,000 tokens", 1000 * record.kv_bytes_per_token, "B")
     because = (
-        f"Weights are {wide} in {record.precision} and {narrow} in 4 bit; every 1,000 tokens of a request "
+        f"Weights are {wide} in {record.precision} and {four} in 4 bit; every 1,000 tokens of a request "
         f"add {cache}, activations and the runtime some GB."
     )
-    weights = narrow_bytes if saying.precision == "w4a16" else record.weight_bytes
-    if saying.precision == "fp8" or saying.precision == "int8":
-        weights = 0.53 * record.weight_bytes if record.precision in ("bf16", "fp16") else record.weight_bytes
-    if saying.precision == "bf16" and record.precision not in ("bf16", "fp16"):
-        weights = 2.0 * record.params
+    weights = _weights(record, narrow, saying.precision)
+    if saying.precision == "bf16" and record.precision not in FULL:
         because = f"In 16 bit weights are {work.figure('weights in 16 bit', weights, 'B')}. {because}"
     if saying.needs:
-        near = quoted.low / NEAR <= weights <= quoted.high * NEAR
-        lean = quoted.low / NEAR <= narrow_bytes <= quoted.high * NEAR
-        exact = near and saying.precision
-        verdict = "true" if exact else "true with a condition" if near or lean else "false"
+        near, lean = (quoted.low / NEAR <= size <= quoted.high * NEAR for size in (weights, narrow))
+        sure = near and bool(saying.precision)
     else:
-        fits, lean = quoted.high > 1.1 * weights, quoted.high > 1.1 * narrow_bytes
-        verdict = "true" if fits else "true with a condition" if lean else "false"
-        verdict = {"true": "false", "false": "true"}.get(verdict, verdict) if saying.denied else verdict
-    return _Verdict(verdict, because, "")
+        sure, lean = quoted.high > 1.1 * weights, quoted.high > 1.1 * narrow
+        near = sure
+    verdict = "true" if sure else "true with a condition" if near or lean else "false"
+    turned = saying.denied and not saying.needs
+    return _Verdict(TURNED.get(verdict, verdict) if turned else verdict, because, "")
+
+
+FULL = ("bf16", "fp16")
+
+
+def _weights(record: Any, narrow: float, precision: str) -> float:
+    """Bytes of the weights in a format that was said; as they are stored where none was, or they are leaner."""
+    if precision == "w4a16":
+        return narrow
+    if precision in ("fp8", "int8") and record.precision in FULL:
+        return 0.53 * float(record.weight_bytes)
+    if precision == "bf16" and record.precision not in FULL:
+        return 2.0 * float(record.params)
+    return float(record.weight_bytes)
+
+
+def _states(quoted: SaidQuantity, work: _Shown, record: Any) -> _Verdict:
+    """Bytes of full training."""
+    states = STATES * record.params
+    whole = work.figure("weights, gradients and Adam's state of all parameters", states, "B")
+    because = (
+        f"Weights and gradients in 16 bit and what Adam keeps in 32 are {whole}, 16 bytes a parameter; "
+        "activations come on top, LoRA or 8-bit optimisers take far less."
+    )
+    near = quoted.low / NEAR <= states <= quoted.high * NEAR
+    return _Verdict("true with a condition" if near else "misleading", because, "")
 
 
 def _fits(saying: Saying, work: _Shown) -> _Verdict | None:
     """Whether a model fits on chips, in its own format or in 4 bit."""
     s = _exact(saying)[0]
-    count = s.count or 1
+    count, where = s.count or 1, _many(s.count or 1, s.chip)
     asked = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision=saying.precision)
     if not asked.fits:
         return None
     fit = asked.fits[0]
     weights = work.figure(f"weights in {asked.model.precision}", asked.model.weight_bytes, "B")
-    where = _many(count, s.chip)
     if fit.verdict != "no":
-        batch = work.figure("requests of 2,300 tokens at once", float(fit.largest_batch), "")
-        many = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
-        because = f"Weights of {weights} fit on {where}, and {many} too."
-        verdict = (
-            "true" if fit.verdict == "comfortable" or fit.largest_batch > MANY else "true with a condition"
-        )
-        return _Verdict({"true": "false"}.get(verdict, verdict) if saying.denied else verdict, because, "")
+        verdict, many = _roomy(work, fit)
+        verdict = TURNED.get(verdict, verdict) if saying.denied else verdict
+        return _Verdict(verdict, f"Weights of {weights} fit on {where}, and {many} too.", "")
     if not saying.denied and (found := _local_fits(saying, work, s, count)) is not None:
         return found
     short = work.figure("missing on each", fit.missing_bytes, "B")
     held = count * (get_chip(s.chip).memory.usable_bytes or 0.0)
     if asked.model.weight_bytes <= held and not saying.denied:
         have = work.figure(f"memory of {where}", held, "B")
-        because = (
-            f"Weights of {weights} lie within the {have} of {where}, "
-            f"but a server needs {short} more for cache and workspace."
-        )
+        within = f"Weights of {weights} lie within the {have} of {where}"
+        because = f"{within}, but a server needs {short} more for cache and workspace."
         return _Verdict("true with a condition", because, "")
     because = f"Weights are {weights} in {asked.model.precision}: on {where} each lacks {short}."
+    others, lean = _what_fits(saying, work, s, count)
+    verdict = "true with a condition" if lean else "true" if saying.denied else "false"
+    return _Verdict(verdict, f"{because}{others}", "")
+
+
+def _roomy(work: _Shown, fit: Any) -> tuple[str, str]:
+    """Whether a fit is one for serving, and how many requests fit too."""
+    batch = work.figure("requests of 2,300 tokens at once", float(fit.largest_batch), "")
+    easy = fit.verdict == "comfortable" or fit.largest_batch > MANY
+    many = "1 request of 2,300 tokens fits" if batch == "1" else f"{batch} requests of 2,300 tokens fit"
+    return "true" if easy else "true with a condition", many
+
+
+def _what_fits(saying: Saying, work: _Shown, s: Spoken, count: int) -> tuple[str, bool]:
+    """How many chips would hold a model that does not fit, and whether it fits in 4 bit where no format was said."""
+    because, lean = "", False
     fewest = work.ask("fit", model=saying.model, chips=s.chip, precision=saying.precision)
-    if fewest.fits and fewest.fits[0].verdict != "no":
-        because += f" The fewest that hold it are {work.figure('chips that hold it', float(fewest.fits[0].chips), '')}."
-    verdict = "true" if saying.denied else "false"
+    if _room(fewest):
+        holding = work.figure("chips that hold it", float(fewest.fits[0].chips), "")
+        because = f" The fewest that hold it are {holding}."
     if not saying.precision:
         narrow = work.ask("fit", model=saying.model, chips=s.chip, count=count, precision="w4a16")
-        if narrow.fits and narrow.fits[0].verdict != "no":
-            size = work.figure("weights in 4 bit", narrow.model.weight_bytes, "B")
-            because += f" In 4 bit ({size}) it fits."
-            verdict = "true with a condition"
-    return _Verdict(verdict, because, "")
+        lean = _room(narrow)
+    if lean:
+        size = work.figure("weights in 4 bit", narrow.model.weight_bytes, "B")
+        because += f" In 4 bit ({size}) it fits."
+    return because, lean
 
 
 BITS = {"w4a16": "q4", "int8": "q8"}
@@ -871,13 +1058,12 @@ LITTLE = 2048
 
 def _needed(saying: Saying, work: _Shown) -> _Verdict | None:
     """How many chips a model is said to need."""
-    quoted, s = saying.of("chips"), saying.chips[0]
-    assert quoted is not None
+    quoted, s = saying.quoted("chips"), saying.chips[0]
     fewest = {}
     for precision in (saying.precision,) if saying.precision else ("", "int8", "w4a16"):
         with contextlib.suppress(ChipwiseError):
             fit = work.ask("fit", model=saying.model, chips=s.chip, precision=precision)
-            if fit.fits and fit.fits[0].verdict != "no":
+            if _room(fit):
                 fewest[fit.model.precision] = fit.fits[0].chips
     if not fewest:
         return None
@@ -898,12 +1084,93 @@ MANY = 8
 """Requests at once from which on a fit counts as one for serving."""
 
 
+# training, and what tokens cost
+
+
+def _utilisation(saying: Saying, work: _Shown) -> _Verdict | None:
+    """A model FLOPs utilisation against that of the best plan; without a model of a small and a large one."""
+    quoted, s = saying.quoted("MFU"), saying.chips[0]
+    count = _fleet(saying)
+    places, told = [], []
+    for model in (saying.model,) if saying.model else (USUAL, LARGE):
+        plan = _trained(work, model, s.chip, count, "10B", _method(saying))
+        # of the same steps a longer one has less of it
+        low, high = (plan.mfu * plan.step_s.mid / t for t in (plan.step_s.high, plan.step_s.low))
+        mid = work.figure(f"MFU of training {_short(model)} with {plan.stack}", plan.mfu, "%")
+        places.append(_held_against(quoted, low, high))
+        told.append(f"{mid} [{low:.0%} to {high:.0%}] for {_short(model)} with {plan.stack}")
+    because = f"The best plan on {_many(count, s.chip)} is predicted to reach an MFU of {', '.join(told)}."
+    if len(set(places)) > 1:
+        return _Verdict("true with a condition", f"{because} It depends on the model.", "")
+    if places[0] == "above":
+        return _Verdict("false" if quoted.low > 1.0 else "misleading", f"{because} Less is predicted.", "")
+    verdict, before = LIMITED[places[0]]
+    return _Verdict(verdict, f"{before}{because}", "")
+
+
+def _training(saying: Saying, work: _Shown) -> _Verdict | None:
+    """How long a training is said to take: of as many tokens as are said, else how many it could be."""
+    quoted, s, tokens = saying.quoted("run s"), saying.chips[0], saying.of("tokens")
+    count = _fleet(saying)
+    asked = f"{tokens.low / 1e9:g}B" if tokens else "10B"
+    plan = _trained(work, saying.model, s.chip, count, asked, _method(saying))
+    where = f"{_short(saying.model)} on {_many(count, s.chip)} with {plan.stack}"
+    if tokens is None:
+        reached = [
+            10e9 * quoted.high / (DAY * days) for days in (plan.days.mid, plan.days.high, plan.days.low)
+        ]
+        if not all(map(math.isfinite, reached)):
+            return None
+        mid = work.figure(f"tokens in {quoted.words}, billions", reached[0] / 1e9, "")
+        low, high = (shown(n / 1e9, "") for n in reached[1:])
+        because = f"It depends on the tokens, which are not said: {quoted.words} are enough for {mid}"
+        return _Verdict("not settled", f"{because} [{low} to {high}] billion of {where}.", "")
+    mid, low, high = (format_seconds(DAY * days) for days in (plan.days.mid, plan.days.low, plan.days.high))
+    work.figure(f"time of training {where}", DAY * plan.days.mid, "s")
+    because = f"{tokens.words} for {where} are predicted to take {mid} [{low} to {high}]."
+    if quoted.high < DAY * plan.days.low:
+        far = DAY * plan.days.low > 2 * quoted.high
+        return _Verdict("false" if far else "misleading", f"{because} That is longer.", "")
+    if quoted.low > DAY * plan.days.high:
+        return _Verdict("true with a condition", f"{because} It can be faster than that.", "")
+    return _Verdict("true", because, "")
+
+
+DAY = 86400.0
+"""s: of a day. Exact: by definition."""
+
+
+def _token_price(saying: Saying, work: _Shown) -> _Verdict | None:
+    """Dollars for a million generated tokens on chips at dated prices and full batches: the least that it takes."""
+    quoted, s = saying.quoted("$/Mtok"), saying.chips[0]
+    count = _holding(work, saying.model, s, saying.precision)
+    plan = work.ask(
+        "plan", model=saying.model, chips=f"{count}x{s.chip}", task="batch", precision=saying.precision
+    ).plans[0]
+    cost = plan.usd_per_million_out
+    if cost is None:
+        return None
+    work.kinds.add(plan.tokens_per_s.basis)
+    where = f"{_many(plan.chips, s.chip)}, {plan.precision}, 2,000 tokens in and 300 out"
+    low, mid, high = (
+        work.figure(f"{what} of a million generated tokens on {where}", x, "$")
+        for what, x in (("lowest price", cost.low), ("middle price", cost.mid), ("highest price", cost.high))
+    )
+    because = f"At full batches a million generated tokens cost {mid} [{low} to {high}] on {where}."
+    if quoted.high < cost.low:
+        far = 2 * quoted.high < cost.low
+        why = "Shorter prompts, spot and owned chips cost less."
+        return _Verdict("false" if far else "true with a condition", f"{because} {why}", "")
+    if quoted.low > cost.high:
+        return _Verdict("true with a condition", f"{because} At a lighter load each costs more.", "")
+    return _Verdict("true with a condition", f"{because} It depends on the load and on who rents it out.", "")
+
+
 # the sheet of a chip
 
 
 def _price(saying: Saying, work: _Shown) -> _Verdict | None:
-    quoted, s = saying.of("$/h"), saying.chips[0]
-    assert quoted is not None
+    quoted, s = saying.quoted("$/h"), saying.chips[0]
     ends = _hourly(work, s.chip)
     if ends is None:
         return None
@@ -932,36 +1199,36 @@ def _price(saying: Saying, work: _Shown) -> _Verdict | None:
 def _sheet(saying: Saying, work: _Shown) -> _Verdict | None:
     """Figures of a data sheet: memory, bandwidth, peaks, power."""
     s = saying.chips[0]
-    chip = work.chip(s.chip)
-    count = s.count or 1
+    chip, count = work.chip(s.chip), s.count or 1
     domain = chip.scaleup.domain if chip.scaleup is not None and DOMAIN.search(chip.name) else 1
-    found = []
-    for quoted in saying.quantities:
-        if quoted.unit == "B":
-            sold = [get_chip(name) for name in load_chips().entries[s.chip.partition(":")[0]].options]
-            sizes = [c.memory.label_bytes or c.memory.usable_bytes or 0.0 for c in (chip, *sold)]
-            said = quoted.high if math.isfinite(quoted.high) else quoted.low
-            nearest = min(sizes, key=lambda size: abs(count * size - said))
-            found.append(_like(work, quoted, "memory", nearest, count, domain))
-        elif quoted.unit == "B/s" and "nvlink" in saying.text.lower():
-            link = chip.scaleup.bytes_per_s if chip.scaleup else None
-            found.append(_like(work, quoted, "link of one direction", link, count, domain))
-            if found[-1] and found[-1][0] == "false" and link:
-                found[-1] = _like(work, quoted, "links of both directions", 2 * link, count, domain)
-        elif quoted.unit == "B/s":
-            found.append(
-                _like(work, quoted, "bandwidth of the memory", chip.memory.bytes_per_s, count, domain)
-            )
-        elif quoted.unit == "W":
-            found.append(_like(work, quoted, "power limit", chip.tdp_w, count))
-        elif quoted.unit == "FLOP/s":
-            found.append(_peak(work, quoted, chip, count, saying))
+    found = [
+        _peak(work, quoted, chip, count, saying)
+        if quoted.unit == "FLOP/s"
+        else _like(work, quoted, *_row(saying, quoted, s, chip), count, 1 if quoted.unit == "W" else domain)
+        for quoted in saying.quantities
+        if quoted.unit in ("B", "B/s", "W", "FLOP/s")
+    ]
     told = [part for part in found if part is not None]
     if not told:
         return None
     order = ("false", "misleading", "not settled", "true with a condition", "true")
     verdict = min((v for v, _ in told), key=order.index)
     return _Verdict(verdict, f"{chip.name}: {'; '.join(said for _, said in told)}.", "")
+
+
+def _row(saying: Saying, quoted: SaidQuantity, s: Spoken, chip: Any) -> tuple[str, float | None]:
+    """The line of a chip's sheet that a figure is held against, and what stands there: of memory the size that is sold
+    and nearest to what was said, of links one direction unless both are nearer."""
+    if quoted.unit == "W":
+        return "power limit", chip.tdp_w
+    said = quoted.high if math.isfinite(quoted.high) else quoted.low
+    if quoted.unit == "B":
+        sold = [get_chip(name) for name in load_chips().entries[s.chip.partition(":")[0]].options]
+        sizes = [c.memory.label_bytes or c.memory.usable_bytes or 0.0 for c in (chip, *sold)]
+        return "memory", min(sizes, key=lambda size: abs((s.count or 1) * size - said))
+    if "nvlink" not in saying.text.lower():
+        return "bandwidth of the memory", chip.memory.bytes_per_s
+    return "link of one direction", chip.scaleup.bytes_per_s if chip.scaleup else None
 
 
 DOMAIN = re.compile(r"NVL\d{2,}")
@@ -972,25 +1239,33 @@ def _like(
     work: _Shown, quoted: SaidQuantity, what: str, value: float | None, count: int, domain: int | None = 1
 ) -> tuple[str, str] | None:
     """A figure of so many chips, else of a `domain` of them: labels of memory count in 1,024, and people add them up in
-    thousands."""
+    thousands, as they do both directions of links."""
     if not value:
         return None
 
-    def near(size: int) -> bool:
-        whole = size * value
-        label = whole / 2**30 * 1e9 if quoted.unit == "B" and whole % 2**30 == 0 else whole
-        return any(quoted.low / LABEL <= v <= quoted.high * LABEL for v in (whole, label))
-
-    size = count if near(count) or not domain or not near(domain) else domain
+    joined = (
+        bool(domain) and not _labelled(quoted, count * value) and _labelled(quoted, (domain or 1) * value)
+    )
+    size = (domain or 1) if joined else count
+    near = _labelled(quoted, size * value)
     text = work.figure(f"{what} of {size}" if size > count else what, size * value, quoted.unit)
+    if not near and what in BOTH:
+        return _like(work, quoted, BOTH[what], 2 * value, count, domain)
     if quoted.unit == "B" and size * value % 2**30 == 0:
         text = f"{size * value / 2**30:,.0f} GiB ({text})"
-    verdict = "true" if near(size) else "false"
     if size > count:
-        return (
-            "true with a condition" if verdict == "true" else verdict
-        ), f"{what} of {size} together {text}"
-    return verdict, f"{what} {text}"
+        return "true with a condition", f"{what} of {size} together {text}"
+    return "true" if near else "false", f"{what} {text}"
+
+
+def _labelled(quoted: SaidQuantity, value: float) -> bool:
+    """Whether a value is what was said, by its label too."""
+    label = value / 2**30 * 1e9 if quoted.unit == "B" and value % 2**30 == 0 else value
+    return any(quoted.low / LABEL <= v <= quoted.high * LABEL for v in (value, label))
+
+
+BOTH = {"link of one direction": "links of both directions"}
+"""What sheets count twice."""
 
 
 LABEL = 1.08
@@ -1004,44 +1279,40 @@ def _peak(
 ) -> tuple[str, str] | None:
     """A peak: dense, with the zeros of structured sparsity counted, or of a whole domain of chips; of the types of the
     format that was said, where the catalogue has a peak of it."""
-    every: Mapping[str, float] = {**chip.vector, **chip.matrix}
-    kinds = saying.wide or TYPES.get(saying.precision, ())
-    kinds = tuple(sorted(kinds, key=lambda kind: kind not in saying.text.lower()))
-    said_of = {k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind}
-    peaks = said_of if kinds else every
-    if every and not peaks:
-        return (
-            "not settled",
-            f"no peak in {' or '.join(kinds)} is published, which is another than in fewer bits",
-        )
+    kinds, peaks = _said_peaks(saying, {**chip.vector, **chip.matrix})
     if not peaks:
-        return None
-    best = max(peaks, key=lambda kind: peaks[kind])
+        why = f"no peak in {' or '.join(kinds)} is published, which is another than in fewer bits"
+        return ("not settled", why) if chip.vector or chip.matrix else None
+    best = max(peaks, key=peaks.__getitem__)
     domain = chip.scaleup.domain if chip.scaleup is not None and chip.scaleup.domain else 1
-    sizes: Sequence[int] = (count,) if count > 1 or saying.wide else (1, domain)
-    for size in sizes:
-        for zeros in (1,) if saying.wide else (1, 2):
-            for kind in (best,) if not quoted.low else peaks:
-                peak = peaks[kind]
-                if quoted.low / LIKE[zeros] <= size * zeros * peak <= quoted.high * LIKE[zeros]:
-                    dense = work.figure(
-                        f"dense peak in {kind}" + (f" of {size}" if size > 1 else ""), size * peak, "FLOP/s"
-                    )
-                    said = (
-                        f"the dense peak in {kind}"
-                        + (f" of {size} chips" if size > 1 else "")
-                        + f" is {dense}"
-                    )
-                    if zeros == 1:
-                        return ("true" if size == count else "true with a condition"), said
-                    return "misleading", f"{said}: twice that counts the zeros of structured sparsity"
-    text = work.figure(f"highest dense peak, {best}", peaks[best] * count, "FLOP/s")
-    if quoted.low / NEAR <= peaks[best] * count <= quoted.high * NEAR:
-        return (
-            "true with a condition",
-            f"the dense peak in {best} is {text}: other clocks or editions of a sheet differ",
-        )
-    return "false", f"the highest dense peak is {text}, in {best}, and none is what is said"
+    sizes, counted = ((count,), (1,)) if saying.wide else ((count,) if count > 1 else (1, domain), (1, 2))
+    for size, zeros, kind in itertools.product(sizes, counted, peaks if quoted.low else (best,)):
+        whole = size * peaks[kind]
+        if not quoted.low / LIKE[zeros] <= zeros * whole <= quoted.high * LIKE[zeros]:
+            continue
+        dense = work.figure(f"dense peak in {kind}{f' of {size}' * (size > 1)}", whole, "FLOP/s")
+        said = f"the dense peak in {kind}{f' of {size} chips' * (size > 1)} is {dense}"
+        if zeros > 1:
+            return "misleading", f"{said}: twice that counts the zeros of structured sparsity"
+        return ("true" if size == count else "true with a condition"), said
+    return _no_peak(work, quoted, best, peaks[best] * count)
+
+
+def _said_peaks(saying: Saying, every: Mapping[str, float]) -> tuple[Sequence[str], Mapping[str, float]]:
+    """The types of products that a sentence names, by their words before those of its format, and their peaks."""
+    kinds = sorted(saying.wide or TYPES.get(saying.precision, ()), key=lambda k: k not in saying.text.lower())
+    return kinds, {
+        k: every[k] for kind in kinds for k in every if k.partition("/")[0] == kind
+    } if kinds else every
+
+
+def _no_peak(work: _Shown, quoted: SaidQuantity, kind: str, peak: float) -> tuple[str, str]:
+    """A peak that is not what is said: near it, or far off."""
+    text = work.figure(f"highest dense peak, {kind}", peak, "FLOP/s")
+    if quoted.low / NEAR <= peak <= quoted.high * NEAR:
+        why = f"the dense peak in {kind} is {text}: other clocks or editions of a sheet differ"
+        return "true with a condition", why
+    return "false", f"the highest dense peak is {text}, in {kind}, and none is what is said"
 
 
 TYPES = {
@@ -1054,7 +1325,9 @@ TYPES = {
 """Types of products by the formats that a sentence names."""
 
 
-PLAIN = (_service, _throughput, _latency, _cache, _needed, _price, _sheet)
+PLAIN = (
+    _service, _throughput, _latency, _cache, _needed, _price, _sheet, _utilisation, _training, _token_price
+)  # fmt: skip
 """Ways that judge a sentence as if it affirmed: what denies is turned round afterwards."""
 
 
@@ -1064,6 +1337,9 @@ def _of_model(saying: Saying) -> bool:
 
 
 WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict | None]], ...] = (
+    (lambda s: len(s.chips) == 1 and not s.network and s.of("MFU"), _utilisation),
+    (lambda s: len(s.chips) == 1 and _of_model(s) and s.of("run s") and TRAINED.search(s.text), _training),
+    (lambda s: len(s.chips) == 1 and _of_model(s) and s.of("$/Mtok"), _token_price),
     (_rated, _service),
     (_rated, _throughput),
     (lambda s: len(s.chips) == 1 and s.model and s.network and s.of("s"), _latency),
@@ -1071,7 +1347,7 @@ WAYS: tuple[tuple[Callable[[Saying], Any], Callable[[Saying, _Shown], _Verdict |
     (lambda s: _of_model(s) and s.of("B/token"), _cache),
     (lambda s: _of_model(s) and s.of("B") and not _exact(s), _memory),
     (lambda s: len(s.chips) == 1 and s.model and s.of("chips"), _needed),
-    (lambda s: _placed(s) and _of_model(s) and s.fits and not RATE.search(s.text), _fits),
+    (lambda s: _placed(s) and _of_model(s) and s.fits and not _about_more(s), _fits),
     (lambda s: len(s.chips) == 1 and s.of("$/h") is not None, _price),
     (lambda s: len(s.chips) == 1 and not s.model and s.quantities, _sheet),
 )

@@ -15,7 +15,7 @@ from typing import Any
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.requests.kinds import DIRECT, question_in
 from chipwise.api.said import Saying, said_in
-from chipwise.api.said_judged import judged, would_judge
+from chipwise.api.said_judged import TRAINED, judged, would_judge
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.statements import Said, Statement, load_statements, words_of
 from chipwise.catalog.system import get_system
@@ -49,32 +49,39 @@ def check_statement(text: str) -> StatementsReport:
         )
     if len(text) > LONGEST:
         raise UsageError(f"{len(text):,} characters are no statement", f"at most {LONGEST:,}", field="text")
-    table = load_statements()
+    saying, table = said_in(text), load_statements()
     made = [s for s in table.values() if words_of(s.text) == words_of(text)]
     if not made:
-        saying = said_in(text)
         made = [s for s in table.values() if s.made_in(text) and _about(s, saying)]
-        read = judged(saying) if not made or _exact(saying) or _sheet(saying) else None
-        if read is not None and (not made or _exact(saying) or read.verdict == "false"):
+        read = _read(saying, bool(made))
+        if read is not None:
             return StatementsReport(text, (read,), (), READ)
     if not made:
         note = f"no statement is known that says '{shorten(text, 60)}', and no figure or comparison in it can be judged"
-        return StatementsReport(
-            text, (), _nearest(text, table), f"{note}: nothing was judged", would_judge(saying)
-        )
-    note = ""
-    if any(said_in(text).denied != said_in(s.text).denied for s in made):
-        note = "the text seems to deny what the verdict is about: read it with that in mind"
-    return StatementsReport(text, tuple(map(_worked_out, made)), (), note)
+        near = _nearest(text, table)
+        return StatementsReport(text, (), near, f"{note}: nothing was judged", would_judge(saying))
+    turned = any(saying.denied != said_in(s.text).denied for s in made)
+    return StatementsReport(text, tuple(map(_worked_out, made)), (), TURNED if turned else "")
 
 
+def _read(saying: Saying, known: bool) -> StatementRecord | None:
+    """The verdict by the figures in a sentence; of one that is known in general too only where it says more than that,
+    or where a figure of its sheet is wrong."""
+    more = not known or _exact(saying)
+    read = judged(saying) if more or _sheet(saying) else None
+    return read if read is not None and (more or read.verdict == "false") else None
+
+
+TURNED = "the text seems to deny what the verdict is about: read it with that in mind"
 READ = "the sentence was read by its figures: is it what was meant? The commands show the same for other conditions"
 
 
 def _exact(saying: Saying) -> bool:
-    """Whether a sentence says more than what is said in general: it quotes a rate, or what runs on how many chips."""
+    """Whether a sentence says more than what is said in general: it quotes a rate, what runs on how many chips, how two
+    do always or in training a model."""
     counted = saying.model and saying.fits and len(saying.chips) == 1 and saying.chips[0].count
-    return bool(saying.of("tokens/s") or counted)
+    compared = len(saying.chips) == 2 and (saying.always or (saying.model and TRAINED.search(saying.text)))
+    return bool(saying.of("tokens/s") or saying.of("MFU") or saying.of("run s") or counted or compared)
 
 
 def _sheet(saying: Saying) -> bool:

@@ -122,14 +122,17 @@ def judge_claim(
     start: Callable[[Item], Condition | None],
     goal: Condition,
     speed: Callable[[Condition], float | None],
+    again: Callable[[Condition], float | None] | None = None,
 ) -> Claim:
     """What becomes of a row's lead at the user's conditions.
 
     `start` gives the conditions of a row, `goal` those of the user (its chip is replaced by that of each row),
-    `speed` predicts tokens per second and chip, None where it cannot.
+    `speed` predicts tokens per second and chip, None where it cannot; `again` does so with the software that a chip has
+    at the user's conditions.
     """
     item = nearness.item
-    found = tuple(r for other in rivals if (r := _rival(item, other, start, goal, speed)) is not None)
+    pairs = _leads(item, rivals)
+    found = tuple(_rival(item, other, lead, start, goal, speed, again or speed) for other, lead in pairs)
     off = [AXES[a.name] for a in nearness.axes if a.mark == "different" and a.name != "count"]
     blind = [AXES[a.name] for a in nearness.axes if a.mark == "unknown" and a.name in ("model", "load")]
     supported = not off and not blind and bool(found)
@@ -144,10 +147,7 @@ def judge_measured(nearness: Match, rivals: Sequence[Item], items: Sequence[Item
     """
     item = nearness.item
     found = []
-    for other in rivals:
-        if not item.speed or not other.speed:
-            continue
-        measured = item.speed / other.speed
+    for other, measured in _leads(item, rivals):
         best = _cells(items, item)
         mine, theirs = best.get(item.chip, {}), best.get(other.chip, {})
         steps = []
@@ -220,16 +220,20 @@ def _cautions(nearness: Match) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _leads(item: Item, rivals: Sequence[Item]) -> list[tuple[Item, float]]:
+    """Rivals whose speed is known, and how many times as fast the row is."""
+    return [(other, item.speed / other.speed) for other in rivals if item.speed and other.speed]
+
+
 def _rival(
     item: Item,
     other: Item,
+    measured: float,
     start: Callable[[Item], Condition | None],
     goal: Condition,
     speed: Callable[[Condition], float | None],
-) -> Rival | None:
-    if not item.speed or not other.speed:
-        return None
-    measured = item.speed / other.speed
+    again: Callable[[Condition], float | None],
+) -> Rival:
     here, there = start(item), start(other)
     if here is None or there is None:
         return Rival(other, measured, None, None, (), "cannot be predicted: no model of the conditions")
@@ -249,7 +253,7 @@ def _rival(
         steps.append(ClaimStep(axis, change, carried, turned and not any(s.reverses for s in steps)))
         last = ratio if ratio is not None else last
     end = steps[-1].ratio if steps else measured
-    turners = _turners(here, there, end, last, speed)
+    turners = _turners(here, there, end, last, again)
     return Rival(other, measured, predicted, end, tuple(steps), _words(measured, end, steps), turners)
 
 
@@ -260,7 +264,8 @@ def _turners(
     predicted: float | None,
     speed: Callable[[Condition], float | None],
 ) -> tuple[ClaimStep, ...]:
-    """Single changes of the workload after which the ratio lies on the other side of 1, by more than a tie."""
+    """Single changes of the workload, software as it is, after which the ratio lies on the other side of 1, by more
+    than a tie."""
     if end is None or not predicted or max(end, 1.0 / end) < TIE:
         return ()
     found = []
