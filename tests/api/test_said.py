@@ -150,6 +150,8 @@ JUDGED = [
     ("A 4-bit 70B model fits on a single 48GB card", "true", "in 4 bit"),
     ("DeepSeek V3 fits on 8 H200", "true", "fit on 8x"),
     ("Llama 3.1 405B fits on 8 H100", "true with a condition", "In 4 bit"),
+    ("An RTX 4090 does not run out of memory with Qwen3-8B", "true", "fit on"),
+    ("Llama 3.1 70B is too big for an RTX 4090", "true", "lacks 120 GB"),
     ("Llama 3.1 405B cannot run on two H100", "true", "lacks"),
     ("Groq needs 576 chips for Llama 70B", "true", "617"),
     ("The KV cache of Llama 70B takes 2.5 MB per token", "false", "328 kB"),

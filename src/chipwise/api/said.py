@@ -265,6 +265,11 @@ FITS = re.compile(
     r"\b(?:fits?|runs?|running|load|holds?|enough|suffices?|serves?|host|handle|deploy|needs?|requires?)\b",
     re.I,
 )
+LACKS = re.compile(
+    r"\bout[ -]of[ -](?:(?:gpu|video|device) )?(?:memory|vram)\b|\booms?\b|\btoo (?:big|large|heavy) (?:for|to)\b",
+    re.I,
+)
+"""What says that something does not fit."""
 ALWAYS = re.compile(
     r"\b(?:always|never|(?:at|for|in|under) (?:any|every|all) (?:batch|load|workload|model|case|condition)\w*"
     r"|no matter|regardless)\b",
@@ -311,6 +316,7 @@ def said_in(text: str) -> Saying:
         chips = (chips[1], chips[0], *chips[2:])
     aspect: Aspect = next((a for a, words in ASPECTS if re.search(words, rest, re.I)), "speed")
     ratio, more = _ratio(rest, aspect)
+    lacks = bool(LACKS.search(said))
     return Saying(
         text,
         chips,
@@ -323,8 +329,8 @@ def said_in(text: str) -> Saying:
         aspect,
         next((p for p, words in PRECISIONS if re.search(words, said, re.I)), ""),
         bool(ALONE.search(said)),
-        bool(FITS.search(rest)),
-        bool(DENIED.search(said)),
+        lacks or bool(FITS.search(rest)),
+        bool(DENIED.search(said)) != lacks,
         bool(ALWAYS.search(said)),
         bool(NEEDS.search(rest)),
         tuple(kind for kind, words in WIDE if re.search(words, said, re.I)),
