@@ -5,7 +5,6 @@ Works on published results of the catalogue and on rows of a file alike. Nothing
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +16,7 @@ from chipwise.catalog.published import InferenceResult
 from chipwise.catalog.rounds import ROUNDS, software_age
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.publications import said_of
-from chipwise.evidence.rows import Row
+from chipwise.evidence.rows import Row, number
 
 Scenario = Literal["Offline", "Server", "Interactive", "SingleStream", "MultiStream"]
 SCENARIOS: tuple[Scenario, ...] = ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")
@@ -81,24 +80,14 @@ def read_run(row: Row) -> MlperfRun:
     Raises `UsageError` for a row that lacks a column, names no chip of the catalogue or is malformed.
     """
     try:
-        chips, nodes = int(float(row["chips_total"])), int(float(row.get("nodes") or 1))
-        power = float(row["power_limit_w"]) if row.get("power_limit_w") else None
         names = (row["model_base"], row["model"], row["scenario"], row["unit"], row["round"])
         chip = (row["chip"], row.get("accelerator", ""))
     except KeyError as error:
         raise UsageError(f"no column {error.args[0]}", "as in mlperf_inference.csv") from None
-    except (ValueError, OverflowError):
-        raise UsageError("chips_total, nodes or power_limit_w is no number") from None
-    if not (0 < chips < 10**7 and 0 < nodes < 10**7):
-        raise UsageError(f"chips_total {chips} or nodes {nodes} is out of range")
-    if power is not None and not 0.0 < power < math.inf:
-        raise UsageError(
-            f"power_limit_w {power:g} is out of range", "watts of one chip, blank where it has no limit"
-        )
+    counts = int(number(row, "chips_total", 1.0, 1e7)), int(number(row, "nodes", 1.0, 1e7, blank=1.0))
+    power = number(row, "power_limit_w") if row.get("power_limit_w") else None
     stack = (row.get("framework", ""), row.get("variant", ""))
-    return _run(
-        row.get("row_id", ""), chip, (chips, nodes), names, row.get("weight_precision", ""), stack, power
-    )
+    return _run(row.get("row_id", ""), chip, counts, names, row.get("weight_precision", ""), stack, power)
 
 
 def _run(
