@@ -99,10 +99,13 @@ def counted(text: str, *, dealt: bool = False, field: str = "chip") -> tuple[str
         what = f"'{shorten(text.strip())}' says no count of chips that can be"
         raise UsageError(what, f"1 to {MOST_COUNTED:,}, as in 8x{shorten(name)}", field=field)
     alone = each == 1 and chip_id(name) is not None
-    at_desk = alone and (chip.kind == "cpu" or any(s.form in DESKS for s in load_systems().holding(chip.id)))
-    if (dealt and at_desk) or (alone and said is None):
+    if alone and (said is None or (dealt and _at_desk(chip))):
         return None
     return chip.id, int(digits) * each
+
+
+def _at_desk(chip: Chip) -> bool:
+    return chip.kind == "cpu" or any(s.form in DESKS for s in load_systems().holding(chip.id))
 
 
 def kinds(names: Iterable[str], *, dealt: bool = False) -> Mapping[str, tuple[int | None, ...]]:
