@@ -32,29 +32,30 @@ _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0
 _TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def _scales(unit: str) -> dict[str, float]:
-    """The suffixes a dimension accepts, each with its factor to SI."""
-    if unit == "s":
-        return _TIME
-    if unit == "B":
-        return {f"{p}B": f for p, f in (_PREFIX | _BINARY).items()}
-    if unit == "B/s":
-        links = {
-            f"{p}{name}": f / 8.0 for p, f in _PREFIX.items() if f > 1.0 for name in ("b/s", "bit/s", "bps")
-        }
-        return {f"{p}B/s": f for p, f in (_PREFIX | _BINARY).items()} | links
-    if unit == "FLOP/s":
-        return {f"{p}{name}": f for p, f in _PREFIX.items() for name in ("FLOP/s", "FLOPS", "OPS", "OP/s")}
-    if unit == "Hz":
-        return {f"{p}Hz": f for p, f in _PREFIX.items()}
-    if unit == "W":
-        return {f"{p}W": f for p, f in _PREFIX.items()}
-    if unit == "1/s":
-        day = {"/s": 1.0, "/min": 1 / 60.0, "/h": 1 / 3600.0, "/d": 1 / 86400.0}
-        return day | {"rps": 1.0, "qps": 1.0, "": 1.0}
-    if unit == "":
-        return {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-    raise AssertionError(unit)
+def _prefixed(prefixes: dict[str, float], *names: str) -> dict[str, float]:
+    return {f"{p}{name}": f for p, f in prefixes.items() for name in names}
+
+
+_SCALES: dict[str, dict[str, float]] = {
+    "s": _TIME,
+    "B": _prefixed(_PREFIX | _BINARY, "B"),
+    "B/s": _prefixed(_PREFIX | _BINARY, "B/s")
+    | _prefixed({p: f / 8.0 for p, f in _PREFIX.items() if f > 1.0}, "b/s", "bit/s", "bps"),
+    "FLOP/s": _prefixed(_PREFIX, "FLOP/s", "FLOPS", "OPS", "OP/s"),
+    "Hz": _prefixed(_PREFIX, "Hz"),
+    "W": _prefixed(_PREFIX, "W"),
+    "1/s": {
+        "/s": 1.0,
+        "/min": 1 / 60.0,
+        "/h": 1 / 3600.0,
+        "/d": 1 / 86400.0,
+        "rps": 1.0,
+        "qps": 1.0,
+        "": 1.0,
+    },
+    "": {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12},
+}
+"""The suffixes that a dimension accepts, each with its factor to SI."""
 
 
 # a comma separates thousands, nothing else: 1,5 is neither 15 nor 1.5 here
@@ -69,7 +70,7 @@ def parse_quantity(text: str, unit: str, name: str, *, low: float = 0.0, high: f
     A bare number is taken in SI. Raises `UsageError`, naming `name`, for text that is no such quantity and
     for a value outside `low` to `high`.
     """
-    scales = _scales(unit)
+    scales = _SCALES[unit]
     match = _NUMBER.fullmatch(text.strip())
     suffix = match.group(2) if match else ""
     if match is None or (suffix and suffix not in scales):

@@ -170,6 +170,11 @@ class Effects:
                 if key not in known.get(attribute, ()):
                     seen = Parameter(1.0, 1.0, 0.0, "seen", source, self.rows_hash)
                     out[f"{prefix}.label.{attribute}={key}"] = seen
+        return out | self._scatters(prefix, source)
+
+    def _scatters(self, prefix: str, source: str) -> dict[str, Parameter]:
+        """The scatter of rows by range of time, of kinds where it differs from that of all."""
+        out: dict[str, Parameter] = {}
         unit = "standard deviation of log(time), by range of time"
         for key, sigmas in self.scatter.items():
             if key and np.allclose(sigmas, self.scatter[""], rtol=SCATTER_SPREAD):

@@ -15,7 +15,7 @@ from chipwise.catalog.chip_reader import Entry, read_chips, read_entries
 from chipwise.catalog.files import read_text
 from chipwise.catalog.offer import counted, offers_of
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.rented import NAMES, rented
+from chipwise.catalog.rented import NAMES, Rented, rented
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text, today
 from chipwise.errors import UnknownNameError, UsageError, is_name, listed
 
@@ -281,6 +281,15 @@ def _sized(key: str) -> str | None:
     return option if _names().get(option) else None
 
 
+def _called(kin: list[str], one: str, asked: Set[str]) -> list[str]:
+    """Of several chips the one that has a name with a figure in its id as one word, or is of no laptop."""
+    if len(kin) < 2 or not any(c.isdigit() for c in one):
+        return kin
+    called = [chip for chip in kin if one in chip.split("-")] or kin
+    fixed = [chip for chip in called if not any(word in chip for word in PORTABLE - asked)]
+    return fixed if len(fixed) == 1 else kin
+
+
 def _meant(name: str) -> list[str]:
     """The chips that have all words of a name. Of several the one that has it in its id as one word (`M40`), and none
     of a laptop that was not asked for."""
@@ -289,14 +298,21 @@ def _meant(name: str) -> list[str]:
         return []
     having = sorted((_kin().get(word, {}) for word in asked), key=len)
     kin = [chip for chip in having[0] if all(chip in chips for chips in having)] if having else []
-    if len(kin) > 1 and any(c.isdigit() for c in one):
-        called = [chip for chip in kin if one in chip.split("-")] or kin
-        fixed = [chip for chip in called if not any(word in chip for word in PORTABLE - asked)]
-        kin = fixed if len(fixed) == 1 else kin
+    kin = _called(kin, one, asked)
     machines = {m.chip for m in rented(name)}
     if machines and not machines & set(kin) and not any(one in chip.split("-") for chip in kin):
         return []  # a series of machines for rent, `p5`, whose letters some chip has too
     return kin
+
+
+def _for_rent(name: str, machines: Sequence[Rented]) -> str:
+    """What the machines are that a name means."""
+    holds = [f"{m.chips}x {m.chip} in {m.provider}'s {m.name}" for m in machines]
+    asking = "name the chip"
+    if len(machines) == 1:
+        price = f", its price --provider {machines[0].provider}" if machines[0].priced else ""
+        asking = f"its chip is {machines[0].chip}{price}; plan --have {shlex.quote(name)} takes all of it"
+    return f"a machine for rent: {_some(holds, 3)}; {asking}"
 
 
 def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
@@ -313,16 +329,16 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
                 name, f"{row['say']}; nearest with figures: {', '.join(row['near']) or 'none'}", row["near"]
             )
     if machines:
-        holds = [f"{m.chips}x {m.chip} in {m.provider}'s {m.name}" for m in machines]
-        asking = "name the chip"
-        if len(machines) == 1:
-            price = f", its price --provider {machines[0].provider}" if machines[0].priced else ""
-            asking = f"its chip is {machines[0].chip}{price}; plan --have {shlex.quote(name)} takes all of it"
-        return _near(name, f"a machine for rent: {_some(holds, 3)}; {asking}", [m.chip for m in machines])
+        return _near(name, _for_rent(name, machines), [m.chip for m in machines])
     if made:
         return _near(name, f"a maker of {len(made)} chips: {_some(made)}", made)
-    known = (n for n in (*chips, *_names()) if not makers or _maker(n) in makers)
-    return UnknownNameError("chip", name, dict.fromkeys(known), listed("chips"))
+    return UnknownNameError("chip", name, _made_by(makers), listed("chips"))
+
+
+def _made_by(makers: Set[str]) -> Mapping[str, None]:
+    """The names of the chips of some makers, of all where none is named."""
+    names = (*load_chips(), *_names())
+    return dict.fromkeys(n for n in names if not makers or _maker(n) in makers)
 
 
 def _maker(name: str) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -241,8 +241,8 @@ def _dimensions(text: str) -> dict[str, float]:
             raise UsageError(f"dimension '{key}' is given twice", "keep the one that is meant")
         if not value:
             raise UsageError(f"dimension '{key}' has no value", f"as in {DIMENSIONS_EXAMPLE}")
-        most = DIMENSIONS[key][1] if key in DIMENSIONS else 1.0
-        given[key] = number = parse_quantity(value, "", key, low=1.0 if key in DIMENSIONS else 0.0, high=most)
+        low, high = (1.0, DIMENSIONS[key][1]) if key in DIMENSIONS else (0.0, 1.0)
+        given[key] = number = parse_quantity(value, "", key, low=low, high=high)
         if number % 1:
             raise UsageError(f"{key}: {shorten(value)} is not a whole number", f"as in {DIMENSIONS_EXAMPLE}")
     absent = [key for key in NEEDED_DIMENSIONS if key not in given]
@@ -354,16 +354,21 @@ def _of_adapter(file: Path) -> ModelConfig:
     return replace(found, notes=(*found.notes, note))
 
 
+def _of_weights(path: Path) -> ModelConfig:
+    """What lies beside a file of weights, else what its header says."""
+    if path.suffix == ".safetensors":
+        if own_exists(path.with_name("config.json")):
+            return _read_path(path.with_name("config.json"))
+        if own_exists(path.with_name(ADAPTER)):
+            return _of_adapter(path.with_name(ADAPTER))
+    keys, notes, stored = header_config(path)
+    return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes, weights=stored)
+
+
 def _read_path(path: Path) -> ModelConfig:
     path = cached_snapshot(path) or path
     if path.suffix in ENDINGS and not path.is_dir():
-        beside = path.with_name("config.json")
-        if path.suffix == ".safetensors" and own_exists(beside):
-            return _read_path(beside)
-        if path.suffix == ".safetensors" and own_exists(path.with_name(ADAPTER)):
-            return _of_adapter(path.with_name(ADAPTER))
-        keys, notes, stored = header_config(path)
-        return ModelConfig(shorten(path.stem, 120), keys, f"header of {path}", notes=notes, weights=stored)
+        return _of_weights(path)
     folder = own_is_folder(path)
     file = path / "config.json" if folder else path
     if path.name == ADAPTER or (folder and not own_exists(file) and own_exists(path / ADAPTER)):
@@ -527,6 +532,35 @@ def _unknown(name: str) -> NoReturn:
             field="model",
         )
     kind, known = kind_of(name), known_names()
+    _without_tokens(name, kind)
+    if fit := several(name, known, _alike):
+        raise _but(name, f"did you mean {_either(fit)}? The name leaves out the size or version", fit[:4])
+    if maker := closed(name):
+        hint = f"{maker} publishes neither its weights nor its dimensions; open ones: chipwise models list"
+        raise UnknownNameError("model", name, (), hint)
+    alike = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
+    others = networks.close(name) if kind is not None or not (alike or holding(name, known)) else alike
+    if kind is not None:
+        see = f"measured results: chipwise evidence match {shlex.quote(shorten(name, 30))}"
+        nearby = f"did you mean {', '.join(others)}? " if others else ""
+        raise _but(name, f"{nearby}It is {kind}; those built in: chipwise models list; {see}", others)
+    if not others:
+        hint = "the bundled ones: chipwise models list; any other: the path of its config.json"
+        raise UnknownNameError("model", name, (), hint)
+    raise _but(
+        name, f"did you mean {', '.join(others)}? Any other model: the path of its config.json", others
+    )
+
+
+def _but(name: str, hint: str, nearest: Sequence[str]) -> UnknownNameError:
+    """An unknown model, with the nearest names where a hint has them already."""
+    error = UnknownNameError("model", name, (), hint)
+    error.nearest = tuple(nearest)
+    return error
+
+
+def _without_tokens(name: str, kind: str | None) -> None:
+    """Raises `UsageError` for a network that is built in, `UnknownNameError` for one that was only measured."""
     if networks.is_built_in(name) and not name.startswith(networks.BY_COUNTS):
         own = networks.find(name).entry.name
         raise UsageError(
@@ -545,32 +579,3 @@ def _unknown(name: str) -> NoReturn:
     if measured is not None and measured.own and not measured.benchmark.generates:
         see = f"what MLPerf measured: chipwise evidence match {shlex.quote(shorten(name, 30))}"
         raise UnknownNameError("model", name, (), f"its speed is not predicted; {see}")
-    if fit := several(name, known, _alike):
-        hint = f"did you mean {_either(fit)}? The name leaves out the size or version"
-        error = UnknownNameError("model", name, (), hint)
-        error.nearest = fit[:4]
-        raise error
-    if maker := closed(name):
-        hint = f"{maker} publishes neither its weights nor its dimensions; open ones: chipwise models list"
-        raise UnknownNameError("model", name, (), hint)
-    alike = tuple(dict.fromkeys((*nearest(name, known, 2), *near(name, known))))[:4]
-    others = networks.close(name) if kind is not None or not (alike or holding(name, known)) else alike
-    if kind is not None:
-        see = f"measured results: chipwise evidence match {shlex.quote(shorten(name, 30))}"
-        nearby = f"did you mean {', '.join(others)}? " if others else ""
-        error = UnknownNameError(
-            "model", name, (), f"{nearby}It is {kind}; those built in: chipwise models list; {see}"
-        )
-        error.nearest = others
-        raise error
-    if not others:
-        raise UnknownNameError(
-            "model",
-            name,
-            (),
-            "the bundled ones: chipwise models list; any other: the path of its config.json",
-        )
-    hint = f"did you mean {', '.join(others)}? Any other model: the path of its config.json"
-    error = UnknownNameError("model", name, (), hint)
-    error.nearest = others
-    raise error

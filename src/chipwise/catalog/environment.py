@@ -6,6 +6,7 @@ A server without a display, a laptop or a phone that must not grow hot, a page i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,8 +75,8 @@ class Environment:
         vector = {name: rate * self.sustained for name, rate in chip.vector.items()}
         matrix = {name: rate * self.sustained for name, rate in chip.matrix.items()}
         if not self.matrix_units and chip.kind != "cpu":
-            lanes = max(vector.values(), default=0.0)
-            matrix = {name: min(rate, lanes) if lanes else rate for name, rate in matrix.items()}
+            lanes = max(vector.values(), default=math.inf)
+            matrix = {name: min(rate, lanes) for name, rate in matrix.items()}
         clocks = {
             name: value * self.sustained
             for name in ("peak_clock_hz", "boost_clock_hz")

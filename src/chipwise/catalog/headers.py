@@ -7,6 +7,7 @@ Formats: ggml-org/ggml, docs/gguf.md (version 2 and 3); huggingface/safetensors,
 from __future__ import annotations
 
 import json
+import math
 import re
 import stat
 import struct
@@ -377,11 +378,7 @@ def described(given: Mapping[str, Any], origin: str) -> tuple[dict[str, Any], li
     else:
         data = {key: value for key, value in data.items() if key not in LATENT}
     if "num_experts" in data:
-        wanted = SPELLED.get(TYPES[kind], ("num_local_experts",))
-        data |= {own: data[SAME[own]] for own in wanted if SAME[own] in data}
-        if kind in ("llama", "gpt-oss"):
-            data["model_type"] = "gpt_oss" if kind == "gpt-oss" else "mixtral"
-            data["intermediate_size"] = data.pop("moe_intermediate_size", data.get("intermediate_size"))
+        _routed(data, kind)
     stored = _stored(given)
     notes = []
     if TIED not in given:
@@ -397,6 +394,15 @@ SPELLED: Mapping[str, tuple[str, ...]] = {
     "ernie4_5_moe": ("moe_num_experts", "moe_k", "moe_num_shared_experts", "moe_layer_start_index"),
 }  # fmt: skip
 """How families call their experts, where it is not `num_local_experts`."""
+
+
+def _routed(data: dict[str, Any], kind: str) -> None:
+    """Keys of experts as configurations of the architecture spell them."""
+    wanted = SPELLED.get(TYPES[kind], ("num_local_experts",))
+    data |= {own: data[SAME[own]] for own in wanted if SAME[own] in data}
+    if kind in ("llama", "gpt-oss"):
+        data["model_type"] = "gpt_oss" if kind == "gpt-oss" else "mixtral"
+        data["intermediate_size"] = data.pop("moe_intermediate_size", data.get("intermediate_size"))
 
 
 def _latent(data: dict[str, Any]) -> None:
@@ -464,31 +470,41 @@ TOLD_BY = {"self_attn.q_norm.weight": "qwen3", "self_attn.q_proj.bias": "qwen2"}
 """Families by a tensor that their layers have and Llama's have not."""
 
 
+NEEDED = (
+    *(f"self_attn.{p}_proj.weight" for p in "qkvo"),
+    *(f"mlp.{p}_proj.weight" for p in ("gate", "up", "down")),
+)
+"""Matrices of a layer of Llama."""
+
+
+def _layers(shapes: Mapping[str, list[int]]) -> tuple[int, dict[str, list[int]]]:
+    """How many layers there are, 0 where some between are absent; shapes by their names in a layer."""
+    named = [(found, shape) for name, shape in shapes.items() if (found := LAYER.match(name))]
+    present = {int(found[1]) for found, _ in named}
+    layers = 1 + max(present, default=-1)
+    return layers if len(present) == layers else 0, {found[2]: shape for found, shape in named}
+
+
 def _safetensors(file: BinaryIO, path: Path) -> tuple[dict[str, Any], list[str], str]:
     tensors = _tensors(file, path)
     shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
     stored = sum(tensor.bytes for tensor in tensors.values())
     entries = sum(tensor.entries for tensor in tensors.values())
     what = f"{len(shapes):,} tensors, {entries:,} entries, {stored:,} bytes"
-    named = [(found, shape) for name, shape in shapes.items() if (found := LAYER.match(name))]
-    inside, present = {found[2]: shape for found, shape in named}, {int(found[1]) for found, _ in named}
-    layers = 1 + max(present, default=-1)
+    layers, inside = _layers(shapes)
     embedding = next(
         (s for n, s in shapes.items() if n.endswith("embed_tokens.weight") and len(s) == 2), None
     )
-    needed = [f"self_attn.{p}_proj.weight" for p in "qkvo"] + [
-        f"mlp.{p}_proj.weight" for p in ("gate", "up", "down")
-    ]
-    if embedding is None or len(present) != layers or any(len(inside.get(name, ())) != 2 for name in needed):
+    if embedding is None or not layers or any(len(inside.get(name, ())) != 2 for name in NEEDED):
         hint = (
             "put its config.json next to it; alone only complete dense decoders with Llama's tensors are read"
         )
         raise UnknownFamilyError(f"{path}: holds {what}, which do not tell the family", hint)
     size = inside.get("self_attn.q_norm.weight", [0])[0]
-    queries, keys = inside[needed[0]][0], inside[needed[1]][0]
+    queries, keys = inside[NEEDED[0]][0], inside[NEEDED[1]][0]
     notes = [f"the header of {path.name}: {what}"]
     if not 0 < size <= 1024:
-        size = 128 if queries % 128 == 0 and keys % 128 == 0 else 64
+        size = 64 if math.gcd(queries, keys) % 128 else 128
         notes.append(f"heads of {size} are assumed, which a header does not say")
     kind = next((k for tensor, k in TOLD_BY.items() if tensor in inside), "llama")
     data = {

@@ -99,10 +99,13 @@ def counted(text: str, *, dealt: bool = False, field: str = "chip") -> tuple[str
         what = f"'{shorten(text.strip())}' says no count of chips that can be"
         raise UsageError(what, f"1 to {MOST_COUNTED:,}, as in 8x{shorten(name)}", field=field)
     alone = each == 1 and chip_id(name) is not None
-    at_desk = alone and (chip.kind == "cpu" or any(s.form in DESKS for s in load_systems().holding(chip.id)))
-    if (dealt and at_desk) or (alone and said is None):
+    if alone and (said is None or (dealt and _at_desk(chip))):
         return None
     return chip.id, int(digits) * each
+
+
+def _at_desk(chip: Chip) -> bool:
+    return chip.kind == "cpu" or any(s.form in DESKS for s in load_systems().holding(chip.id))
 
 
 def kinds(names: Iterable[str], *, dealt: bool = False) -> Mapping[str, tuple[int | None, ...]]:
@@ -207,20 +210,9 @@ def parse_machine(
     processor holds what it can address, and a card alone uses no memory but its own. Raises `UsageError` about `field`
     for what is no machine, `UnknownNameError` for a chip or option that does not exist.
     """
-    counts: dict[str, tuple[Chip, int]] = {}
-    usual = False
-    for part in map(str.strip, SEPARATED.split(text.strip()) if joined(text) else [text]):
-        unnamed = UNNAMED.fullmatch(part)
-        if unnamed is not None and counts:
-            usual = True
-            size = next((group for group in unnamed.groups() if group), None)
-            if size is not None:
-                host_memory = memory_bytes(size, "memory of the computer")
-            continue
-        chip, count = _card(part, text, find, field)
-        counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)
-    processors = [(c, n) for c, n in counts.values() if c.kind == "cpu"]
-    cards = [(c, n) for c, n in counts.values() if c.kind != "cpu"]
+    parts, usual, host_memory = _parts(text, host_memory, find, field)
+    processors = [(c, n) for c, n in parts if c.kind == "cpu"]
+    cards = [(c, n) for c, n in parts if c.kind != "cpu"]
     if len(processors) > 1:
         named = " and ".join(c.id for c, _ in processors)
         raise UsageError(f"a machine has one kind of processor, not {named}", "name one of them")
@@ -234,6 +226,25 @@ def parse_machine(
     # the fastest memory is filled first
     cards.sort(key=lambda card: -(card[0].memory.bytes_per_s or 0.0))
     return Machine(tuple(cards), host)
+
+
+def _parts(
+    text: str, host_memory: float | None, find: Callable[[str], Chip], field: str
+) -> tuple[list[tuple[Chip, int]], bool, float | None]:
+    """Named parts and their counts, whether a processor stands without its name, and the memory of the host."""
+    counts: dict[str, tuple[Chip, int]] = {}
+    usual = False
+    for part in map(str.strip, SEPARATED.split(text.strip()) if joined(text) else [text]):
+        unnamed = UNNAMED.fullmatch(part)
+        if unnamed is not None and counts:
+            usual = True
+            size = next((group for group in unnamed.groups() if group), None)
+            if size is not None:
+                host_memory = memory_bytes(size, "memory of the computer")
+            continue
+        chip, count = _card(part, text, find, field)
+        counts[chip.id] = (chip, counts.get(chip.id, (chip, 0))[1] + count)
+    return list(counts.values()), usual, host_memory
 
 
 def with_host(machine: Machine, host_memory: float) -> Machine:

@@ -8,9 +8,10 @@ that fit best have unlike sizes, none is chosen.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from chipwise.catalog.parsed import parse
@@ -332,7 +333,7 @@ def _unasked(word: str, asked: _Words, own: _Words, covered: set[str]) -> float 
     versioned = any(VERSION.match(said) for said in covered)
     newest = sized and not versioned and VERSION.match(word)
     kinds = (
-        (word in TUNED, 1.1 if word == "base" else 1.0),
+        (word in TUNED, {"base": 1.1}.get(word, 1.0)),
         (word in BRANDS or word in own.organisation.split("-"), 0.01),
         (ACTIVE.match(word) or EXPERTS.match(word), 0.02),
         # of versions that nobody named the newest
@@ -353,17 +354,23 @@ def _same_word(word: str, words: Collection[str]) -> str | None:
     return next((w for w in spelt if w in words), None)
 
 
+def _written_as_one(asked: Sequence[str], own: Sequence[str]) -> tuple[set[str], list[str]]:
+    """Words of a name that are two of those asked for, and the other words asked for."""
+    covered: set[str] = set()
+    words = list(asked)
+    for a, b in pairwise(asked):
+        if a + b in own and not {a, b} <= set(own):
+            covered.add(a + b)
+            words = [word for word in words if word not in (a, b)]
+    return covered, words
+
+
 def _spoken(asked: _Words, own: _Words, name: str) -> tuple[set[str], float] | None:
     """The words of a known name that were asked for, and the cost of asking for tuning that it does not name; None
     where something else was asked for."""
-    covered: set[str] = set()
     cost = 0.0
-    joined = {a + b: (a, b) for a, b in zip(own.words, own.words[1:], strict=False)}
-    words = list(asked.words)
-    for a, b in zip(asked.words, asked.words[1:], strict=False):
-        if a + b in own.words and not {a, b} <= set(own.words):
-            covered.add(a + b)
-            words = [word for word in words if word not in (a, b)]
+    joined = {a + b: (a, b) for a, b in pairwise(own.words)}
+    covered, words = _written_as_one(asked.words, own.words)
     for word in words:
         same = _same_word(word, own.words)
         if same is not None:

@@ -90,17 +90,9 @@ def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imp
     Raises `UsageError`, naming the line, for a table of no known kind, a row that is wrong, or a chip of the user's
     table that does not exist: nothing is taken over then.
     """
-    header = next(csv.reader(io.StringIO(text)), [])
-    kind = next((name for name, columns in KINDS.items() if set(columns) <= set(header)), "")
-    if not kind:
-        known = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in KINDS.items())
-        raise UsageError(f"{shorten(origin)}: no table of prices that is known", f"by their columns: {known}")
+    kind = _kind(text, origin)
     if kind == "chipwise":
-        offers = read_offers(text, origin)
-        for chip in dict.fromkeys(offer.chip for offer in offers):
-            if get_chip(chip).id != chip:
-                raise UsageError(f"{origin}: chip '{chip}'", f"write it as {get_chip(chip).id}")
-        return ImportedOffers(kind, offers, {})
+        return ImportedOffers(kind, _own_offers(text, origin), {})
     rows = list(enumerate(csv.DictReader(io.StringIO(text)), start=2))
     read = _skypilot if kind == "SkyPilot" else _gpuhunt
     unknown: Counter[str] = Counter()
@@ -118,6 +110,25 @@ def read_prices(text: str, origin: str, day: dt.date, provider: str = "") -> Imp
         seen = found.get(key)
         found[key] = offer if seen is None else _cheaper(seen, offer)
     return ImportedOffers(kind, tuple(_regions_joined(found.values())), dict(unknown.most_common()))
+
+
+def _kind(text: str, origin: str) -> str:
+    """Whose table it is, by its columns. Raises `UsageError` for nobody's."""
+    header = next(csv.reader(io.StringIO(text)), [])
+    kind = next((name for name, columns in KINDS.items() if set(columns) <= set(header)), "")
+    if not kind:
+        known = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in KINDS.items())
+        raise UsageError(f"{shorten(origin)}: no table of prices that is known", f"by their columns: {known}")
+    return kind
+
+
+def _own_offers(text: str, origin: str) -> tuple[Offer, ...]:
+    """The offers of a table as chipwise writes it. Raises `UsageError` for a chip by another name than its id."""
+    offers = read_offers(text, origin)
+    for chip in dict.fromkeys(offer.chip for offer in offers):
+        if get_chip(chip).id != chip:
+            raise UsageError(f"{origin}: chip '{chip}'", f"write it as {get_chip(chip).id}")
+    return offers
 
 
 def one_offer(chip: str, usd: float, provider: str, day: dt.date, **said: object) -> Offer:

@@ -470,21 +470,10 @@ class Runtime(Software):
         note = f" ({source.note})" if source.note else ""
         if not rule.runs:
             return Support("no", source.note, None, source)
-        state: State = "yes"
-        compute, reason = act, f"{self.name} multiplies {weight} weights in {act} on {chip.id}{note}"
-        if (weight, act) not in rule.native:
-            acts = " or ".join(sorted(a for w, a in rule.native if w == weight))
-            if weight in rule.weights_only:
-                state = "weights_only"
-                compute = act if act in _SIXTEEN and (act, act) in rule.native else rule.half
-                reason = f"{self.name} stores {weight} weights on {chip.id} and multiplies in {compute}{note}"
-            elif acts:
-                reason = f"{self.name} runs {weight} weights on {chip.id} only with {acts} activations{note}"
-                return Support("no", reason, None, source)
-            else:
-                return Support(
-                    "no", f"{self.name} does not run {weight} weights on {chip.id}{note}", None, source
-                )
+        state, compute, reason = self._multiplies(rule, weight, act, f"on {chip.id}")
+        reason += note
+        if state == "no":
+            return Support(state, reason, None, source)
         if kv not in rule.kv:
             listed = ", ".join(sorted(rule.kv))
             return Support(
@@ -494,6 +483,22 @@ class Runtime(Software):
             reason = f"architecture '{architecture}' is not in the list read for {self.name}; else: {reason}"
             return Support("unknown", reason, compute, self.provenance("architectures"))
         return Support(state, reason, compute, source)
+
+    def _multiplies(self, rule: Rule, weight: str, act: str, where: str) -> tuple[State, str, str]:
+        """(whether, in which format, why) weights are multiplied with activations."""
+        if (weight, act) in rule.native:
+            return "yes", act, f"{self.name} multiplies {weight} weights in {act} {where}"
+        if weight in rule.weights_only:
+            compute = act if act in _SIXTEEN and (act, act) in rule.native else rule.half
+            return (
+                "weights_only",
+                compute,
+                f"{self.name} stores {weight} weights {where} and multiplies in {compute}",
+            )
+        acts = " or ".join(sorted(a for w, a in rule.native if w == weight))
+        if acts:
+            return "no", act, f"{self.name} runs {weight} weights {where} only with {acts} activations"
+        return "no", act, f"{self.name} does not run {weight} weights {where}"
 
     def _format(self, name: str) -> str:
         if name.lower() not in self.formats:

@@ -119,13 +119,7 @@ class SoftwareTable:
         said = known_keys(row[kind.capability], row[kind.capability], where)  # that it is a table
         entry, shared = {**said}, {key: row[key] for key in (*COMMON, *CITED) if key in row}
         if "like" in entry:
-            rows = dict(zip(self.names(kind.capability), self._able(kind.capability), strict=True))
-            other = self.rows[rows[read_text(f"{where}.like", entry.pop("like"), rows)]]
-            shared = {key: other[key] for key in ("kernels_of",) if key in other} | shared
-            left = ("like", "as", *COMMON, *CITED, *kind.own_keys)
-            taken = {k: v for k, v in other[kind.capability].items() if k not in left}
-            parts = {k: {**taken[k], **v} for k, v in entry.items() if isinstance(v, dict) and k in taken}
-            entry = taken | entry | parts
+            entry, shared = self._liked(kind, where, entry, shared)
         shared |= {key: entry.pop(key) for key in (*COMMON, *CITED) if key in entry}
         known_keys(shared, shared, f"software.{name}", ("name", "source"))
         default = self.cited(f"software.{name}", shared)
@@ -142,6 +136,17 @@ class SoftwareTable:
             },
         }
         return kind.read(self, where, entry, common)
+
+    def _liked(
+        self, kind: type[S], where: str, entry: dict[str, Any], shared: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """An entry, and what is said of its software, with what they take of the row that the entry is like."""
+        rows = dict(zip(self.names(kind.capability), self._able(kind.capability), strict=True))
+        other = self.rows[rows[read_text(f"{where}.like", entry.pop("like"), rows)]]
+        left = ("like", "as", *COMMON, *CITED, *kind.own_keys)
+        taken = {k: v for k, v in other[kind.capability].items() if k not in left}
+        parts = {k: {**taken[k], **v} for k, v in entry.items() if isinstance(v, dict) and k in taken}
+        return taken | entry | parts, {key: other[key] for key in ("kernels_of",) if key in other} | shared
 
     def cited(self, where: str, table: Mapping[str, Any], fallback: Provenance | None = None) -> Provenance:
         """The provenance that a table states, what it leaves out being taken from `fallback`."""

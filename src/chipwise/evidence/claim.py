@@ -146,33 +146,37 @@ def judge_measured(nearness: Match, rivals: Sequence[Item], items: Sequence[Item
     name it: where both chips have rows under it, the lead carries over as measured; nothing is predicted.
     """
     item = nearness.item
-    found = []
-    for other, measured in _leads(item, rivals):
-        best = _cells(items, item)
-        mine, theirs = best.get(item.chip, {}), best.get(other.chip, {})
-        steps = []
-        for cell in sorted(mine.keys() & theirs.keys() - {(item.scenario, item.accuracy)}):
-            ratio = mine[cell] / theirs[cell]
-            said = " ".join((cell[0], f"at {cell[1]} % accuracy" if cell[1] else "")).strip()
-            steps.append(
-                ClaimStep("scenario", f"as measured: {said}", ratio, (ratio < 1.0) != (measured < 1.0))
-            )
-        wanted = scenario or item.scenario
-        carried = _carried(item, wanted, measured, mine, theirs)
-        verdict = _measured_words(measured, carried, wanted, steps)
-        found.append(Rival(other, measured, None, carried, tuple(steps), verdict))
+    best, wanted = _cells(items, item), scenario or item.scenario
+    found = tuple(_measured_rival(item, other, lead, best, wanted) for other, lead in _leads(item, rivals))
     off = [TITLES[a.name] for a in nearness.axes if a.mark == "different" and a.name != "count"]
     blind = [TITLES[a.name] for a in nearness.axes if a.mark == "unknown" and a.name == "model"]
     carried_all = all(r.carried is not None for r in found)
     supported = not off and not blind and bool(found) and carried_all
-    return Claim(
-        nearness, tuple(found), supported, _verdict(tuple(found), off, blind, MEASURED), _cautions(nearness)
-    )
+    return Claim(nearness, found, supported, _verdict(found, off, blind, MEASURED), _cautions(nearness))
 
 
-def _cells(items: Sequence[Item], like: Item) -> dict[str, dict[tuple[str, str], float]]:
+Cells = dict[tuple[str, str], float]
+"""Speeds by scenario and accuracy."""
+
+
+def _measured_rival(
+    item: Item, other: Item, measured: float, best: Mapping[str, Cells], wanted: str
+) -> Rival:
+    """The lead over a row, and in the other cells where both chips were measured."""
+    mine, theirs = best.get(item.chip, {}), best.get(other.chip, {})
+    steps = []
+    for cell in sorted(mine.keys() & theirs.keys() - {(item.scenario, item.accuracy)}):
+        ratio = mine[cell] / theirs[cell]
+        said = " ".join((cell[0], f"at {cell[1]} % accuracy" if cell[1] else "")).strip()
+        steps.append(ClaimStep("scenario", f"as measured: {said}", ratio, (ratio < 1.0) != (measured < 1.0)))
+    carried = _carried(item, wanted, measured, mine, theirs)
+    verdict = _measured_words(measured, carried, wanted, steps)
+    return Rival(other, measured, None, carried, tuple(steps), verdict)
+
+
+def _cells(items: Sequence[Item], like: Item) -> dict[str, Cells]:
     """The best speed of each chip by scenario and accuracy, in rows of the same benchmark."""
-    best: dict[str, dict[tuple[str, str], float]] = {}
+    best: dict[str, Cells] = {}
     for i in items:
         if i.benchmark == like.benchmark and i.chip and i.speed:
             cells = best.setdefault(i.chip, {})
@@ -181,13 +185,7 @@ def _cells(items: Sequence[Item], like: Item) -> dict[str, dict[tuple[str, str],
     return best
 
 
-def _carried(
-    item: Item,
-    wanted: str,
-    measured: float,
-    mine: Mapping[tuple[str, str], float],
-    theirs: Mapping[tuple[str, str], float],
-) -> float | None:
+def _carried(item: Item, wanted: str, measured: float, mine: Cells, theirs: Cells) -> float | None:
     """The ratio under the wanted scenario, None where one of the chips has no row there."""
     if wanted == item.scenario:
         return measured
@@ -240,7 +238,7 @@ def _rival(
     predicted = _ratio(speed(here), speed(there))
     steps: list[ClaimStep] = []
     last = predicted
-    ahead = measured >= 1.0
+    ahead, reversed_ = measured >= 1.0, False
     for axis, change, fields in _turns(here, there, goal):
         here, there = replace(here, **fields), replace(there, **fields)
         mine, theirs = speed(here), speed(there)
@@ -249,8 +247,9 @@ def _rival(
         if ratio is None:
             lost = [c.chip for c, x in ((here, mine), (there, theirs)) if not x]
             change = f"{change}: {' and '.join(lost)} cannot"
-        turned = carried is not None and (carried < 1.0) == ahead
-        steps.append(ClaimStep(axis, change, carried, turned and not any(s.reverses for s in steps)))
+        turned = carried is not None and (carried < 1.0) == ahead and not reversed_
+        reversed_ |= turned
+        steps.append(ClaimStep(axis, change, carried, turned))
         last = ratio if ratio is not None else last
     end = steps[-1].ratio if steps else measured
     turners = _turners(here, there, end, last, again)

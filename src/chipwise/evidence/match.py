@@ -21,7 +21,7 @@ its own error of prediction, and the pure model stays where nothing near was mea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chipwise.catalog.rounds import ROUNDS
@@ -206,11 +206,15 @@ def _tighter(item: Item, axes: Sequence[Axis]) -> bool:
     return item.scenario == "Interactive" and any(a.name == "scenario" and a.mark != "same" for a in axes)
 
 
+def _marked(marks: Mapping[str, str], mark: str) -> list[str]:
+    """The decisive axes with a mark, in short."""
+    return [SHORT[n] for n in DECISIVE if marks.get(n) == mark]
+
+
 def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
     """What the match is good for, from its decisive axes."""
     marks = {a.name: a.mark for a in axes}
-    off = [SHORT[n] for n in DECISIVE if marks.get(n) == "different"]
-    unsure = [SHORT[n] for n in DECISIVE if marks.get(n) == "unknown"]
+    off, unsure = _marked(marks, "different"), _marked(marks, "unknown")
     parts = (f"other {_listed(off)}" if off else "", f"{_listed(unsure)} unknown" if unsure else "")
     but = "; ".join(p for p in parts if p)
     if marks["chip"] in ("different", "unknown"):
@@ -235,8 +239,8 @@ def _of_samples(axes: Sequence[Axis]) -> str:
     what = "this network" if marks["model"] == "same" else "a network of the same sort"
     where = "this chip" if marks["chip"] == "same" else "another chip"
     words = {"different": "a different", "near": "a similar", "unknown": "an unknown"}
-    rest = [n for n in DECISIVE if n not in ("model", "chip") and n in marks]
-    parts = [f"{word} {SHORT[n]}" for mark, word in words.items() for n in rest if marks[n] == mark]
+    rest = {n: mark for n, mark in marks.items() if n not in ("model", "chip")}
+    parts = [f"{word} {name}" for mark, word in words.items() for name in _marked(rest, mark)]
     return f"measured, not predicted: {what} on {where}" + (f", with {_listed(parts)}" if parts else "")
 
 

@@ -121,13 +121,17 @@ def model_axis(t: Target, item: Item, facts: Callable[[str], ModelFacts | None])
         return Axis("model", "unknown", f"{item.model} cannot be read here")
     if other.name == t.model.name:
         return Axis("model", "same", other.name)
+    return _by_size(t.model, other)
+
+
+def _by_size(mine: ModelFacts, other: ModelFacts) -> Axis:
     said = f"{other.name}: {other.params / 1e9:.3g} B, {other.active / 1e9:.3g} B a token"
-    if other.sparse != t.model.sparse:
+    if other.sparse != mine.sparse:
         words = "experts" if other.sparse else "dense"
         return Axis("model", "different", f"{said}, {words} where yours is not")
-    size = abs(math.log(other.active / t.model.active))
-    cache = abs(math.log(max(other.kv_bytes_per_token, 1.0) / max(t.model.kv_bytes_per_token, 1.0)))
-    if size < math.log(1.15) and cache < math.log(1.5) and other.architecture == t.model.architecture:
+    size = abs(math.log(other.active / mine.active))
+    cache = abs(math.log(max(other.kv_bytes_per_token, 1.0) / max(mine.kv_bytes_per_token, 1.0)))
+    if size < math.log(1.15) and cache < math.log(1.5) and other.architecture == mine.architecture:
         return Axis("model", "same", f"{said}: the same but for its training")
     if size < math.log(1.6) and cache < math.log(3.0):
         return Axis("model", "near", said)

@@ -18,10 +18,14 @@ GROUP = re.compile(r"\{(\d)\}")
 def said_of(row: Row, table: str) -> dict[str, str]:
     """What the rules of `evidence/data/TABLE.toml` say of a row, by field."""
     found: dict[str, str] = {}
-    for where, say in _rules()[table]:
-        hits = [pattern.search((row.get(column) or "").lower()) for column, pattern in where.items()]
-        if all(hits):
-            groups = [g for hit in hits if hit for g in hit.groups() if g]
+    for where, say in _rules(table):
+        groups: list[str] = []
+        for column, pattern in where.items():
+            hit = pattern.search((row.get(column) or "").lower())
+            if hit is None:
+                break
+            groups += [g for g in hit.groups() if g]
+        else:
             for name, text in say.items():
                 found.setdefault(name, _filled(text, groups))
     return found
@@ -32,11 +36,8 @@ def _filled(text: str, groups: list[str]) -> str:
 
 
 @per_snapshot
-def _rules() -> dict[str, tuple[tuple[dict[str, re.Pattern[str]], dict[str, str]], ...]]:
-    return {
-        table: tuple(
-            ({column: re.compile(text) for column, text in rule["where"].items()}, rule["say"])
-            for rule in parse(shipped_text(f"evidence/data/{table}.toml"))["rule"]
-        )
-        for table in ("energy_runs", "published_runs", "training_runs")
-    }
+def _rules(table: str) -> tuple[tuple[dict[str, re.Pattern[str]], dict[str, str]], ...]:
+    return tuple(
+        ({column: re.compile(text) for column, text in rule["where"].items()}, rule["say"])
+        for rule in parse(shipped_text(f"evidence/data/{table}.toml"))["rule"]
+    )

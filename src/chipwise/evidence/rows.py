@@ -80,14 +80,15 @@ def read_rows(path: str, required: Iterable[str]) -> Iterator[dict[str, str]]:
     yield from rows
 
 
-def number(row: Row, name: str, least: float = 1e-9) -> float:
-    """A figure of a row, at least `least`. Raises `UsageError` for a text that is none or a figure out of range."""
+def number(row: Row, name: str, least: float = 1e-9, most: float = 1e9, blank: float | None = None) -> float:
+    """A figure of a row from `least` to `most`, `blank` where nothing stands there. Raises `UsageError` for a text that
+    is none or a figure out of range."""
     try:
-        value = float(row[name])
+        value = blank if blank is not None and not row.get(name) else float(row[name])
     except (KeyError, ValueError):
         raise UsageError(f"{name} cannot be read", f"a number in the column {name}") from None
-    if not least <= value <= 1e9:
-        raise UsageError(f"{name} = {value:g} is out of range", f"at least {least:g}")
+    if not least <= value <= most:
+        raise UsageError(f"{name} = {value:g} is out of range", f"from {least:g} to {most:g}")
     return value
 
 

@@ -10,7 +10,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import ModelConfig, bundled_configs
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.errors import UnknownNameError, UsageError, shorten
-from chipwise.evidence.rows import Row
+from chipwise.evidence.rows import Row, number
 
 NOISE = re.compile(r"\(.*?\)|\b(instruct|instant|versatile|preview|ctx|it|hf|meta|base|chat)\b|[^a-z0-9.]+")
 # Software of before captured graphs were usual: every kernel is started by the host.
@@ -49,13 +49,9 @@ def read_speed(row: Row) -> SpeedRun:
         raise UsageError("speculative decoding: its acceptance rate is not known", "give a speed without it")
     if not row.get("chip"):
         raise UsageError(f"{shorten(row.get('hardware_text', '')) or 'the part'} is not in the catalogue")
-    try:
-        chips = int(float(row.get("chips_total") or 0))
-        prompt, batch = float(row.get("prompt_tokens") or PROMPT), float(row.get("batch") or 1)
-    except (ValueError, OverflowError):
-        raise UsageError("chips_total, prompt_tokens or batch is no number") from None
-    if not (0 <= chips < 10**6 and 1 <= prompt < 1e8 and 1 <= batch < 1e6):
-        raise UsageError("chips_total, prompt_tokens or batch is out of range")
+    chips = int(number(row, "chips_total", 0.0, 1e6, blank=0.0))
+    prompt = number(row, "prompt_tokens", 1.0, 1e8, blank=PROMPT)
+    batch = number(row, "batch", 1.0, 1e6, blank=1.0)
     chip, day = get_chip(row["chip"]), row.get("date") or "9"
     said = row.get("speculative") in ("no", "none")
     service = next((r.service for r in runtimes_for(chip) if r.service), None)

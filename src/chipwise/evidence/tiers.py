@@ -28,19 +28,12 @@ def tier_of(
     its dense models (80 % intervals made of those held 36 % of its models with experts).
     """
     if level == "tuned":
-        chips = _seen(numbers, "chip", LEVEL)
-        if chip.software_id in chips:
-            return "chip"
-        return "vendor" if chip.software_vendor in numbers.derived(_submitted) else "kind"
+        return _tuned_tier(chip, numbers)
     software = _seen(numbers, "runtime")
     if not software:
         return "kind"
     if own_kernels(runtime_id):
-        seen = numbers.local.keys_of("chip"), numbers.local.keys_of("vendor")
-        kin = chip.software_vendor in seen[1] or (
-            chip.family == "cpu" and "cpu" in numbers.local.keys_of("backend")
-        )
-        return "chip" if chip.software_id in seen[0] else "vendor" if kin else "kind"
+        return _local_tier(chip, numbers)
     known = runtime_id in software
     chosen = numbers.derived(_chosen)
     if any((runtime_id, kind) in chosen for kind in ("", chip.generation, chip.software_vendor)) and (
@@ -51,10 +44,24 @@ def tier_of(
         if not known:
             return "runtime"
         return "chip" if chip.software_id in _seen(numbers, "chip") else "vendor"
-    kin = known and chip.kind == "gpu" and chip.software_vendor in numbers.derived(_vendors)
-    if kin:
+    if known and chip.kind == "gpu" and chip.software_vendor in numbers.derived(_vendors):
         return "generation"
     return "kernels" if (chip.family, chip.software_vendor) in numbers.derived(_timed) else "kind"
+
+
+def _tuned_tier(chip: Chip, numbers: Parameters) -> Nearness:
+    """By the chips and vendors of the fit of submissions."""
+    if chip.software_id in _seen(numbers, "chip", LEVEL):
+        return "chip"
+    return "vendor" if chip.software_vendor in numbers.derived(_submitted) else "kind"
+
+
+def _local_tier(chip: Chip, numbers: Parameters) -> Nearness:
+    """By the chips, vendors and backends of the fit of local runtimes."""
+    if chip.software_id in numbers.local.keys_of("chip"):
+        return "chip"
+    cpus = chip.family == "cpu" and "cpu" in numbers.local.keys_of("backend")
+    return "vendor" if cpus or chip.software_vendor in numbers.local.keys_of("vendor") else "kind"
 
 
 def _timed(numbers: Parameters) -> frozenset[tuple[str, str]]:

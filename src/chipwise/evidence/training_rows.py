@@ -42,6 +42,7 @@ RECOMPUTE: tuple[tuple[str, str], ...] = (
     (r"none", "none"),
 )
 LIKELY = "likely"  # gated feed-forward of a family, unless the count says otherwise
+MODERN = ("1", LIKELY)
 ROUNDED = 0.01  # batches that are published in rounded figures are off by less
 EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick|scout|nemotron.?3|grok|dbrx|\bnano\b"
 
@@ -66,6 +67,52 @@ def number(row: Row, column: str) -> float | None:
     return value if value > 0 else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A row, and what is known of its publication by field."""
+
+    row: Row
+    said: Mapping[str, str]
+
+    def number(self, column: str, field: str = "") -> float | None:
+        """A figure of the row, else of its publication."""
+        said = self.said.get(field or column)
+        return number(self.row, column) or (float(said) if said else None)
+
+    def degree(self, name: str) -> int | None:
+        """A whole figure."""
+        value = self.number(name)
+        return None if value is None else int(value)
+
+    def chip(self) -> Chip:
+        """The kind of its chips. Raises `UsageError`."""
+        name = self.row.get("chip") or self.said.get("chip")
+        if not name:
+            part = self.row.get("accelerator", "")[:60]
+            raise UsageError(f"no chip for '{part}'", "name one: chipwise chips list")
+        return get_chip(name)
+
+    def chips(self) -> int:
+        """Chips, where devices or dies were counted too. Raises `UsageError`."""
+        counted = self.number("chips_total", "chips")
+        if counted is None:
+            raise UsageError(f"{self.row.get('row_id', 'row')}: no chips_total", "say how many chips")
+        return math.ceil(counted / float(self.said.get("devices", 1)))
+
+    def batch(self, chips: int) -> int | None:
+        """Sequences of a step, as the publication says it."""
+        if per_chip := self.said.get("batch_per_chip"):
+            return round(float(per_chip) * chips)
+        return int(self.said["global_batch"]) if "global_batch" in self.said else None
+
+    def sequence(self, parts: int) -> int | None:
+        """Tokens of a sequence that is cut in equal parts: lengths are published in rounded figures."""
+        tokens = self.number("seq_len", "seq")
+        if tokens is None:
+            return None
+        return round(tokens / parts) * parts if int(tokens) % parts else int(tokens)
+
+
 def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
     """The question that a row of `training` or `mlperf_training` asks; `config_file` is looked up in `folder` and its
     `models`, and so is a model by its full name.
@@ -74,47 +121,39 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
     for any user. Memory refuses nothing: the run exists. Raises `UsageError` saying what the row lacks.
     """
     said = said_of(row, RULES)
+    run = _Entry(row, said)
     if "refuse" in said:
         raise UsageError(
             f"{_name(row)}: {said['refuse']}", "training of transformers over tokens is predicted"
         )
-    chips = number(row, "chips_total") or (float(said["chips"]) if "chips" in said else None)
-    if chips is None:
-        raise UsageError(f"{row.get('row_id', 'row')}: no chips_total", "say how many chips")
-    chips = math.ceil(chips / float(said.get("devices", 1)))
-    chip = get_chip(row.get("chip") or said.get("chip") or _no_chip(row))
-    framework = row.get("framework", "")
-    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(framework, chip)
+    chips = run.chips()
+    chip = run.chip()
+    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(row.get("framework", ""), chip)
     trainer = named or usual_trainer(chip)
-    devices = int(chips) * trainer.devices_of(chip)
-    model, notes = _model(row, said, folder)
-    layout, batch, open_ = _layout(row, said, trainer, devices)
-    per_chip = said.get("batch_per_chip")
-    if batch is None and ("global_batch" in said or per_chip):
-        batch = round(float(per_chip) * chips) if per_chip else int(said["global_batch"])
-    seq = number(row, "seq_len") or (float(said["seq"]) if "seq" in said else None)
-    if seq and int(seq) % int(layout.get("cp", 1)):  # published in rounded figures
-        seq = round(seq / int(layout["cp"])) * float(layout["cp"])
-    fields: dict[str, Any] = {
+    model, notes = _model(run, folder)
+    layout, batch, open_ = _layout(run, trainer, chips * trainer.devices_of(chip))
+    batch = run.batch(chips) if batch is None else batch
+    seq = run.sequence(int(layout.get("cp", 1)))
+    fields = {
         "model": model,
         "chips": chip.id,
-        "counts": str(int(chips)),
+        "counts": str(chips),
         "precision": said.get("precision") or _precision(row),
-        "method": said.get("method") or row.get("method") or "full",
-        "layout": ",".join(f"{k}={v}" for k, v in layout.items()),
+        "method": said.get("method", row.get("method") or "full"),
+        "layout": _listed(layout),
         "known_to_run": True,
-    }
-    network = _network(row, said, chips, chip.scaleup.domain if chip.scaleup else 1)
-    given = {
-        "trainer": named.id if named else None,
-        "seq": None if seq is None else str(int(seq)),
-        "global_batch": None if batch is None else batch,
-        "network": ",".join(f"{k}={v}" for k, v in network.items()) or None,
+        "trainer": named and named.id,
+        "seq": None if seq is None else str(seq),
+        "global_batch": batch,
+        "network": _listed(_network(run, chips, chip.scaleup.domain if chip.scaleup else 1)) or None,
         "set_": said.get("set"),
     }
-    fields |= {k: v for k, v in given.items() if v is not None}
-    notes += tuple(what for what, value in (("sequences", seq), ("global batch", batch)) if value is None)
-    return TrainingRun(row, fields, (*notes, *open_))
+    blank = [what for what, value in (("sequences", seq), ("global batch", batch)) if value is None]
+    return TrainingRun(row, {k: v for k, v in fields.items() if v is not None}, (*notes, *blank, *open_))
+
+
+def _listed(values: Mapping[str, object]) -> str:
+    return ",".join(f"{k}={v}" for k, v in values.items())
 
 
 def _trainer(framework: str, chip: Chip) -> Trainer | None:
@@ -133,10 +172,6 @@ def _name(row: Row) -> str:
     return row.get("model") or row.get("benchmark") or ""
 
 
-def _no_chip(row: Row) -> str:
-    raise UsageError(f"no chip for '{row.get('accelerator', '')[:60]}'", "name one: chipwise chips list")
-
-
 def _precision(row: Row) -> str:
     text = row.get("precision", "").lower()
     found = next((name for pattern, name in PRECISIONS if re.search(pattern, text)), None)
@@ -145,13 +180,14 @@ def _precision(row: Row) -> str:
     return found
 
 
-def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str, tuple[str, ...]]:
+def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     """The network of a row: a configuration, a name, or dimensions; and what had to be assumed about it."""
+    row = run.row
     beside = _beside(row, folder)
     if beside is not None:
         return beside, ()
-    if "model" in said:
-        return said["model"], ()
+    if "model" in run.said:
+        return run.said["model"], ()
     name = _name(row)
     layers, hidden = number(row, "layers"), number(row, "hidden")
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
@@ -166,7 +202,7 @@ def _model(row: Row, said: Mapping[str, str], folder: Path | None) -> tuple[str,
             )
     if named is not None and _sized(named) == (layers, hidden, number(row, "heads")):
         return named, ()
-    return _by_dimensions(row, said, layers, hidden)
+    return _by_dimensions(run, layers, hidden)
 
 
 @lru_cache(maxsize=256)
@@ -187,38 +223,22 @@ def _beside(row: Row, folder: Path | None) -> str | None:
     return str(own) if folder and "/" in _name(row) and is_file(own) else None
 
 
-def _by_dimensions(
-    row: Row, said: Mapping[str, str], layers: float | None, hidden: float | None
-) -> tuple[str, tuple[str, ...]]:
-    params = number(row, "params") or _params_in_name(_name(row))
+def _by_dimensions(run: _Entry, layers: float | None, hidden: float | None) -> tuple[str, tuple[str, ...]]:
+    row = run.row
     notes: tuple[str, ...] = ()
+    params = number(row, "params") or _params_in_name(_name(row))
     if not layers or not hidden:
-        if not params:
-            raise UsageError(f"{_name(row)}: no dimensions", "fill layers, hidden, heads and ffn")
-        layers, hidden = _shape(params, layers, hidden)
+        layers, hidden = _shape(row, params, layers, hidden)
         notes = ("dimensions",)
-    encoder, gating = said.get("encoder") == "1", said.get("gated", "")
-    modern = gating in ("1", LIKELY)
-    heads = number(row, "heads") or max(round(hidden / 128.0), 1)
-    kv_heads = number(row, "kv_heads") or heads
-    vocab = number(row, "vocab") or (30522.0 if encoder else 51200.0)
+    encoder, gating = run.said.get("encoder") == "1", run.said.get("gated", "")
+    heads, experts = number(row, "heads") or max(round(hidden / 128.0), 1), number(row, "experts")
     ffn = number(row, "ffn")
-    width = ffn or (round(hidden * 8.0 / 3.0) if modern else 4.0 * hidden)
-    found = _Variant(modern, hidden / heads, not modern)
-    if params and ffn and not number(row, "experts"):
-        attention = hidden * (2.0 * heads + 2.0 * kv_heads)
-        found = _variant(params, layers, attention, hidden * width, vocab * hidden, hidden / heads, gating)
-    parts = {"layers": layers, "hidden": hidden, "heads": heads, "ffn": width, "vocab": vocab}
-    if kv_heads != heads:
-        parts["kv_heads"] = kv_heads
-    if found.head_dim != hidden / heads or hidden % heads:
-        parts["head_dim"] = round(found.head_dim)
-    if number(row, "experts"):
-        parts |= {"experts": number(row, "experts") or 1.0, "top_k": number(row, "topk") or 2.0}
-    parts |= {} if found.gated else {"gated": 0}
-    parts |= {"tied": 1} if found.tied else {}
-    parts |= {"causal": 0} if encoder else {}
-    return BY_DIMENSIONS + ",".join(f"{k}={v:.0f}" for k, v in parts.items()), notes
+    usual = round(hidden * 8.0 / 3.0) if gating in MODERN else 4.0 * hidden
+    kv_heads, vocab = number(row, "kv_heads") or heads, number(row, "vocab")
+    dims = _Sizes(layers, hidden, heads, kv_heads, ffn or usual, vocab or (30522.0 if encoder else 51200.0))
+    more = {"experts": experts, "top_k": number(row, "topk") or 2.0} if experts else {}
+    found = dims.variant(params if ffn and not experts else None, gating)
+    return dims.name(found, more, causal=not encoder), notes
 
 
 def _params_in_name(name: str) -> float | None:
@@ -228,8 +248,10 @@ def _params_in_name(name: str) -> float | None:
     return float(match.group(1)) * (1e9 if match.group(2).lower() == "b" else 1e6)
 
 
-def _shape(params: float, layers: float | None, hidden: float | None) -> tuple[float, float]:
+def _shape(row: Row, params: float | None, layers: float | None, hidden: float | None) -> tuple[float, float]:
     """12 L h^2 = params; where both are unknown, h = 115 L, the mean of published GPTs above 10 B."""
+    if not params:
+        raise UsageError(f"{_name(row)}: no dimensions", "fill layers, hidden, heads and ffn")
     if hidden:
         return max(round(params / (12.0 * hidden**2)), 1), hidden
     if layers:
@@ -247,28 +269,54 @@ class _Variant(NamedTuple):
     tied: bool
 
 
-def _variant(
-    params: float, layers: float, attention: float, product: float, table: float, usual: float, gating: str
-) -> _Variant:
-    """What reproduces a parameter count best; what is unusual of a family costs more than the rounding of names.
+class _Sizes(NamedTuple):
+    """Sizes of a transformer."""
 
-    `attention`: parameters of a layer's four products per entry of a head, `product`: those of one product of its
-    feed-forward, `table`: of tokens. `gating` is what is known of the family: "1" gated, "0" not, `LIKELY`, or "",
-    where the count decides. GPT-like models have heads of the `usual` size and one table; what their count holds more
-    are learned positions.
-    """
-    modern = gating in ("1", LIKELY)
-    gates = {"1": (True,), "0": (False,)}.get(gating, (modern, not modern))
-    sizes = dict.fromkeys((usual, 128.0, 256.0) if modern else (usual,))
+    layers: float
+    hidden: float
+    heads: float
+    kv_heads: float
+    ffn: float
+    vocab: float
 
-    def miss(choice: _Variant) -> float:
-        layer = attention * choice.head_dim + (3.0 if choice.gated else 2.0) * product
-        unusual = 0.03 * (choice.gated != modern) + 0.01 * (choice.head_dim != usual)
-        unusual += 0.1 * (choice.tied == modern)
-        return abs((layers * layer + (1.0 if choice.tied else 2.0) * table) / params - 1.0) + unusual
+    def variant(self, params: float | None, gating: str) -> _Variant:
+        """What reproduces a parameter count best; what is unusual of a family costs more than the rounding of names.
 
-    tables = (False, True) if modern else (True,)
-    return min((_Variant(*each) for each in product_of(gates, sizes, tables)), key=miss)
+        `gating` is what is known of the family: "1" gated, "0" not, `LIKELY`, or "", where the count decides. GPT-like
+        models have heads of the usual size and one table; what their count holds more are learned positions.
+        """
+        modern, usual = gating in MODERN, self.hidden / self.heads
+        if params is None:
+            return _Variant(modern, usual, not modern)
+        gates = {"1": (True,), "0": (False,)}.get(gating, (modern, not modern))
+        sizes = dict.fromkeys((usual, 128.0, 256.0) if modern else (usual,))
+        products = self.hidden * (2.0 * self.heads + 2.0 * self.kv_heads)  # of attention, per entry of a head
+
+        def miss(choice: _Variant) -> float:
+            layer = products * choice.head_dim + (3.0 if choice.gated else 2.0) * (self.hidden * self.ffn)
+            unusual = 0.03 * (choice.gated != modern) + 0.01 * (choice.head_dim != usual)
+            unusual += 0.1 * (choice.tied == modern)
+            tables = (1.0 if choice.tied else 2.0) * (self.vocab * self.hidden)
+            return abs((self.layers * layer + tables) / params - 1.0) + unusual
+
+        tables = (False, True) if modern else (True,)
+        return min((_Variant(*each) for each in product_of(gates, sizes, tables)), key=miss)
+
+    def name(self, choice: _Variant, more: dict[str, float], causal: bool) -> str:
+        """The model of these dimensions: what is usual is not said."""
+        usual = {
+            "kv_heads": self.heads,
+            "head_dim": self.hidden / self.heads,
+            "gated": 1,
+            "tied": 0,
+            "causal": 1,
+        }
+        sizes = {
+            name: getattr(self, name) for name in ("layers", "hidden", "heads", "ffn", "vocab", "kv_heads")
+        }
+        parts = sizes | {"head_dim": round(choice.head_dim)} | more
+        parts |= {"gated": choice.gated, "tied": choice.tied, "causal": causal}
+        return BY_DIMENSIONS + ",".join(f"{k}={v:.0f}" for k, v in parts.items() if v != usual.get(k))
 
 
 @dataclass(frozen=True)
@@ -287,7 +335,7 @@ class _Degrees:
     @property
     def whole(self) -> bool:
         """Whether all but copies is said."""
-        return self.tp is not None and self.pp is not None
+        return None not in (self.tp, self.pp, self.cp)
 
     def pins(self, devices: int) -> dict[str, int | str]:
         """Degrees that are said."""
@@ -302,66 +350,77 @@ class _Degrees:
         split = _product({n: v for n, v in self.pins(devices).items() if n in ("tp", "pp", "cp")})
         return devices // split if self.whole and devices % split == 0 else None
 
+    def accumulated(self, steps: float, devices: int) -> _Degrees:
+        """With what follows from the micro-batches that a replica takes in a step."""
+        if not self.batch:
+            return self
+        micro = self.micro or max(self.batch / (steps * devices), 1.0)
+        dp = int(min(self.batch / (steps * micro), devices))
+        cp = self.cp
+        if self.tp and self.pp and cp is None and devices % (dp * self.tp * self.pp) == 0:
+            cp = devices // (dp * self.tp * self.pp)
+        return replace(self, micro=micro, dp=dp, cp=cp)
+
+    def divided(self, row: Row, devices: int) -> _Degrees:
+        """With a batch that replicas divide. Batches are published in rounded figures; where they hold fewer sequences
+        than replicas, more devices share one than is said."""
+        ranks, batch = self.ranks(devices), self.batch
+        if not ranks or not batch or not batch % ranks:
+            return self
+        near = max(round(batch / ranks), 1) * ranks
+        if abs(near / batch - 1.0) < ROUNDED:
+            return replace(self, batch=float(near))
+        if batch >= ranks:
+            return self
+        tp, pp, ep = (getattr(self, name) if number(row, name) else None for name in ("tp", "pp", "ep"))
+        return replace(self, tp=tp, pp=pp, ep=ep, cp=None, dp=None)
+
 
 def _product(degrees: Mapping[str, int | str]) -> int:
     return math.prod(int(value) for value in degrees.values())
 
 
-def _degree(row: Row, said: Mapping[str, str], name: str) -> int | None:
-    value = number(row, name) or (float(said[name]) if said.get(name) else None)
-    return None if value is None else int(value)
-
-
-def _degrees(row: Row, said: Mapping[str, str], devices: int) -> _Degrees:
+def _degrees(run: _Entry, devices: int) -> _Degrees:
     """The degrees of a row."""
-    tp, pp, cp, ep, dp = (_degree(row, said, name) for name in ("tp", "pp", "cp", "ep", "dp"))
+    row = run.row
+    tp, pp, cp, ep, dp = (run.degree(name) for name in ("tp", "pp", "cp", "ep", "dp"))
     micro, batch = number(row, "micro_batch"), number(row, "global_batch")
-    accumulate = number(row, "grad_accum") if row.get("benchmark") else None
     if tp is None and pp is None and dp is None and micro and batch == micro * devices:
         tp = pp = 1  # every device takes one micro-batch of a step
-    if accumulate and batch:
-        micro = micro or max(batch / (accumulate * devices), 1.0)
-        dp = int(min(batch / (accumulate * micro), devices))
-        if tp and pp and cp is None and devices % (dp * tp * pp) == 0:
-            cp = devices // (dp * tp * pp)
-    if tp is not None and pp is not None:
-        cp = cp or 1
-    return _Degrees(tp, pp, cp, dp, ep, micro, batch)
+    found = _Degrees(tp, pp, cp, dp, ep, micro, batch)
+    accumulate = number(row, "grad_accum") if row.get("benchmark") else None
+    if accumulate:
+        found = found.accumulated(accumulate, devices)
+    return found if tp is None or pp is None else replace(found, cp=found.cp or 1)
 
 
 def _layout(
-    row: Row, said: Mapping[str, str], trainer: Trainer, devices: int
+    run: _Entry, trainer: Trainer, devices: int
 ) -> tuple[dict[str, int | str], int | None, tuple[str, ...]]:
     """(what is pinned, sequences of a step, what stays open) of a row, its degrees and batch."""
-    degrees = _degrees(row, said, devices)
-    pins, ranks, batch, whole = degrees.pins(devices), degrees.ranks(devices), degrees.batch, degrees.whole
-    if ranks and batch and batch % ranks:
-        near = max(round(batch / ranks), 1) * ranks
-        if abs(near / batch - 1.0) < ROUNDED:
-            batch = float(near)
-        elif batch < ranks:  # fewer sequences than replicas: more devices share one than is said
-            pins = {k: v for k, v in pins.items() if k != "cp" and number(row, k)}
-            ranks, whole = None, False
+    row, said = run.row, run.said
+    degrees = _degrees(run, devices).divided(row, devices)
+    ranks, batch = degrees.ranks(devices), degrees.batch
     if batch is None and not trainer.accumulates and ranks:
         batch = float(int(degrees.micro or 0) * ranks) or None
-    pins |= _stages(row, said, degrees)
+    pins = degrees.pins(devices) | _stages(run, degrees)
     pins |= _micro_batch(said, trainer, replace(degrees, batch=batch), ranks)
     pins |= _sharding(row, trainer, degrees.pp or 1, ranks)
     text = row.get("recompute", "").lower()
     recompute = said.get("recompute") or next((to for at, to in RECOMPUTE if re.search(at, text)), None)
     pins |= {"recompute": recompute} if recompute else {}
     pins |= {"sequence": int(said["sequence"])} if "sequence" in said else {}
-    open_ = () if whole or trainer.zero == (3,) else ("layout",)
+    open_ = () if degrees.whole or trainer.zero == (3,) else ("layout",)
     return pins | {"offload": int(said.get("offload", 0))}, None if batch is None else int(batch), open_
 
 
-def _stages(row: Row, said: Mapping[str, str], degrees: _Degrees) -> dict[str, int | str]:
+def _stages(run: _Entry, degrees: _Degrees) -> dict[str, int | str]:
     """The schedule of a pipeline, or how many parts a stage has."""
     if not degrees.pp or degrees.pp == 1:
         return {}
-    if "schedule" in said:
-        return {"schedule": said["schedule"]}
-    parts = _degree(row, said, "vp")
+    if "schedule" in run.said:
+        return {"schedule": run.said["schedule"]}
+    parts = run.degree("vp")
     return {"vp": parts} if parts else {}
 
 
@@ -378,23 +437,24 @@ def _micro_batch(
     return {"micro_batch": local} if fits else {}
 
 
-def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dict[str, int | str]:
-    """Stage of ZeRO and ranks that it cuts over, as publications write them: FULL_SHARD, ZeRO-1 size 4, 32."""
-    text = row.get("sharding", "").lower()
-    if ranks == 1 or not text:
-        return {}
-    found: tuple[int, int] | None = None
-    degree = re.match(r"(\d+)", text)
+def _zero(text: str) -> tuple[int, int] | None:
+    """Stage of ZeRO and ranks that it cuts over (0: not said), as publications write them: FULL_SHARD, ZeRO-1 size 4,
+    32."""
     if "full_shard" in text or text == "fsdp":
-        found = 3, 0
-    elif "grad_op" in text:
-        found = 2, 0
-    elif "zero" in text:
+        return 3, 0
+    if "grad_op" in text:
+        return 2, 0
+    if "zero" in text:
         size, stage = re.search(r"\((\d+)\)|size (\d+)", text), re.search(r"zero-(\d)", text)
-        found = int(stage.group(1)) if stage else 1, int(size.group(1) or size.group(2)) if size else 0
-    elif degree and int(degree.group(1)) > 1:
-        found = 3, int(degree.group(1))
-    if found is None:
+        return int(stage[1]) if stage else 1, int(size[1] or size[2]) if size else 0
+    degree = re.match(r"\d+", text)
+    return (3, int(degree[0])) if degree and int(degree[0]) > 1 else None
+
+
+def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dict[str, int | str]:
+    """Stage of ZeRO and ranks that it cuts over, where more than one copy is there to cut."""
+    found = _zero(row.get("sharding", "").lower())
+    if ranks == 1 or found is None:
         return {}
     zero, shard = found
     if zero == 3 and stages > 1 and trainer.kind == "fused":
@@ -407,12 +467,12 @@ def _sharding(row: Row, trainer: Trainer, stages: int, ranks: int | None) -> dic
     return pins
 
 
-def _network(row: Row, said: Mapping[str, str], chips: float, usual: int) -> dict[str, str]:
+def _network(run: _Entry, chips: int, usual: int) -> dict[str, str]:
     """Speed beyond the fabric and chips on it, where row or publication says more than the catalogue."""
-    found = {name: said[name] for name in ("nic", "domain") if name in said}
-    if "slices" in said:
-        found["domain"] = f"{chips / float(said['slices']):.0f}"
-    per_node = number(row, "chips_per_node")
+    found = {name: run.said[name] for name in ("nic", "domain") if name in run.said}
+    if "slices" in run.said:
+        found["domain"] = f"{chips / float(run.said['slices']):.0f}"
+    per_node = number(run.row, "chips_per_node")
     if per_node and "domain" not in found and per_node < usual < 72:
         found["domain"] = f"{per_node:.0f}"
     return found

@@ -466,6 +466,14 @@ def _settled(
     }
 
 
+def _of_instance(chip: Chip, instance: str, total: int) -> list[str]:
+    """What a host's instance has more of its maker's own chips than are shown."""
+    told = _table()["instances"].get(instance) if chip.vendor == "aws" else None
+    if not told or told["count"] == total:
+        return []
+    return [f"{total} of the {told['count']} chips of {instance} are shown"]
+
+
 def _machine(found: _Known, group: Sequence[PrintedDevice], reading: PrintReading) -> FoundMachine:
     """Devices that are the same thing, as one line."""
     name = next((d.name for d in group if d.name), "")
@@ -480,10 +488,7 @@ def _machine(found: _Known, group: Sequence[PrintedDevice], reading: PrintReadin
         differs.append(f"{len(group)} partitions are shown of {len(cards)}")
     total, whole, packed = _packages(chip, cards, len(cards), sum(not d.mig for d in cards))
     differs += [*packed, *found.notes, *_link_differences(chip, group, reading.links)]
-    if reading.host.instance and chip.vendor == "aws":
-        told = _table()["instances"].get(reading.host.instance)
-        if told and told["count"] != total:
-            differs.append(f"{total} of the {told['count']} chips of {reading.host.instance} are shown")
+    differs += _of_instance(chip, reading.host.instance, total)
     variant = found.variant or chip.id
     return FoundMachine(chip.id, total, memory_gb, tuple(differs), (), name or chip.name, variant, whole)
 
@@ -624,8 +629,7 @@ def _processor(host: PrintedHost) -> FoundMachine:
             not found and alike and not re.search(r"\d", said)
         ):  # a cloud's name, that hides which of its design it is
             return FoundMachine(None, count, memory, (), alike, host.cpu, why="its name hides which")
-        near = () if found else alike[:3] or _alike(said, cpu=True)
-        why = "" if found else "not in the catalogue"
+        near, why = ((), "") if found else (alike[:3] or _alike(said, cpu=True), "not in the catalogue")
         return FoundMachine(None, count, memory, (), found, host.cpu, None, 0, near, why)
     chip, differs = shelf[found[0]], []
     cores = (host.cores or 0) / count
@@ -686,11 +690,21 @@ def _have(machines: Sequence[FoundMachine]) -> str | None:
     integrated graphics are left out."""
     shelf = load_chips()
     cards = [m for m in machines if m.chip and not _shared(shelf[m.chip]) and shelf[m.chip].kind != "cpu"]
-    open_ = [
-        m for m in machines if m.ambiguous and not (cards and all(_shared(shelf[c]) for c in m.ambiguous))
-    ]
-    kept = cards or [m for m in machines if m.chip]
-    return None if open_ else ",".join(f"{m.whole}x{m.variant}" for m in kept if m.whole) or None
+    if any(m.ambiguous and not (cards and all(_shared(shelf[c]) for c in m.ambiguous)) for m in machines):
+        return None
+    return ",".join(f"{m.whole}x{m.variant}" for m in cards or machines if m.whole) or None
+
+
+def _unclear(machine: FoundMachine) -> tuple[str, tuple[str, ...]]:
+    """Why a part of a machine cannot be planned with, and the chips that it can be or that are near."""
+    said = f"{machine.count} x {shorten(machine.name, 60) or 'a device without a name'}"
+    if machine.ambiguous:
+        kinds = ", ".join(machine.ambiguous[:6])
+        return f"this machine has {said}, which can be {kinds}", machine.ambiguous
+    if machine.chip:
+        return f"{said}: split by MIG, and only whole GPUs can be planned", (machine.chip,)
+    like = f"; the nearest are {', '.join(machine.nearest)}" if machine.nearest else ""
+    return f"the catalogue has no chip for {said}{like}", machine.nearest
 
 
 def owned(report: MachineReport) -> str:
@@ -704,18 +718,7 @@ def owned(report: MachineReport) -> str:
         raise UsageError(
             f"no device was found on this machine{why}", "name the chips: --have 8xh100", field="have"
         )
-    said = f"{first.count} x {shorten(first.name, 60) or 'a device without a name'}"
-    if first.ambiguous:
-        what, near = (
-            f"this machine has {said}, which can be {', '.join(first.ambiguous[:6])}",
-            first.ambiguous,
-        )
-    elif first.chip:
-        what, near = f"{said}: split by MIG, and only whole GPUs can be planned", (first.chip,)
-    else:
-        near = first.nearest
-        like = f"; the nearest are {', '.join(near)}" if near else ""
-        what = f"the catalogue has no chip for {said}{like}"
+    what, near = _unclear(first)
     instead = tuple(f"{first.count}x{chip}" for chip in near)
     hint = (
         f"name the chip, e.g. --have {instead[0]}" if instead else "name the nearest chip, e.g. --have 8xh100"

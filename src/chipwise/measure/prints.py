@@ -132,28 +132,38 @@ class PrintReading:
 
 def read_prints(texts: Sequence[str]) -> PrintReading:
     """What the prints of one machine say together, the fuller print of a device before the shorter one."""
-    found: dict[tuple[str, int], PrintedDevice] = {}
     host, links = PrintedHost(), None
     profiles: tuple[str, ...] = ()
     software: dict[str, str] = {}
     cleaned = [_clean(text) for text in texts]
-    for reader in READERS:
-        for text in cleaned:
-            for device in _distinct(reader(text)):
-                key = (device.vendor, device.index)
-                found[key] = found[key].filled(device) if key in found else device
     for text in cleaned:
         host = host.filled(_host(text))
         links = links or _links(text)
         profiles = profiles or _mig_profiles(text)
         software = _software(text) | software
-    devices = _without_shadows(tuple(found[key] for key in sorted(found)))
-    attached = [re.search(r"(?:Attached GPUs\s*:\s*|<attached_gpus>)(\d{1,4})", text) for text in cleaned]
-    told = max([links.count if links else 0, *(int(said[1]) for said in attached if said)])
+    devices = _without_shadows(_filled(cleaned))
+    told = max(links.count if links else 0, _attached(cleaned))
     if told > len(devices) and {d.vendor for d in devices} <= {"nvidia"}:
         devices += _not_shown(devices, told)
     said = bool(devices or links or profiles or software) or host != PrintedHost()
     return PrintReading(devices, host, links, software, profiles, said)
+
+
+def _filled(texts: Sequence[str]) -> tuple[PrintedDevice, ...]:
+    """The devices of all prints, each with what any of them says."""
+    found: dict[tuple[str, int], PrintedDevice] = {}
+    for reader in READERS:
+        for text in texts:
+            for device in _distinct(reader(text)):
+                key = (device.vendor, device.index)
+                found[key] = found[key].filled(device) if key in found else device
+    return tuple(found[key] for key in sorted(found))
+
+
+def _attached(texts: Sequence[str]) -> int:
+    """How many GPUs a print says that there are, 0 where none does."""
+    said = [re.search(r"(?:Attached GPUs\s*:\s*|<attached_gpus>)(\d{1,4})", text) for text in texts]
+    return max((int(found[1]) for found in said if found), default=0)
 
 
 def _not_shown(devices: tuple[PrintedDevice, ...], told: int) -> tuple[PrintedDevice, ...]:
@@ -536,29 +546,9 @@ def _comma_tables(text: str) -> Iterator[PrintedDevice]:
             head, place = keys, 0
             continue
         if head and len(cells) == len(head):
-            row = dict(zip(head, cells, strict=True))
-            first = re.fullmatch(r"card(\d{1,15})", row.get("device", ""))
-            if first:
-                yield PrintedDevice(
-                    vendor="amd",
-                    index=int(first[1]),
-                    name=_text(row.get("card series", "")) or "",
-                    part=_amd_part(row.get("card model", "")) or "",
-                    memory=_bytes(row.get("vram total memory (b)", "")),
-                )
-                continue
-            yield PrintedDevice(
-                vendor="nvidia",
-                index=int(row["index"]) if re.fullmatch(r"\d{1,4}", row.get("index", "")) else place,
-                name=_text(row.get("name", "") or row.get("gpu_name", "")) or "",
-                part=_nvidia_part(row.get("pci.device_id", "")) or "",
-                memory=_mib(row.get("memory.total", "")),
-                cap_w=_number(row.get("power.limit", "")),
-                rated_w=_number(row.get("power.default_limit", "")),
-                ecc=_switch(row.get("ecc.mode.current", "")),
-                mig=_switch(row.get("mig.mode.current", "")),
-            )
-            place += 1
+            device = _of_columns(dict(zip(head, cells, strict=True)), place)
+            place += device.vendor == "nvidia"
+            yield device
             continue
         bare = re.match(
             r"^(\d{1,3}), ((?:NVIDIA|GeForce|Tesla|Quadro|RTX|GTX) ?[^,\n]{1,60}), ([^,\n]{1,20})(?:,|$)",
@@ -578,8 +568,32 @@ def _comma_tables(text: str) -> Iterator[PrintedDevice]:
         head = []
 
 
+def _of_columns(row: Mapping[str, str], place: int) -> PrintedDevice:
+    """The device of a row by its columns: of rocm-smi, which numbers its cards, or of nvidia-smi."""
+    first = re.fullmatch(r"card(\d{1,15})", row.get("device", ""))
+    if first:
+        return PrintedDevice(
+            vendor="amd",
+            index=int(first[1]),
+            name=_text(row.get("card series", "")) or "",
+            part=_amd_part(row.get("card model", "")) or "",
+            memory=_bytes(row.get("vram total memory (b)", "")),
+        )
+    return PrintedDevice(
+        vendor="nvidia",
+        index=int(row["index"]) if re.fullmatch(r"\d{1,4}", row.get("index", "")) else place,
+        name=_text(row.get("name", "") or row.get("gpu_name", "")) or "",
+        part=_nvidia_part(row.get("pci.device_id", "")) or "",
+        memory=_mib(row.get("memory.total", "")),
+        cap_w=_number(row.get("power.limit", "")),
+        rated_w=_number(row.get("power.default_limit", "")),
+        ecc=_switch(row.get("ecc.mode.current", "")),
+        mig=_switch(row.get("mig.mode.current", "")),
+    )
+
+
 def _rocm_lines(text: str) -> Iterator[PrintedDevice]:
-    """`GPU[0] : Card series: ...` of rocm-smi; the rows of its short table."""
+    """`GPU[0] : Card series: ...` of rocm-smi, and its short table."""
     facts: dict[int, dict[str, str]] = {}
     for said in re.finditer(r"^GPU\[(\d{1,4})\]\s*:\s*([^:\n]{1,60}?)\s*:\s*([^\n]*)$", text, re.MULTILINE):
         facts.setdefault(int(said[1]), {}).setdefault(said[2].lower(), said[3].strip())
@@ -599,6 +613,11 @@ def _rocm_lines(text: str) -> Iterator[PrintedDevice]:
             cap_w=_number(known.get("max graphics package power (w)", "")),
             notes=("a partition of the card before it",) if is_partition else (),
         )
+    yield from _rocm_rows(text)
+
+
+def _rocm_rows(text: str) -> Iterator[PrintedDevice]:
+    """The rows of rocm-smi's short table."""
     rows = list(
         re.finditer(
             r"^(\d{1,4})\s+(?:\d{1,15}\s+)?\[?(0x[0-9a-f]{4})[ ,:]([^\n]*)(?:\n {2,}([^\n]*))?",
@@ -677,6 +696,11 @@ def _listed(text: str) -> Iterator[PrintedDevice]:
                 rated_w=_number(power[2]) if power else None,
                 dead_links=len(re.findall(r"Link \d{1,15}: <inactive>", inner)),
             )
+    yield from _together(text)
+
+
+def _together(text: str) -> Iterator[PrintedDevice]:
+    """Devices that one line names: of collect_env, and of PyTorch where it finds different ones."""
     single = re.search(r"^GPU models and configuration\s*:[ \t]*(\S[^\n]*)$", text, re.MULTILINE)
     if single and not re.match(r"GPU \d|No CUDA|Could not|N/A", single[1]):
         name, _, inside = single[1].partition("(")
@@ -750,6 +774,11 @@ def _metal(text: str) -> Iterator[PrintedDevice]:
         )
 
 
+def _taken(found: re.Match[str] | None, take: Callable[[str], Any] = str) -> Any:
+    """What is made of the first group of what was found; None where nothing was."""
+    return take(found[1]) if found else None
+
+
 def _mac(text: str) -> Iterator[PrintedDevice]:
     """system_profiler's overview of the hardware and of displays, screenfetch, sysctl."""
     model = re.search(r"Model Identifier: (Mac\d{1,2},\d{1,2})", text)
@@ -766,24 +795,21 @@ def _mac(text: str) -> Iterator[PrintedDevice]:
     gpu_cores = re.search(
         r"Chipset Model: Apple[^\0]{0,200}?Total Number of Cores: (\d{1,3})\s*$", text, re.MULTILINE
     )
-    apple = not graphics or any(_vendor_of(g[1]) == "apple" for g in graphics)
-    if apple and (model or chip or graphics):
+    if not graphics or any(_vendor_of(g[1]) == "apple" for g in graphics):
         yield PrintedDevice(
             vendor="apple",
             index=0,
             name=chip[1] if chip else graphics[0][1] if graphics else "",
-            part=model[1] if model else "",
-            memory=_bytes(memory[1]) if memory else None,
-            units=int(gpu_cores[1]) if gpu_cores else None,
-            cores=int(cores[1]) if cores else None,
+            part=_taken(model) or "",
+            memory=_taken(memory, _bytes),
+            units=_taken(gpu_cores, int),
+            cores=_taken(cores, int),
         )
         return
     for index, found in enumerate(graphics):
         size = re.search(r"VRAM \(Total\): (\d{1,15} [MG]B)", text[found.end() : found.end() + 600])
         vendor = _vendor_of(found[1])
-        yield PrintedDevice(
-            vendor=vendor, index=index, name=found[1].strip(), memory=_bytes(size[1]) if size else None
-        )
+        yield PrintedDevice(vendor=vendor, index=index, name=found[1].strip(), memory=_taken(size, _bytes))
 
 
 def _neuron(text: str) -> Iterator[PrintedDevice]:
@@ -925,6 +951,15 @@ READERS: tuple[Callable[[str], Iterator[PrintedDevice]], ...] = (
 # links, MIG profiles, software
 
 
+def _columns_of(text: str, rows: Sequence[tuple[int, list[str]]]) -> int:
+    """How many GPUs the matrix of links has: columns behind them are of other devices."""
+    head = re.search(r"^\s+(GPU0(?:\s+GPU\d{1,3})*)", text, re.MULTILINE)
+    most = len(head[1].split()) if head else max(i for i, _ in rows) + 1
+    for _, cells in rows:
+        most = max(most, *(j + 1 for j, cell in enumerate(cells) if re.fullmatch(r"X|NV\d{1,2}", cell)), 1)
+    return min(most, MAX_DEVICES)
+
+
 def _links(text: str) -> Links | None:
     """The matrix of nvidia-smi topo -m; that of -p2p says only that there are no peers."""
     no_peers = bool(re.search(r"^ ?GPU\d{1,15}\s[^\n]*\b(GNS|CNS|TNS)\b", text, re.MULTILINE))
@@ -938,15 +973,11 @@ def _links(text: str) -> Links | None:
     ]
     if not rows:
         return None
-    head = re.search(r"^\s+(GPU0(?:\s+GPU\d{1,3})*)", text, re.MULTILINE)
-    most = len(head[1].split()) if head else max(i for i, _ in rows) + 1
-    for _, cells in rows:
-        most = max(most, *(j + 1 for j, cell in enumerate(cells) if re.fullmatch(r"X|NV\d{1,2}", cell)), 1)
-    most = min(most, MAX_DEVICES)
+    most = _columns_of(text, rows)
     known = re.compile(r"NV\d{1,2}|SYS|NODE|PHB|PXB|PIX")
     kinds = {i: [cell for cell in cells[:most] if known.fullmatch(cell)] for i, cells in rows}
     seen = Counter(cell for cells in kinds.values() for cell in cells)
-    fabric = max((k for k in seen if k.startswith("NV")), key=lambda kind: (seen[kind], kind), default="")
+    fabric = max(((n, kind) for kind, n in seen.items() if kind.startswith("NV")), default=(0, ""))[1]
     alone = [
         i for i, cells in kinds.items() if fabric and cells and not any(c.startswith("NV") for c in cells)
     ]
@@ -971,15 +1002,22 @@ def _software(text: str) -> dict[str, str]:
 # the host
 
 
+def _numa(text: str) -> tuple[int | None, float | None, tuple[float, ...]]:
+    """How many nodes numactl lists, the memory of those with CPUs, and of each without."""
+    nodes = re.findall(r"^node (\d{1,15}) cpus:([^\n]*)\nnode \1 size: (\d{1,15}) MB", text, re.MULTILINE)
+    memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20
+    away = (float(size[:12]) * 2.0**20 for _, cpus, size in nodes if not cpus.strip() and size.strip("0"))
+    return len(nodes) or None, memory or None, tuple(away)
+
+
 def _host(text: str) -> PrintedHost:
     """lscpu, /proc/cpuinfo and meminfo, free, numactl -H, dmidecode -t memory, metadata of instances, reports."""
     said = {name: _first(text, patterns) for name, patterns in _table()["host"].items()}
     sockets, per_socket, memory = said["sockets"], said["per_socket"], said["memory"]
     listed = re.search(r"^\s*(?:Flags|flags|Features)\s*:\s+([^\n]*)$", text, re.MULTILINE)
     flags = set(listed[1].split()) if listed else set()
-    nodes = re.findall(r"^node (\d{1,15}) cpus:([^\n]*)\nnode \1 size: (\d{1,15}) MB", text, re.MULTILINE)
-    if memory is None and nodes:
-        memory = sum(float(size[:12]) for _, cpus, size in nodes if cpus.strip()) * 2.0**20 or None
+    nodes, beside_cpus, away = _numa(text)
+    memory = beside_cpus if memory is None else memory
     modules = _modules(text)
     design = (said["maker"], said["family"], said["model"])
     return PrintedHost(
@@ -988,12 +1026,10 @@ def _host(text: str) -> PrintedHost:
         sockets=sockets,
         cores=per_socket * (sockets or 1) if per_socket else None,
         threads=said["threads"],
-        numa_nodes=said["numa_nodes"] or (len(nodes) or None),
+        numa_nodes=said["numa_nodes"] or nodes,
         simd=tuple(name for name in _table()["simd"] if name in flags),
         memory=memory,
-        away=tuple(
-            float(size[:12]) * 2.0**20 for _, cpus, size in nodes if not cpus.strip() and size.strip("0")
-        ),
+        away=away,
         instance=said["instance"] or "",
         shared=_sharing(text),
         **modules,

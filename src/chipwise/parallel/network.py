@@ -111,16 +111,24 @@ def system_network(system: System, chips: int) -> Network:
             f"{system.id} joins {system.chips:,} chips, not {chips:,}", f"use at most {system.chips:,}"
         )
     axes = float(len(tier.shape)) if tier.torus else 0.0
+    network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, *_links(system, tier, tier.bytes_per_s))
+    return _around(network, tier, _slice(system, tier, min(chips, tier.chips))) if tier.torus else network
+
+
+def _links(system: System, tier: FabricTier, bytes_per_s: float) -> tuple[float, Wiring]:
+    """Whether every chip of a tier is linked with every other (1), and what of it is narrower or faster."""
     mesh = 1.0 if tier.fabric in ("mesh", "partial-mesh") else 0.0
     uneven = wiring(system) if tier is system.tiers[-1] else ALIKE
     pair = tier.pairwise_bytes_per_s
-    if mesh and pair and not uneven.near:  # what a group has is known by its links, not only by their sum
-        mesh, size = 0.0, float(tier.chips)
-        uneven = replace(uneven, near=size, near_bytes_per_s=tier.bytes_per_s, near_pair_bytes_per_s=pair)
-    network = Network(tier.bytes_per_s, float(tier.chips), nic, axes, mesh, uneven)
-    if not tier.torus:
-        return network
-    shape = _slice(system, tier, min(chips, tier.chips))
+    if not mesh or not pair or uneven.near:
+        return mesh, uneven
+    # what a group has is known by its links, not only by their sum
+    size = float(tier.chips)
+    return 0.0, replace(uneven, near=size, near_bytes_per_s=bytes_per_s, near_pair_bytes_per_s=pair)
+
+
+def _around(network: Network, tier: FabricTier, shape: tuple[int, ...]) -> Network:
+    """A network with the rings of a slice of a torus."""
     wide = [(length, closed) for length, closed in zip(shape, tier.closes(shape), strict=True) if length > 1]
     if not wide:
         return network

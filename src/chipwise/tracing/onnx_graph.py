@@ -553,12 +553,13 @@ def _einsum(inputs: list[Any], outputs: list[Any], given: Mapping[str, Any]) -> 
         big = max((*inputs, *outputs), key=lambda v: v.size)
         return _product(inputs[0], inputs[-1], outputs[0], big.size, 1, 1)
     sizes = {c: n for t, v in zip(terms, inputs, strict=True) for c, n in zip(t, v.shape, strict=True)}
-    out, (one, two) = text.partition("->")[2], terms
+    out, one, two = map(set, (text.partition("->")[2], *terms))
     a, b, y = inputs[0], inputs[1], outputs[0]
-    batch = math.prod(n for c, n in sizes.items() if c in one and c in two and c in out)
-    k = math.prod(n for c, n in sizes.items() if c not in out)
-    m = math.prod(n for c, n in sizes.items() if c in one and c in out and c not in two)
-    n = math.prod(size for c, size in sizes.items() if c in two and c in out and c not in one)
+    shared, kept = one & two & out, (one - two) & out
+    m, n, k, batch = (
+        math.prod(sizes[c] for c in letters)
+        for letters in (kept, (two - one) & out, sizes.keys() - out, shared)
+    )
     return _product(a, b, y, m, n, k, batch)
 
 

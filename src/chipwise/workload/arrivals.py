@@ -360,21 +360,25 @@ def _unfolded(path: str, line: int, found: Any) -> Iterator[tuple[int, Mapping[s
             for one in inner:
                 yield from _unfolded(path, line, one)
             return
+    for request in _by_columns(f"{path}, line {line}", found):
+        yield line, request
+
+
+def _by_columns(where: str, found: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The requests of an object whose lengths are lists; of any other the object itself."""
     sizes = {
         name: value for name, value in found.items() if isinstance(value, list) and _role(name) in _SIDES
     }
-    if sizes:
-        count = {len(value) for value in sizes.values()}
-        if len(count) > 1:
-            raise UsageError(
-                f"{path}, line {line}: {', '.join(sizes)} have different lengths", "one for each request"
-            )
-        size = count.pop()
-        columns = {n: v for n, v in found.items() if isinstance(v, list) and len(v) == size and _role(n)}
-        for i in range(size):
-            yield line, {name: value[i] for name, value in columns.items()}
+    if not sizes:
+        yield found
         return
-    yield line, found
+    count = {len(value) for value in sizes.values()}
+    if len(count) > 1:
+        raise UsageError(f"{where}: {', '.join(sizes)} have different lengths", "one for each request")
+    size = count.pop()
+    columns = {n: v for n, v in found.items() if isinstance(v, list) and len(v) == size and _role(n)}
+    for i in range(size):
+        yield {name: value[i] for name, value in columns.items()}
 
 
 _SIDES = ("prompt", "output")

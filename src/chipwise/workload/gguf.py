@@ -51,6 +51,18 @@ TINY = frozenset(("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs"))
 SMALLER = frozenset(("iq2_s", "iq2_m"))
 """Mixes of 1 and 2 bits, whose more important matrices take few formats, by `SMALLER` better ones."""
 
+# What values get: usually, and where four query heads and more share a head of keys.
+VALUES = {
+    "iq3_xxs": ("iq3_s", "q4_k"),
+    "iq3_s": ("iq3_s", "q4_k"),
+    "iq3_m": ("q4_k", "q4_k"),
+    "iq4_xs": ("iq4_xs", "q5_k"),
+    "iq4_nl": ("iq4_nl", "q5_k"),
+    "q2_k": ("q3_k", "q4_k"),
+    "q3_k_m": ("q4_k", "q4_k"),
+    "q3_k_l": ("q5_k", "q5_k"),
+}
+
 # Architectures whose converted files hold query, key and value as one matrix, which has a rule of its own.
 FUSED = frozenset(("gpt2", "gpt_neox", "falcon", "phi", "phi3", "bloom"))
 
@@ -81,6 +93,18 @@ def gguf(name: str, model: Model) -> Precision:
     """
     if name not in GGUF:
         raise UnknownNameError("GGUF mix", name, GGUF)
+    weights = {cls: mixed(name, mean) for cls, mean in _mean_bits(name, model).items()}
+    head, table = _tables(name)
+    weights["head"] = mixed(name, _bits(head, model.hidden))
+    weights["embedding"] = mixed(name, _bits(head if model.tied else table, model.hidden))
+    weights["router"] = FORMATS["fp32"]
+    wide = model.precision.base if model.precision.base.bits == 16 else FORMATS["fp16"]
+    plain = dict.fromkeys(weights, wide)
+    return Precision(name, wide, weights, plain)
+
+
+def _mean_bits(name: str, model: Model) -> dict[TensorClass, float]:
+    """Bits of a weight of each class, the mean over all layers."""
     graph = build(model)
     count = max(graph.layers, 1)
     experts = max((x.ffn.experts for _, x in model.runs if isinstance(x.ffn, MoE)), default=0)
@@ -105,14 +129,7 @@ def gguf(name: str, model: Model) -> Precision:
                 bits[cls] = bits.get(cls, 0.0) + size * _bits(stored, cols)
                 elements[cls] = elements.get(cls, 0.0) + size
         depth += repeat
-    weights = {cls: mixed(name, bits[cls] / elements[cls]) for cls in bits}
-    head, table = _tables(name)
-    weights["head"] = mixed(name, _bits(head, model.hidden))
-    weights["embedding"] = mixed(name, _bits(head if model.tied else table, model.hidden))
-    weights["router"] = FORMATS["fp32"]
-    wide = model.precision.base if model.precision.base.bits == 16 else FORMATS["fp16"]
-    plain = dict.fromkeys(weights, wide)
-    return Precision(name, wide, weights, plain)
+    return {cls: total / elements[cls] for cls, total in bits.items()}
 
 
 def narrow(name: str) -> bool:
@@ -184,23 +201,13 @@ def _format(name: str, role: str, layer: int, layers: int, shared: int, experts:
 
 
 def _value(name: str, layer: int, layers: int, many: bool, eight: bool) -> str:
-    found = GGUF[name]
     if name in TINY | SMALLER:
         return "q4_k" if many or eight else "iq3_s" if name in SMALLER else "q2_k"
-    if name == "iq3_xxs":
-        found = "q4_k" if many else "iq3_s"
-    if name == "q2_k":
-        found = "q4_k" if many else "q3_k"
-    elif name == "q3_k_m":
-        found = "q5_k" if layer < 2 else "q4_k"
-    elif name == "q3_k_l" or (name in ("iq4_xs", "iq4_nl") and many):
+    found = VALUES.get(name, (GGUF[name], GGUF[name]))[many]
+    if (name == "q3_k_m" and layer < 2) or (name == "q4_k_s" and layer < 4):
         found = "q5_k"
-    elif name == "iq3_m" or (name == "iq3_s" and many):
-        found = "q4_k"
     elif name in ("q4_k_m", "q5_k_m") and _better(layer, layers):
         found = "q6_k"
-    elif name == "q4_k_s" and layer < 4:
-        found = "q5_k"
     if layers == 80 and found in ("q3_k", "q4_k"):
         found = "q5_k"  # llama.cpp tells its "70B" type by 80 layers
     return "q8_0" if eight else found
@@ -209,12 +216,8 @@ def _value(name: str, layer: int, layers: int, many: bool, eight: bool) -> str:
 def _down(name: str, layer: int, layers: int, eight: bool) -> str:
     early = layer < layers // 8
     match name:
-        case "q2_k":
-            return "q3_k"
         case "q3_k_m":
             return "q5_k" if layer < layers // 16 else "q4_k"
-        case "q3_k_l":
-            return "q5_k"
         case "q4_k_m" | "q5_k_m" if _better(layer, layers):
             return "q6_k"
         case "q4_k_s" if early:
@@ -227,4 +230,4 @@ def _down(name: str, layer: int, layers: int, eight: bool) -> str:
             return "q4_k"
         case "q4_0" | "q5_0" if early:
             return "q4_1" if name == "q4_0" else "q5_1"
-    return GGUF[name]
+    return {"q2_k": "q3_k", "q3_k_l": "q5_k"}.get(name, GGUF[name])

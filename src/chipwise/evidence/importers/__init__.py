@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -164,27 +164,30 @@ def _read(content: str, name: str, given: ImportTerms) -> tuple[str, list[Item |
         documents = [documents]  # JSON Lines: tests of one run are read together
     format_ = ""
     for data in documents:
-        reader = next((one for one in READERS if one.recognise(data)), None)
-        if reader is not None:
-            format_ = reader.FORMAT
-            found += reader.read(data, name)
-        elif trainer_logs.recognise_state(data):
-            format_ = trainer_logs.STATE
-            found += trainer_logs.read_state(data, name)
-        elif exported(data):
-            format_ = EXPORT
-            found.append(_again(data))
-        elif tool := vllm_bench.recognise(data):
-            format_ = tool
-            found += vllm_bench.read(data, name)
-        elif tool := aiperf.recognise(data):
-            format_ = tool
-            found += aiperf.read(data, name)
+        kind, items = _document(data, name)
+        format_ = kind or format_
+        found += items
     if not format_:
         raise _SkipError(
             f"JSON ({_described(documents[0])}), but of none of these formats: {', '.join(FORMATS)}"
         )
     return format_, found
+
+
+def _document(data: object, name: str) -> tuple[str, Iterable[Item | str]]:
+    """The format of one document and what it holds; "" where it is of none."""
+    reader = next((one for one in READERS if one.recognise(data)), None)
+    if reader is not None:
+        return reader.FORMAT, reader.read(data, name)
+    if trainer_logs.recognise_state(data):
+        return trainer_logs.STATE, trainer_logs.read_state(data, name)
+    if exported(data):
+        return EXPORT, [_again(data)]
+    if tool := vllm_bench.recognise(data):
+        return tool, vllm_bench.read(data, name)
+    if tool := aiperf.recognise(data):
+        return tool, aiperf.read(data, name)
+    return "", ()
 
 
 def _described(data: object) -> str:

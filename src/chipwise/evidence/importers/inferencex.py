@@ -7,14 +7,15 @@ are left out: what they measured is no figure of one engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from chipwise.catalog.submitted_names import chip_of
 from chipwise.evidence.importers.values import RowRefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "InferenceX"
+T = TypeVar("T")
 
 
 def recognise(data: object) -> bool:
@@ -37,17 +38,21 @@ def read(data: object, file: str) -> Iterator[Item | str]:
             yield f"row {index}: {refusal}"
 
 
+def _first(read: Callable[[object], T | None], row: Mapping[str, Any], *names: str) -> T | None:
+    """What the first of several fields says that says something."""
+    return next((found for name in names if (found := read(row.get(name)))), None)
+
+
 def _item(row: Mapping[str, Any], file: str) -> Item:
     found = row.get("metrics")
     figures: Mapping[str, Any] = found if isinstance(found, Mapping) else row
     if row.get("disagg") in (True, "true") or row.get("is_multinode") in (True, "true"):
         raise RowRefusedError("separate prefill, or several hosts: not one engine")
-    drafts = text(row.get("spec_decoding")) or text(row.get("spec_method")) or text(row.get("mtp"))
+    drafts = _first(text, row, "spec_decoding", "spec_method", "mtp") or ""
     if drafts and drafts.lower() not in ("none", "off"):
         raise RowRefusedError(f"speculative decoding ({drafts})")
-    part = text(row.get("hw")) or text(row.get("hardware"))
-    tp = whole(row.get("tp")) or whole(row.get("decode_tp")) or 1
-    ep = whole(row.get("ep")) or whole(row.get("decode_ep")) or 1
+    part = _first(text, row, "hw", "hardware") or ""
+    tp, ep = (_first(whole, row, name, f"decode_{name}") or 1 for name in ("tp", "ep"))
     apart = row.get("dp_attention", row.get("decode_dp_attention")) in (True, "true")
     rate = number(figures.get("output_tput_per_gpu"))
     total = positive(figures.get("tput_per_gpu"), "tput_per_gpu")

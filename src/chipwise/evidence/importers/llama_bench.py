@@ -130,15 +130,15 @@ def _items(rows: Iterable[object], file: str) -> Iterator[Item | str]:
         first = prompts.get(t.setting) if not (t.depth or t.prompt) else None
         taken |= {t.setting} if first else set()
         yield _item(t, first, file)
-    yield from (_item(None, t, file) for setting, t in prompts.items() if setting not in taken)
+    yield from (_item(t, t, file) for setting, t in prompts.items() if setting not in taken)
 
 
-def _item(made: _Test | None, prompt: _Test | None, file: str) -> Item:
-    ran = made or prompt
-    assert ran is not None
+def _item(ran: _Test, prompt: _Test | None, file: str) -> Item:
+    """A test, and the one of prompts that goes with it: a generation, or by itself."""
     first = prompt.prompt / prompt.tokens_per_s if prompt else None
-    both = made is not None and made.prompt > 0  # a `pg` test: one speed for prompt and answer together
-    before = prompt.prompt if prompt else (ran.prompt or ran.depth or 1)
+    both = ran.generated > 0 and ran.prompt > 0  # a `pg` test: one speed for prompt and answer together
+    alone = ran.tokens_per_s if ran.generated and not both else None
+    before = (prompt or ran).prompt or ran.depth or 1
     notes = [f"llama.cpp calls it {ran.kind}"] if ran.kind and not ran.model else []
     notes += [f"{ran.depth} tokens were there before"] if ran.depth else []
     if both:
@@ -158,10 +158,10 @@ def _item(made: _Test | None, prompt: _Test | None, file: str) -> Item:
             "runtime": f"llama.cpp {ran.build}".strip(),
             "concurrency": 1.0,
             "input_tokens": float(before),
-            "output_tokens": float(made.generated) if made else 1.0,
-            "tokens_per_s": made.tokens_per_s if made and not both else None,
+            "output_tokens": float(ran.generated or 1),
+            "tokens_per_s": alone,
             "ttft_mean_s": first,
-            "tpot_mean_s": 1.0 / made.tokens_per_s if made and not both else None,
+            "tpot_mean_s": 1.0 / alone if alone else None,
             "file": file,
             "notes": tuple(notes),
         },

@@ -37,6 +37,15 @@ NAMES = {
     "division": ("Category", "Division"),
     "power": ("has_power",),
 }
+OTHERS = {"text_to_video": "wan-2.2-t2v-a14b", "vlm": "qwen3-vl-235b-a22b"}
+"""Benchmarks by other names."""
+
+# Benchmark, scenario, round ("" any) and unit of tables that say tokens per second under another unit.
+MISLABELLED = (
+    ("whisper", "", "", "Samples/s"),
+    ("llama3.1-8b", "Interactive", "", "Queries/s"),
+    ("llama2-70b", "Offline", "v4.0", "Samples/s"),
+)
 SUFFIX = re.compile(r"-(interactive|99\.9|99|edge)(?=-|$)")
 WATTS = re.compile(r"\b(\d{2,4}) ?W\b(?=.*\b(TGP|TDP)\b)|\b(?:TGP|TDP):? ?(\d{2,4}) ?W\b", re.I)
 
@@ -72,10 +81,7 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
         raise RowRefusedError(f"{text(_get(row, 'division'))} division: not comparable")
     model = text(_get(row, "model"))
     benchmark = SUFFIX.sub("", model)
-    if benchmark not in load_benchmarks():
-        benchmark = {"text_to_video": "wan-2.2-t2v-a14b", "vlm": "qwen3-vl-235b-a22b"}.get(
-            benchmark.lower(), benchmark
-        )
+    benchmark = benchmark if benchmark in load_benchmarks() else OTHERS.get(benchmark.lower(), benchmark)
     scenario, unit, round_ = (text(_get(row, name)) for name in ("scenario", "unit", "round"))
     if "interactive" in model:
         scenario = "Interactive"
@@ -87,11 +93,11 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
     chip = chip_of(part)
     notes += [b.note for b in load_bins() if chip == b.chip and power and power >= b.from_w]
     precision = _precision(text(_get(row, "precision")), chip, benchmark, notes)
-    known = load_benchmarks().get(benchmark)
+    model, prompt, answer = _network(benchmark)
     return own_item(
         FORMAT,
         {
-            "model": (known.model if known and known.model else benchmark),
+            "model": model,
             "result": result,
             "unit": unit,
             "chip": chip,
@@ -107,8 +113,8 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
             "submitter": text(_get(row, "submitter")),
             "environment": f"{power:g} W a chip" if power else "",
             "power_limit_w": power,
-            "input_tokens": (known.input_tokens or None) if known else None,
-            "output_tokens": (known.output_tokens or None) if known else None,
+            "input_tokens": prompt,
+            "output_tokens": answer,
             "tokens_per_s": tokens,
             "file": file,
             "notes": tuple(notes),
@@ -116,25 +122,27 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
     )
 
 
+def _network(benchmark: str) -> tuple[str, float | None, float | None]:
+    """The model of a benchmark, and its mean tokens in and out where it has them."""
+    known = load_benchmarks().get(benchmark)
+    if known is None:
+        return benchmark, None, None
+    return known.model or benchmark, known.input_tokens or None, known.output_tokens or None
+
+
 def _corrected(
     benchmark: str, scenario: str, round_: str, result: float, unit: str, notes: list[str]
 ) -> tuple[float, str, float | None]:
     """Result, unit and tokens per second with the known mistakes of the tables put right."""
     known = load_benchmarks().get(benchmark)
-    if benchmark == "whisper" and unit == "Samples/s":
-        notes.append("corrected: labelled Samples/s, the figures are tokens per second")
+    row = benchmark, scenario, round_, unit
+    if any(all(said in ("", own) for said, own in zip(each, row, strict=True)) for each in MISLABELLED):
+        notes.append(f"corrected: labelled {unit}, the figures are tokens per second")
         return result, "Tokens/s", result
-    if benchmark == "llama3.1-8b" and scenario == "Interactive" and unit == "Queries/s":
-        notes.append("corrected: labelled Queries/s, the figures are tokens per second")
-        return result, "Tokens/s", result
-    if benchmark == "llama2-70b" and round_ == "v4.0":
-        if scenario == "Offline" and unit == "Samples/s":
-            notes.append("corrected: labelled Samples/s, the figures are tokens per second")
-            return result, "Tokens/s", result
-        if scenario == "Server" and unit == "Queries/s" and known:
-            factor = known.nominal_output_tokens
-            notes.append(f"tokens per second = queries x {factor:g}, within 2 %")
-            return result, unit, result * factor
+    if row == ("llama2-70b", "Server", "v4.0", "Queries/s") and known:
+        factor = known.nominal_output_tokens
+        notes.append(f"tokens per second = queries x {factor:g}, within 2 %")
+        return result, unit, result * factor
     if benchmark == "gptj" and unit in ("Samples/s", "Queries/s") and known:
         notes.append(f"tokens per second = samples x {known.output_tokens:g}")
         return result, unit, result * known.output_tokens

@@ -38,6 +38,12 @@ class Wired(Cluster):
         return cls(**{f.name: getattr(c, f.name) for f in fields(Cluster)}, wiring=wiring)
 
 
+def _wired(topology: str, domain: float) -> tuple[float, float]:
+    """Axes of a torus (0: none), and whether every device is linked with every other (1)."""
+    axes = 3.0 if "3d torus" in topology else 2.0 if "2d torus" in topology else 0.0
+    return axes, 1.0 if "mesh" in topology and domain <= 8.0 else 0.0
+
+
 def cluster(
     chip: Chip,
     dtype: str = "16",
@@ -57,8 +63,7 @@ def cluster(
     packages = 1.0 if cores else float(chip.devices_per_package)
     wide = device.matrix[half]
     narrow = device.matrix[COMPUTE[dtype]] if dtype != "16" else wide
-    topology = chip.scaleup.topology.lower() if chip.scaleup else ""
-    axes = 3.0 if "3d torus" in topology else 2.0 if "2d torus" in topology else 0.0
+    axes, mesh = _wired(chip.scaleup.topology.lower() if chip.scaleup else "", domain or 8.0)
     link = np.nan_to_num(float(device.link_bytes_per_s)) * packages or 1e9
     nic = nic_bytes_per_s if nic_bytes_per_s is not None else float(device.scaleout_bytes_per_s) * packages
     made = Cluster(
@@ -70,7 +75,7 @@ def cluster(
         domain=domain or float(device.domain) / packages,
         nic_bytes_per_s=nic,
         axes=axes,
-        mesh=1.0 if "mesh" in topology and (domain or 8.0) <= 8.0 else 0.0,
+        mesh=mesh,
         host_bytes_per_s=(chip.host.bytes_per_s if chip.host else None) or HOST_BYTES_PER_S,
     )
     for name, value in (

@@ -69,6 +69,10 @@ def adapter_share(t: Transformer, a: Adapters) -> float:
     return a.rank * float(t.layers) * each / float(t.params)
 
 
+def _mean(total: float, count: float, none: float) -> float:
+    return total / count if count else none
+
+
 def transformer(graph: Graph) -> Transformer:
     """The mean layer of a graph. Mixers that are no softmax attention count by their parameters; selection of
     tokens by an index and compression count as a window of what is attended to."""
@@ -98,22 +102,22 @@ def transformer(graph: Graph) -> Transformer:
         vocab=float(model.vocab),
         mixer_in=sums["mixer_in"] / layers,
         mixer_out=sums["mixer_out"] / layers,
-        core_width=sums["core_width"] / cores if cores else 0.0,
-        heads=sums["heads"] / cores if cores else 1.0,
-        head_dim=sums["head_dim"] / cores if cores else 128.0,
-        kv_width=sums["kv_width"] / cores if cores else 0.0,
+        core_width=_mean(sums["core_width"], cores, 0.0),
+        heads=_mean(sums["heads"], cores, 1.0),
+        head_dim=_mean(sums["head_dim"], cores, 128.0),
+        kv_width=_mean(sums["kv_width"], cores, 0.0),
         core_share=cores / layers,
-        window=sums["window"] / sums["windowed"] if sums["windowed"] else UNREACHED,
-        window_share=sums["windowed"] / cores if cores else 0.0,
+        window=_mean(sums["window"], sums["windowed"], UNREACHED),
+        window_share=_mean(sums["windowed"], cores, 0.0),
         causal=0.0 if _encoder(graph) else 1.0,
-        ffn=sums["ffn"] / dense if dense else 0.0,
-        gates=gates["dense"] / dense if dense else 2.0,
+        ffn=_mean(sums["ffn"], dense, 0.0),
+        gates=_mean(gates["dense"], dense, 2.0),
         dense_share=dense / layers,
         experts=experts or 1.0,
         top_k=top_k,
         expert_ffn=expert_ffn,
-        shared_ffn=sums["shared"] / moe if moe else 0.0,
-        expert_gates=gates["moe"] / moe if moe else 2.0,
+        shared_ffn=_mean(sums["shared"], moe, 0.0),
+        expert_gates=_mean(gates["moe"], moe, 2.0),
         moe_share=moe / layers,
         expert_hidden=inner,
         tied=float(model.tied),

@@ -36,6 +36,19 @@ TRAINING: Mapping[str, str] = {
 """What can be asked of training steps."""
 
 
+def _numbers(value: Any) -> tuple[Any, ...]:
+    """The sides that a text, a number or a list says. Raises `UsageError` for another text."""
+    if isinstance(value, str):
+        words = value.lower().replace("px", "").split("x")
+        if not all(word.strip().isdecimal() for word in words) or len(words) > 2:
+            raise UsageError(
+                f"resolution '{value}' cannot be read", "width x height, as in 1280x720", field="resolution"
+            )
+        return tuple(int(word) for word in words)
+    pair = (value,) if isinstance(value, (int, float)) else tuple(value)
+    return tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in pair)
+
+
 @dataclass(frozen=True)
 class AskedNetwork:
     """What a request says: settings by name, those that were left out absent."""
@@ -89,20 +102,7 @@ class AskedNetwork:
     def sides(self, default: tuple[int, int], multiple: int) -> tuple[int, int]:
         """(width, height) in pixels: a side of squares, "1280x720", or a pair; each a multiple of `multiple`."""
         value = self.settings.get("resolution")
-        if value is None:
-            pair: tuple[Any, ...] = default
-        elif isinstance(value, str):
-            words = value.lower().replace("px", "").split("x")
-            if not all(word.strip().isdecimal() for word in words) or len(words) > 2:
-                raise UsageError(
-                    f"resolution '{value}' cannot be read",
-                    "width x height, as in 1280x720",
-                    field="resolution",
-                )
-            pair = tuple(int(word) for word in words)
-        else:
-            pair = (value,) if isinstance(value, (int, float)) else tuple(value)
-            pair = tuple(int(v) if isinstance(v, float) and v.is_integer() else v for v in pair)
+        pair = default if value is None else _numbers(value)
         pair = pair * 2 if len(pair) == 1 else pair
         if len(pair) != 2 or not all(isinstance(side, int) and 0 < side <= 100_000 for side in pair):
             raise UsageError(

@@ -25,6 +25,24 @@ def assign(
     recorded as an assumption. Router and norms stay in `base`, embedding and head where `q` does not say otherwise:
     runtimes leave them alone.
     """
+    default, chosen = _of_layers(q, layers, r)
+    common = {cls: _most([c[cls] for c in chosen if cls in c], default) for cls in LARGE}
+    precision = _precision(common, base, q)
+    own: dict[tuple[Layer, tuple[tuple[TensorClass, Scheme | None], ...]], Layer] = {}
+    out: list[Layer] = []
+    for layer, mine in zip(layers, chosen, strict=True):
+        if all(common[cls] == scheme for cls, scheme in mine.items()):
+            out.append(layer)
+            continue
+        what = (layer, tuple(mine.items()))
+        if what not in own:
+            own[what] = replace(layer, precision=_precision({**common, **mine}, base, q))
+        out.append(own[what])
+    return precision, tuple(out)
+
+
+def _of_layers(q: Quantisation, layers: Sequence[Layer], r: Reader) -> tuple[Scheme | None, list[Chosen]]:
+    """What the rules say of whatever they do not name, and of the classes of each layer."""
     ignored = Patterns(q.ignored, r.origin)
     rules = tuple(
         (Patterns(rule.targets, r.origin) if rule.targets else None, rule.scheme) for rule in q.rules
@@ -39,19 +57,7 @@ def assign(
         if key not in memo:
             memo[key] = _of_layer(index, layer, rules, ignored, default, r)
         chosen.append(memo[key])
-    common = {cls: _most([c[cls] for c in chosen if cls in c], default) for cls in LARGE}
-    precision = _precision(common, base, q)
-    own: dict[tuple[Layer, tuple[tuple[TensorClass, Scheme | None], ...]], Layer] = {}
-    out: list[Layer] = []
-    for layer, mine in zip(layers, chosen, strict=True):
-        if all(common[cls] == scheme for cls, scheme in mine.items()):
-            out.append(layer)
-            continue
-        what = (layer, tuple(mine.items()))
-        if what not in own:
-            own[what] = replace(layer, precision=_precision({**common, **mine}, base, q))
-        out.append(own[what])
-    return precision, tuple(out)
+    return default, chosen
 
 
 def _of_layer(
