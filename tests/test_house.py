@@ -473,9 +473,9 @@ def circles(edges: Mapping[str, set[str]]) -> list[set[str]]:
     ]
 
 
-LATE = {"api": 79, "cli": 27, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
-"""Names imported inside functions by room: of extras, and of what one command alone needs. The numbers only get
-smaller."""
+LATE = {"api": 29, "cli": 7, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
+"""Names imported inside functions by room: of extras, and of what would make every command or program wait for what one
+verb needs (evidence and its importers, networks without tokens, launch files, pages). The numbers only get smaller."""
 
 
 def test_no_file_leads_back_to_itself_by_its_imports() -> None:
@@ -501,7 +501,7 @@ def test_imports_stand_at_the_top() -> None:
 MOST_PATHS = 15
 """Independent paths through a function (McCabe): decisions, and one."""
 HALLS = {
-    "api": 62, "calibrate": 3, "catalog": 16, "cost": 2, "evidence": 19, "measure": 16, "parallel": 2, "predict": 11,
+    "api": 29, "calibrate": 3, "catalog": 16, "cost": 2, "evidence": 19, "measure": 16, "parallel": 2, "predict": 11,
     "search": 7, "tracing": 10, "units.py": 1, "workload": 15,
 }  # fmt: skip
 """Functions with more by room; none in the faces and in reports. The numbers only get smaller."""
