@@ -471,9 +471,9 @@ def circles(edges: Mapping[str, set[str]]) -> list[set[str]]:
     ]
 
 
-LATE = {"api": 79, "cli": 27, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
-"""Names imported inside functions by room: of extras, and of what one command alone needs. The numbers only get
-smaller."""
+LATE = {"api": 29, "cli": 7, "mcp": 4, "measure": 4, "tracing": 3, "web": 7}
+"""Names imported inside functions by room: of extras, and of what would make every command or program wait for what one
+verb needs (evidence and its importers, networks without tokens, launch files, pages). The numbers only get smaller."""
 
 
 def test_no_file_leads_back_to_itself_by_its_imports() -> None:
@@ -499,7 +499,7 @@ def test_imports_stand_at_the_top() -> None:
 MOST_PATHS = 15
 """Independent paths through a function (McCabe): decisions, and one."""
 HALLS = {
-    "api": 49, "calibrate": 2, "catalog": 1, "cost": 2, "measure": 5, "parallel": 1, "predict": 9, "search": 7,
+    "api": 15, "calibrate": 2, "catalog": 1, "cost": 2, "measure": 5, "parallel": 1, "predict": 9, "search": 7,
     "tracing": 9, "workload": 9,
 }  # fmt: skip
 """Functions with more by room; none in the faces and in reports. The numbers only get smaller."""

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from chipwise import api
-from chipwise.api.calibrating import calibrate_kernels_file
+from chipwise.api.suites.kernels import calibrate_kernels_file
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
 from chipwise.calibrate.kernels import price_kernels
 from chipwise.calibrate.parameters import load_parameters, shipped_parameters

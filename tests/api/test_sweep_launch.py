@@ -14,7 +14,7 @@ from tests.api.test_like import copy_of
 
 from chipwise.api.requests.sweep import read_sweep
 from chipwise.api.sweep import RESULTS
-from chipwise.api.sweep_launch import launch_sweep
+from chipwise.api.sweep_run import launch_sweep
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.markup import documented

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chipwise.api.calibrating import calibrate_kernels_file
     from chipwise.api.checkup import devices, doctor, with_own_chips
     from chipwise.api.estimating import estimate
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
     from chipwise.api.planning import plan, ranked
     from chipwise.api.suites.doors import SUITES, predict_suite
+    from chipwise.api.suites.kernels import calibrate_kernels_file
     from chipwise.api.suites.validating import VALIDATIONS, validate
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 _HOMES = {
     "SUITES": "suites.doors",
     "VALIDATIONS": "suites.validating",
-    "calibrate_kernels_file": "calibrating",
+    "calibrate_kernels_file": "suites.kernels",
     "describe": "loaded",
     "devices": "checkup",
     "doctor": "checkup",

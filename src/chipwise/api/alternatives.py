@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
@@ -57,7 +58,8 @@ def levers(
     if before is None or context.workload.task == "local":
         return ()
     found = []
-    for change in _changes(context, model, first, chip):
+    changes = _techniques(context), _looser(context, first), _narrower(context, model, first, chip)
+    for change in chain(*changes):
         try:
             changed = change.context()
             ranked = rank_plans(plans(changed), changed.workload)
@@ -81,7 +83,8 @@ def levers(
     return tuple(sorted(found, key=lambda lever: -lever.saves))
 
 
-def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Lever]:
+def _techniques(context: Context) -> Iterator[_Lever]:
+    """What software may do that was not asked of it."""
     w, tactics = context.workload, context.tactics
     if not tactics.apart and w.task == "serve":
         apart = replace(tactics, apart=True)
@@ -100,7 +103,11 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             f"if {GUESSED.draft_tokens} drafted tokens are accepted with {GUESSED.acceptance:.0%} probability each",
             lambda: replace(context, tactics=guessed),
         )
-    p = preferences()
+
+
+def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
+    """Targets that are held less surely, or are later."""
+    w, p = context.workload, preferences()
     if first.chance is not None and w.confidence > p.even and first.load < p.idle * w.utilisation:
         likely = replace(w, confidence=p.even)
         yield _Lever(
@@ -115,6 +122,10 @@ def _changes(context: Context, model: str, first: PlanRecord, chip: Chip) -> Ite
             "if tokens may take a third longer",
             lambda: replace(context, workload=replace(w, tpot_s=later)),
         )
+
+
+def _narrower(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Lever]:
+    """Fewer bits for the cache and for weights."""
     quality = "quality not assessed"
     if first.kv in ("bf16", "fp16"):
         yield _Lever(

@@ -13,8 +13,7 @@ from chipwise.api.alternatives import published_as
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.api.placing import Terms
-from chipwise.api.searching import Found, search, shortlist
-from chipwise.api.size_fleet import size_fleet
+from chipwise.api.searching import Found, search, shortlist, size_fleet
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Rent

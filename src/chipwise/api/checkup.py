@@ -20,6 +20,7 @@ from chipwise.catalog.software import all_software
 from chipwise.catalog.system import load_systems
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.store import Store
+from chipwise.measure.machine import owned
 from chipwise.report.machine import DeviceReport
 
 EXTRAS = {
@@ -80,8 +81,6 @@ def with_own_chips(given: Mapping[str, Any]) -> dict[str, Any]:
     names = asks_for_own_chips(given)
     if not names:
         return dict(given)
-    from chipwise.measure.machine import owned
-
     found, field = devices(), names[0]
     try:
         own = owned(found)

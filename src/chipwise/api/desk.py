@@ -191,6 +191,12 @@ def _sharing(runtime: str | None) -> Sequence[Runtime]:
     return [named]
 
 
+def _apart(chip: Chip, domain: float) -> str:
+    """Why more cards than a domain has devices for are not in one machine."""
+    chips = domain / chip.devices_per_package
+    return f"{chip.id} {f'joins {chips:g}' if chips > 1 else 'is joined to no other'} in a machine"
+
+
 def _deployed(
     graph: Graph, machine: Machine, runtime: Runtime, terms: Terms
 ) -> tuple[list[tuple[Deployment, int]], tuple[Deployment, int] | None, str]:
@@ -216,9 +222,7 @@ def _deployed(
         if found is None:
             return [], None, no
         if devices > domain:
-            chips = domain / chip.devices_per_package
-            joined = f"joins {chips:g}" if chips > 1 else "is joined to no other"
-            return [], None, f"{chip.id} {joined} in a machine"
+            return [], None, _apart(chip, domain)
         cards.append((found, devices))
     if machine.host is None:
         return cards, None, ""

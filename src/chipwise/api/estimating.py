@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from chipwise.api.context import Context
 from chipwise.api.desk import machine_estimate
+from chipwise.api.nearest import beside_published
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down
@@ -30,7 +31,7 @@ from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Deployment, Group, filled
-from chipwise.units import Array, format_seconds
+from chipwise.units import Array, Real, format_seconds
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 
@@ -129,27 +130,19 @@ def loads_of(asks: Sequence[AskedLoad], *, by_part: bool = False) -> tuple[Group
     """The engines of questions of one category, ready to be loaded; tables `by_part` for a fit, without its factors."""
     first = asks[0].context
     deployments = tuple(a.deployment for a in asks)
-    columns = (np.array([float(a.layout.part(p)) for a in asks]) for p in ("tp", "pp", "dp", "ep"))
-    group = Group(deployments, np.arange(len(asks)), Layout(*columns))
+    group = Group(deployments, np.arange(len(asks)), Layout.stack(a.layout for a in asks))
     requests = Requests.stack([a.requests for a in asks])
     costs, overheads = first.rates(deployments)
     if any(a.context.tactics != first.tactics for a in asks):
-        own, its = (
-            [_factors(a, context(a)) for a in asks] for context in (lambda a: a.context, lambda _: first)
-        )
-        paces = {part: np.array([o[part] / i[part] for o, i in zip(own, its, strict=True)]) for part in PARTS}
-        factors = {part: overheads.factors.get(part, 1.0) * pace for part, pace in paces.items()}
-        overheads = replace(overheads, factors=factors)
+        overheads = replace(overheads, factors=_paced(asks, overheads.factors))
     memory = memory_of(first.found.graph, group, requests)
     least = in_flight(first.workload, group.layouts(trailing=1).pp)
     sequences = np.broadcast_to(memory.running(least), (len(asks), 1))[:, 0]
     limit = np.minimum(sequences, deployments[0].policies.max_sequences)
     replicas = np.array([float(a.replicas) for a in asks])
-    pools = None
-    if first.tactics.prefill is not None:
-        prompts = [a.context.tactics.prefill for a in asks]
-        layouts = (np.array([float(x[0].part(p)) for x in prompts if x]) for p in ("tp", "pp", "dp", "ep"))
-        pools = Pools(np.array([float(x[1]) for x in prompts if x]), replicas, Layout(*layouts))
+    prompts = [a.context.tactics.prefill for a in asks]
+    workers = np.array([float(x[1]) for x in prompts if x])
+    pools = Pools(workers, replicas, Layout.stack(x[0] for x in prompts if x)) if len(workers) else None
     local = first.workload.task == "local"
     engines = engines_of(
         first.found.graph, group, requests, limit, costs, overheads, pools=pools, local=local, by_part=by_part
@@ -166,6 +159,17 @@ def loads_of(asks: Sequence[AskedLoad], *, by_part: bool = False) -> tuple[Group
         for a in asks
     ]
     return group, engines.under(Service.stack(services))
+
+
+def _paced(asks: Sequence[AskedLoad], factors: Mapping[str, Real]) -> dict[str, Real]:
+    """Factors of parts of passes of the first question for all: each at the pace of its own software."""
+    first = asks[0].context
+    own, its = (
+        [_factors(a, x) for a, x in zip(asks, contexts, strict=True)]
+        for contexts in ([a.context for a in asks], [first] * len(asks))
+    )
+    paces = {part: np.array([o[part] / i[part] for o, i in zip(own, its, strict=True)]) for part in PARTS}
+    return {part: factors.get(part, 1.0) * pace for part, pace in paces.items()}
 
 
 def _factors(one: AskedLoad, context: Context) -> dict[str, float]:
@@ -245,8 +249,6 @@ def estimate(
     described = model_record(context.found.graph, context.found.config)
     plans = rank_plans([record], context.workload)
     if evidence:
-        from chipwise.api.nearest import beside_published  # networks too, 0.15 s
-
         plans = beside_published(plans, described, context.workload, context.today)
     return PlanReport(
         model=described,

@@ -17,6 +17,7 @@ from chipwise.api.planning import limits_for, ranked
 from chipwise.api.suites.mlperf import MlperfAnswer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks, near_benchmarks
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import TrainingResult, find_result, load_inference_results
 from chipwise.catalog.runtime import get_runtime
@@ -127,6 +128,53 @@ def _check(model: str, terms: Terms) -> None:
         get_runtime((terms.runtime.split() or [""])[0])
 
 
+def _sampled(model: str) -> Named | None:
+    """The benchmark of a network that is measured by samples, None of one that generates tokens."""
+    named = benchmark_of(model)
+    return named if named is not None and not named.benchmark.generates else None
+
+
+def _generating(model: str) -> str:
+    """The language model that a benchmark of this name runs, else the name."""
+    named = benchmark_of(model)
+    return named.benchmark.model if named is not None and named.own else model
+
+
+def _target(
+    facts: ModelFacts,
+    chip: Chip,
+    chips: int | None,
+    workload: Workload,
+    terms: Terms,
+    sample: Sample = Sample(),
+) -> Target:
+    """What is asked, on the axes that evidence is matched on."""
+    return Target(
+        model=facts,
+        chip=chip.id,
+        chips=chips,
+        precision=terms.precision or "",
+        scenario=workload.task,
+        runtime=terms.runtime or "",
+        date=f"{terms.today or day():%Y-%m}",
+        power_w=chip.tdp_w,
+        sample=sample.of,
+        accuracy=sample.accuracy,
+    )
+
+
+def _generated(model: str, chip: Chip, chips: int | None, workload: Workload, terms: Terms) -> Target:
+    """The same of a language model, by its tokens. Raises the errors of `_facts` and `_check`."""
+    facts = _facts(model)
+    _check(model, terms)
+    return replace(
+        _target(facts, chip, chips, workload, terms),
+        precision=terms.precision or describe(model).precision,
+        input_tokens=workload.prompt_tokens,
+        output_tokens=workload.output_tokens,
+    )
+
+
 def match_evidence(
     model: str,
     workload: Workload,
@@ -146,40 +194,14 @@ def match_evidence(
     terms, count = terms or Terms(), given.count
     numbers = terms.parameters or shipped_parameters()
     hardware = get_chip(given.chip)
-    named = benchmark_of(model)
-    if named is not None and not named.benchmark.generates:
-        asked = Target(
-            model=network_facts(named, model),
-            chip=hardware.id,
-            chips=count,
-            precision=terms.precision or "",
-            scenario=workload.task,
-            runtime=terms.runtime or "",
-            date=f"{terms.today or day():%Y-%m}",
-            power_w=hardware.tdp_w,
-            sample=sample.of,
-            accuracy=sample.accuracy,
-        )
-        return _of_benchmark(named, model, asked, most)
-    model = named.benchmark.model if named is not None and named.own else model
-    facts = _facts(model)
-    _check(model, terms)
-    target = Target(
-        model=facts,
-        chip=hardware.id,
-        chips=count,
-        precision=terms.precision or describe(model).precision,
-        scenario=workload.task,
-        input_tokens=workload.prompt_tokens,
-        output_tokens=workload.output_tokens,
-        concurrency=given.concurrency,
-        runtime=terms.runtime or "",
-        date=f"{terms.today or day():%Y-%m}",
-        power_w=hardware.tdp_w,
-    )
+    if (named := _sampled(model)) is not None:
+        facts = network_facts(named, model)
+        return _of_benchmark(named, model, _target(facts, hardware, count, workload, terms, sample), most)
+    model = _generating(model)
+    target = replace(_generated(model, hardware, count, workload, terms), concurrency=given.concurrency)
     everything = (*Store().items(), *map(item_of, load_inference_results().values()))
     found = nearest(target, filter(generates, everything), model_facts, most)
-    chips = count or (found[0].item.chips if found and found[0].item.chips else 1)
+    chips = count or (found[0].item.chips if found else None) or 1
     try:
         best = _best(model, workload, hardware.id, chips, replace(terms, parameters=numbers))
     except ChipwiseError as error:
@@ -208,35 +230,20 @@ def claim_evidence(
     Targets of the workload are taken as 99th percentiles, as in the benchmarks, unless it says another. Raises
     `UnknownNameError` for an unknown row, model or chip, `UsageError` for a row that holds no rate or no known chip.
     """
-    terms = replace(terms or Terms(), parameters=(terms and terms.parameters) or shipped_parameters())
+    terms = terms or Terms()
+    terms = replace(terms, parameters=terms.parameters or shipped_parameters())
     item = Store().get(result) if result.startswith("own-") else _published(result)
     if item.speed is None or not item.chip:
         raise UsageError(f"{item.id}: no speed of a known chip", "choose a row whose chip has an id")
     rivals = tuple(get_chip(name).id for name in against)
     others = tuple(map(item_of, load_inference_results().values()))
-    network = benchmark_of(model)
-    ran = load_benchmarks().get(item.benchmark)
-    if (network and not network.benchmark.generates) or (ran and not ran.generates):
-        return _measured_claim(item, model, workload, rivals, others, count or item.chips or 1, terms, sample)
-    model = network.benchmark.model if network is not None and network.own else model
-    facts = _facts(model)
-    _check(model, terms)
-    named = terms.precision or describe(model).precision
-    target = Target(
-        model=facts,
-        chip=item.chip,
-        chips=count or item.chips,
-        precision=named,
-        scenario=workload.task,
-        input_tokens=workload.prompt_tokens,
-        output_tokens=workload.output_tokens,
-        runtime=terms.runtime or "",
-        date=f"{terms.today or day():%Y-%m}",
-        power_w=get_chip(item.chip).tdp_w,
-    )
-    goal = _goal(model, workload, item.chip, count or item.chips or 1, named)
+    ran, chips = load_benchmarks().get(item.benchmark), count or item.chips
+    if _sampled(model) or (ran and not ran.generates):
+        return _measured_claim(item, model, workload, rivals, others, chips or 1, terms, sample)
+    model = _generating(model)
+    target = _generated(model, get_chip(item.chip), chips, workload, terms)
+    goal = _goal(model, workload, item.chip, chips or 1, target.precision)
     nearness = match(target, item, model_facts)
-
     speeds = _PlannedSpeeds(workload, terms, item.chip)
     claim = judge_claim(
         nearness, rivals_of(item, others, rivals), _condition, goal, speeds.best, speeds.again
@@ -246,7 +253,7 @@ def claim_evidence(
         *_targets(workload),
         f"each chip in its best layout with {terms.runtime or 'the software that is best there'} (--runtime)",
     )
-    return ClaimReport(item, goal, claim, (*_asked(goal, named), *asked))
+    return ClaimReport(item, goal, claim, (*_asked(goal, target.precision), *asked))
 
 
 @dataclass(frozen=True)
@@ -299,23 +306,13 @@ def _measured_claim(
     sample: Sample,
 ) -> ClaimReport:
     """A claim where the row or the user's network is measured by samples: held against other measured rows."""
-    network = benchmark_of(model)
-    by_sample = network is not None and not network.benchmark.generates
-    facts = network_facts(network, model) if network is not None and by_sample else _facts(model)
-    target = Target(
-        model=facts,
-        chip=item.chip,
-        chips=chips,
-        precision=terms.precision or "",
-        scenario=workload.task,
-        runtime=terms.runtime or "",
-        date=f"{terms.today or day():%Y-%m}",
-        power_w=get_chip(item.chip).tdp_w,
-        benchmark=network.benchmark.name if network is not None and by_sample else "",
-        own=network.own if network is not None else True,
-        sample=sample.of,
-        accuracy=sample.accuracy,
-    )
+    network, hardware = benchmark_of(model), get_chip(item.chip)
+    if (named := _sampled(model)) is not None:
+        target = _target(network_facts(named, model), hardware, chips, workload, terms, sample)
+        target = replace(target, benchmark=named.benchmark.name)
+    else:
+        target = _target(_facts(model), hardware, chips, workload, terms, sample)
+    target = replace(target, own=network is None or network.own)
     nearness = match(target, item, model_facts)
     goal = _goal(model, workload, item.chip, chips, terms.precision)
     alike = [o for o in others if o.accuracy == item.accuracy]

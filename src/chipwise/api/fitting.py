@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from chipwise.api.desk import assembled, part_records
 from chipwise.api.loaded import Loaded, check_length, load
 from chipwise.api.placing import Terms
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import Machine, joined, kinds, parse_machine
 from chipwise.errors import InfeasibleError
@@ -20,8 +21,9 @@ from chipwise.report.records import LayoutRecord, MemoryRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import deployments, rented, runtime_for
 from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips
-from chipwise.search.space import Deployment, Limits
+from chipwise.search.space import Deployment
 from chipwise.workload.build import build
+from chipwise.workload.graph import Graph
 from chipwise.workload.labels import parse_precision
 from chipwise.workload.lora import Adapter, adapter_bytes
 from chipwise.workload.workload import Workload
@@ -55,36 +57,24 @@ def fit(
     if context is None:
         context = min(CONTEXT, found.graph.model.max_context or CONTEXT)
     check_length(found, context)
-    asked = kinds(chips, dealt=True) if host_memory is None else dict.fromkeys(chips, (None,))
-    parts = [c for c in asked if host_memory is not None or joined(c)]
-    machines = [parse_machine(c, host_memory, terms.part, field="chips") for c in parts]
-    named = () if host_memory is not None else [c for c in asked if not joined(c)]
-    wanted = [terms.chip(c) for c in named]
-    if not chips:
-        wanted = [terms.shared(load_chips()[c]) for c in load_chips().market()]
+    load_ = HeldLoad(found, context, sequences, count)
+    machines, wanted, counts = _named(chips, host_memory, terms)
     held = adapters[0] * adapter_bytes(found.graph, adapters[1]) if adapters else 0.0
     offered, refused = deployments(
         found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held
     )
     each = [
-        *(
-            _on_chip(found, d, context, sequences, n or count)
-            for d in offered
-            for n in asked.get(d.chip.id, (None,))
-        ),
+        *(RefusalRecord(c.id, r.name, why) for c, r, why in refused),
+        *(load_.on(d, n) for d in offered for n in counts.get(d.chip.id, (None,))),
         *(_on_parts(model, machine, terms, context, sequences) for machine in machines),
     ]
-    refusals = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
-    refusals += [one for one in each if isinstance(one, RefusalRecord)]
-    order = {"comfortable": 0, "tight": 1, "no": 2}
-    records = [one for one in each if isinstance(one, FitRecord)]
-    records.sort(key=lambda r: (order[r.verdict], r.chips, r.chip))
+    records = sorted((one for one in each if isinstance(one, FitRecord)), key=_roomy)
     return FitReport(
         model=model_record(found.graph, found.config),
         context=context,
         sequences=sequences,
         fits=tuple(records),
-        refused=tuple(refusals),
+        refused=tuple(one for one in each if isinstance(one, RefusalRecord)),
         assumptions=(
             *found.notes,
             *found.graph.model.assumptions,
@@ -92,6 +82,23 @@ def fit(
             *terms.said,
         ),
     )
+
+
+def _named(
+    names: Sequence[str], host_memory: float | None, terms: Terms
+) -> tuple[list[Machine], list[Chip], Mapping[str, tuple[int | None, ...]]]:
+    """Machines of several parts, chips, and the counts that were said of each: those of the names, or all chips for
+    rent. Beside memory of a host every chip is a machine."""
+    if not names:
+        return [], [terms.shared(load_chips()[c]) for c in load_chips().market()], {}
+    counts = kinds(names, dealt=True) if host_memory is None else dict.fromkeys(names, (None,))
+    parts = [c for c in counts if host_memory is not None or joined(c)]
+    machines = [parse_machine(c, host_memory, terms.part, field="chips") for c in parts]
+    return machines, [terms.chip(c) for c in counts if c not in parts], counts
+
+
+def _roomy(record: FitRecord) -> tuple[int, int, str]:
+    return ("comfortable", "tight", "no").index(record.verdict), record.chips, record.chip
 
 
 def _on_machine(model: str, machine: Machine, terms: Terms, context: int, sequences: int) -> FitRecord:
@@ -136,15 +143,6 @@ def _holds(placed: Callable[[int], Assembly], tokens: int) -> bool:
     return True
 
 
-def _on_chip(
-    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None
-) -> FitRecord | RefusalRecord:
-    """A model on so many of a chip (None: the fewest), or that no layout is of so many."""
-    sized = _spread if d.chip.family == "dataflow" else _sharded
-    record = sized(found, d, context, sequences, count)
-    return record or RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, count))
-
-
 def _on_parts(
     model: str, machine: Machine, terms: Terms, context: int, sequences: int
 ) -> FitRecord | RefusalRecord:
@@ -155,27 +153,48 @@ def _on_parts(
         return RefusalRecord(machine.name, Reason.MEMORY.name, f"{error.what} ({error.hint})")
 
 
-def _sharded(
-    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None
-) -> FitRecord | None:
-    """A chip that software cuts a model over: where one with a display holds it not, or fewer chips than are asked
-    about, the machine that plans rent. More chips than a layout can take hold replicas of it."""
-    devices, limits = count * d.chip.devices_per_package if count else None, Limits()
-    places, best = (d, rented(d)), None
-    for copies in (n for n in range(1, (devices or 1) + 1) if (devices or 1) % n == 0):
-        each = devices // copies if devices else None
-        for place in places:
-            share = float(np.ceil(sequences / copies))
-            tried = fit_on(found.graph, place, context, share, devices=each, limits=limits)
-            if tried is not None and (best is None or (tried.fits and not best.fits)):
-                best, d, replicas = tried, place, copies
-        if best is not None:
-            break
-    if best is None:
+@dataclass(frozen=True)
+class HeldLoad:
+    """A model with `sequences` of `context` tokens beside it, on `count` of a chip (None: on the fewest)."""
+
+    found: Loaded
+    context: int
+    sequences: int
+    count: int | None = None
+
+    def on(self, d: Deployment, count: int | None) -> FitRecord | RefusalRecord:
+        """It on so many of a chip, or that no layout is of so many."""
+        load_ = replace(self, count=count or self.count)
+        record = _spread(load_, d) if d.chip.family == "dataflow" else _sharded(load_, d)
+        return record or RefusalRecord(d.chip.id, "NO_LAYOUT", _no_layout(d, load_.count))
+
+    def fit(self, d: Deployment, devices: int | None, copies: int = 1) -> Fit | None:
+        """The layout of one of `copies` that share the sequences."""
+        share = float(np.ceil(self.sequences / copies))
+        return fit_on(self.found.graph, d, self.context, share, devices=devices)
+
+    def placed(self, d: Deployment, devices: int | None) -> tuple[Fit, Deployment, int] | None:
+        """The best layout, the machine it is in and the number of its replicas: a chip with a display may hold it not,
+        or fewer chips than are asked about, where the machine that plans rent does."""
+        for copies in (n for n in range(1, (devices or 1) + 1) if (devices or 1) % n == 0):
+            each = devices // copies if devices else None
+            tried = [(self.fit(place, each, copies), place) for place in (d, rented(d))]
+            legal = [(best, place, copies) for best, place in tried if best is not None]
+            if legal:
+                return max(legal, key=lambda one: one[0].fits)  # the first of equals
         return None
+
+
+def _sharded(load_: HeldLoad, d: Deployment) -> FitRecord | None:
+    """A chip that software cuts a model over. More chips than a layout can take hold replicas of it."""
+    devices = load_.count * d.chip.devices_per_package if load_.count else None
+    placed = load_.placed(d, devices)
+    if placed is None:
+        return None
+    (best, d, replicas), graph = placed, load_.found.graph
     layout = layout_record(best.layout)
-    per_replica = np.ceil(sequences / layout.dp / replicas)
-    cap = found.graph.model.max_context or 10_000_000
+    per_replica = np.ceil(load_.sequences / layout.dp / replicas)
+    cap = graph.model.max_context or 10_000_000
     said = f"{replicas} replicas of {best.layout.words()}" if replicas > 1 else ""
     return FitRecord(
         chip=d.chip.id,
@@ -186,37 +205,31 @@ def _sharded(
         missing_bytes=_missing(best, per_replica),
         memory=memory_record(best.memory, layout.dp, per_replica),
         largest_batch=whole(float(best.memory.sequences) * layout.dp * replicas),
-        largest_context=largest_context(found.graph, d, best.layout, cap)
-        if best.memory.cache_bytes > 0
-        else 0,
-        mend=() if best.fits else _mends(found, d, best, context, sequences, devices, limits),
+        largest_context=_longest(graph, d, best, cap),
+        mend=() if best.fits else _mends(load_, d, best, devices),
         caveat="; ".join(filter(None, (d.caveat, said))),
     )
+
+
+def _longest(graph: Graph, d: Deployment, best: Fit, limit: int) -> int:
+    """The longest context of a sequence alone, 0 where weights leave no cache."""
+    return largest_context(graph, d, best.layout, limit) if best.memory.cache_bytes > 0 else 0
 
 
 def _missing(best: Fit, per_replica: float) -> float:
     return max(0.0, float(per_replica * best.memory.sequence_bytes - best.memory.cache_bytes))
 
 
-def _mends(
-    found: Loaded,
-    d: Deployment,
-    best: Fit,
-    context: int,
-    sequences: int,
-    devices: int | None,
-    limits: Limits,
-) -> tuple[str, ...]:
+def _mends(load_: HeldLoad, d: Deployment, best: Fit, devices: int | None) -> tuple[str, ...]:
     """Changes of one thing, each enough alone: load, format, count."""
     mends: list[str] = []
+    found, context = load_.found, load_.context
     dp = int(best.layout.dp)
     most = float(best.memory.sequences)
-    if 1 <= most < sequences:
+    if 1 <= most < load_.sequences:
         mends.append(f"at most {int(most) * dp} sequences of {context:,} tokens")
-    else:
-        longest = largest_context(found.graph, d, best.layout, context) if best.memory.cache_bytes > 0 else 0
-        if longest:
-            mends.append(f"a context of at most {longest:,} tokens")
+    elif longest := _longest(found.graph, d, best, context):
+        mends.append(f"a context of at most {longest:,} tokens")
     own = found.graph.model.precision
     for name in SMALLER:
         precision = replace(parse_precision(name, found.graph.model), kv=own.kv)
@@ -228,12 +241,12 @@ def _mends(
         if chosen is None:
             continue
         again = replace(d, runtime=chosen, policies=chosen.policies_on(d.chip))
-        retry = fit_on(lighter, again, context, sequences, devices=devices, limits=limits)
+        retry = fit_on(lighter, again, context, load_.sequences, devices=devices)
         if retry is not None and retry.fits:
             mends.append(f"{name} weights ({chosen.id}; changes the numerics)")
             break
     if devices is not None:
-        more = fit_on(found.graph, d, context, sequences, limits=limits)
+        more = load_.fit(d, None)
         if more is not None and more.fits:
             mends.append(
                 f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.words()}"
@@ -241,18 +254,17 @@ def _mends(
     return tuple(mends)
 
 
-def _spread(
-    found: Loaded, d: Deployment, context: int, sequences: int, count: int | None
-) -> FitRecord | None:
+def _spread(load_: HeldLoad, d: Deployment) -> FitRecord | None:
     """A chip whose compiler spreads one model over many chips: their memories count together."""
+    graph, context, sequences = load_.found.graph, load_.context, load_.sequences
     capacity = float(d.device.memory_bytes) * d.chip.devices_per_package
     if not np.isfinite(capacity):
         return None
-    weights = found.graph.weight_bytes()
-    cache = sequences * float(found.graph.kv_bytes(float(context)))
+    weights = graph.weight_bytes()
+    cache = sequences * float(graph.kv_bytes(float(context)))
     alone = pooled_chips(weights, 0.0, capacity)
     needed = pooled_chips(weights, cache, capacity)
-    chips = count or needed
+    chips = load_.count or needed
     room = chips * capacity - weights
     per_token = cache / (sequences * context)
     verdict = "no" if chips < needed else "tight" if room < 0.1 * chips * capacity else "comfortable"

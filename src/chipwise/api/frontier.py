@@ -18,7 +18,6 @@ from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match_axes import Target, model_axis
 from chipwise.evidence.nearest import predicted
 from chipwise.evidence.store import Store
-from chipwise.parallel.layout import Layout
 from chipwise.report.assemble import ReplicaSet, model_record, workload_record
 from chipwise.report.frontier import FrontierPoint, FrontierReport, MeasuredPoint
 from chipwise.report.plans import PlanRecord
@@ -64,32 +63,40 @@ def frontier(
     for text, some in alike.items():
         formatted = _formatted(terms, text)
         context = formatted.context(model, asked)
-        graph = context.found.graph
-        offered, never_on = deployments(graph.model, some, formatted.runtime, policy=terms.policy)
-        able, unable = context.tactics.on(offered, graph)
-        refused += [*(RefusalRecord(c.id, r.name, why) for c, r, why in never_on), *unable]
-        for group in candidates(graph, tuple(able), Limits(max_devices=most)):
-            priced = evaluate(graph, group, context.workload, *context.rates(group.deployments))
-            records += _records(context, priced)
-    found = tuple(FrontierPoint.of(p) for p in records if p.tokens_per_s_per_user is not None)
+        curves, unable = _curves(context, formatted, some, most)
+        records += curves
+        refused += unable
+    graph = context.found.graph
     order = {chip.id: place for place, chip in enumerate(wanted)}
-    found = tuple(sorted(found, key=lambda p: (order[p.chip], -p.tokens_per_s_per_user.mid)))
+    found = _points(records, order)
     known = {p.chip for p in found}
-    never = refused
-    without = {c.id for c in wanted} - known - {r.chip for r in never}
-    never += [RefusalRecord(c, "MEMORY", f"nothing fits on {most} devices") for c in sorted(without)]
+    without = order.keys() - known - {r.chip for r in refused}
+    refused += [RefusalRecord(c, "MEMORY", f"nothing fits on {most} devices") for c in sorted(without)]
     if not found:
-        said = "; ".join(f"{r.chip}: {r.detail}" for r in never)
+        said = "; ".join(f"{r.chip}: {r.detail}" for r in refused)
         raise InfeasibleError(f"no chip runs {graph.model.name}: {said}", "name other chips")
     return FrontierReport(
         model=model_record(graph, context.found.config),
         workload=workload_record(context.workload),
         points=found,
         measured=_measured(model, known) if evidence else (),
-        refused=tuple(never),
+        refused=tuple(refused),
         assumptions=(*context.assumptions(records), *terms.said),
-        speeds={chip: _speed(text) for chip, text in own.items() if "@" in text and chip in known},
+        speeds=_speeds(own, known),
     )
+
+
+def _curves(
+    context: Context, terms: Terms, chips: Sequence[Chip], most: int
+) -> tuple[list[PlanRecord], list[RefusalRecord]]:
+    """The points of the curves of chips in the formats of terms, and the chips that run nothing so."""
+    graph, w = context.found.graph, context.workload
+    offered, never = deployments(graph.model, chips, terms.runtime, policy=terms.policy)
+    able, unable = context.tactics.on(offered, graph)
+    groups = candidates(graph, tuple(able), Limits(max_devices=most))
+    priced = (evaluate(graph, group, w, *context.rates(group.deployments)) for group in groups)
+    found = [record for e in priced for record in _records(context, e)]
+    return found, [*(RefusalRecord(c.id, r.name, why) for c, r, why in never), *unable]
 
 
 def _formatted(terms: Terms, text: str) -> Terms:
@@ -104,8 +111,16 @@ def _formatted(terms: Terms, text: str) -> Terms:
     )
 
 
-def _speed(text: str) -> float:
-    return parse_quantity(text.partition("@")[2], "", "--formats", low=1e-6, high=1e9)
+def _speeds(formats: Mapping[str, str], chips: set[str]) -> dict[str, float]:
+    """The speeds that are said behind formats."""
+    said = {chip: text.partition("@")[2] for chip, text in formats.items() if "@" in text and chip in chips}
+    return {chip: parse_quantity(text, "", "--formats", low=1e-6, high=1e9) for chip, text in said.items()}
+
+
+def _points(records: Sequence[PlanRecord], order: Mapping[str, int]) -> tuple[FrontierPoint, ...]:
+    """The points that serve users, by chip in this order, the fastest for a user first."""
+    found = (FrontierPoint.of(p) for p in records if p.tokens_per_s_per_user is not None)
+    return tuple(sorted(found, key=lambda p: (order[p.chip], -p.tokens_per_s_per_user.mid)))
 
 
 def _records(context: Context, e: Evaluated) -> list[PlanRecord]:
@@ -113,8 +128,7 @@ def _records(context: Context, e: Evaluated) -> list[PlanRecord]:
     rows, points = _outer(e)
     if not len(rows):
         return []
-    columns = (np.asarray(e.group.layout.part(name))[rows] for name in ("tp", "pp", "dp", "ep"))
-    group = Group(e.group.deployments, e.group.which[rows], Layout(*columns))
+    group = Group(e.group.deployments, e.group.which[rows], e.group.layout.take(rows))
     engines = replace(e.engines_at(rows), replicas=np.ones(len(rows)))
     workers = np.ceil(e.beside[rows, points] * (1.0 - 1e-9))
     if workers.any():

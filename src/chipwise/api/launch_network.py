@@ -102,14 +102,17 @@ def _lacks(thing: object, *absent: str) -> bool:
     return not any(getattr(thing, name) for name in absent)
 
 
-def _usual(layer: Layer) -> bool:
-    m, f = layer.mixer, layer.ffn
+def _mixed(m: object) -> bool:
+    """Whether a mixer is plain attention, of heads or of latents."""
     if isinstance(m, SelfAttention):
         plain = _lacks(m, "window", "out_bias", "sinks", "gate", "values_are_keys", "borrowed", "index")
-        mixed = plain and m.causal and m.key_bias and m.qk_norm != "all" and m.value_dim in (0, m.head_dim)
-    else:
-        mixed = isinstance(m, LatentAttention) and _lacks(m, "bias", "index", "top_k", "gate")
+        return plain and m.causal and m.key_bias and m.qk_norm != "all" and m.value_dim in (0, m.head_dim)
+    return isinstance(m, LatentAttention) and _lacks(m, "bias", "index", "top_k", "gate")
+
+
+def _usual(layer: Layer) -> bool:
+    f = layer.ffn
     odd = ("bias", "shared_gate", "router_bias", "latent", "branches") if isinstance(f, MoE) else ("bias",)
     fed = isinstance(f, Dense | MoE) and f.gated and _lacks(f, *odd)
     around = layer.norms == "before" and layer.streams == 1 and _lacks(layer, "parallel", "side", "depth_mix")
-    return bool(mixed and fed and around and layer.norm == "rms" and layer.cross is None)
+    return bool(_mixed(layer.mixer) and fed and around and layer.norm == "rms" and layer.cross is None)

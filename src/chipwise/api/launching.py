@@ -304,15 +304,7 @@ def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path
 def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     request, report = saved.request, saved.report
     model, workload, layout = report["model"], report["workload"], plan["layout"]
-    parts, placed = plan.get("parts") or (), plan.get("placed")
-    if parts:
-        chip = parse_machine(parts[0]["chip"]).cards[0][0]
-        counts = [int(part["count"]) for part in parts]
-        dealt = [n for n in placed["cards"] if n] if placed else []
-        each_ = [n / c for n, c in zip(dealt, counts, strict=False) for _ in range(c)]
-        placed = Placed(tuple(round(n) for n in each_), *(placed[n] for n in PLACED)) if placed else None
-    else:
-        chip = find_chip(plan["chip"], pairs(request.get("set"), "--set"), _own(request))
+    chip, placed = _placed(saved, plan)
     policies = get_runtime(plan["runtime"]).policies_on(chip)
     policies = override(policies, pairs(request.get("policy"), "--policy"))
     tp, pp, dp, ep = (int(layout[n]) for n in ("tp", "pp", "dp", "ep"))
@@ -322,31 +314,21 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     precision = plan["precision"]
     convert = precision if precision != own and precision in get_runtime(plan["runtime"]).converts else ""
     spread = (workload["prompt_cv"], workload["output_cv"])
-    means = (workload["prompt_tokens"], workload["output_tokens"])
-    room = sum(mean * (1.0 + DEVIATIONS * cv) for mean, cv in zip(means, spread, strict=True))
-    longest = math.ceil(room / BLOCK) * BLOCK
-    if policies.kv_reservation != "full":
-        longest = max(longest, min(ADMITTED, plan["memory"]["cache_tokens"] // BLOCK * BLOCK))
+    longest = _longest(plan, workload, policies)
     guess = _guess(request, found.graph)
-    replicas = max(1, int(plan["replicas"]))
-    each = f" in each of {replicas} replicas" if replicas > 1 else ""
-    expected = [
-        f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {_span(plan['tpot_s']) if plan['tpot_s'] else '-'} (80 %), "
-        f"{plan['concurrency']:.0f} request{'' if round(plan['concurrency']) == 1 else 's'} in flight{each}"
-    ]
-    if convert:
-        expected.append(f"weights: {own} turned into {convert} while they are loaded, quality not assessed")
-    if precision != own and not convert:
-        expected.append(f"weights: a checkpoint in {precision} is needed, {model['name']} is {own}")
-    if guess is not None:
-        expected.append(
-            "guesses: random text of a benchmark is not accepted as often as yours, measure on your own"
-        )
+    weights = f"a checkpoint in {precision} is needed, {model['name']} is {own}" if precision != own else ""
+    weights = (
+        f"{own} turned into {convert} while they are loaded, quality not assessed" if convert else weights
+    )
+    own_text = (
+        "random text of a benchmark is not accepted as often as yours, measure on your own" if guess else ""
+    )
+    notes = {"weights": weights, "guesses": own_text}
     return ServeSpec(
         title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.words}, {precision}",
         model=_hub(saved, model["name"]),
         machine=_machine(chip, plan["system"], len(placed.cards) if placed else tp * pp * dp),
-        replicas=replicas,
+        replicas=max(1, int(plan["replicas"])),
         runtime=plan["runtime"],
         tp=tp,
         pp=pp,
@@ -366,7 +348,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         output_tokens=round(workload["output_tokens"]),
         concurrency=max(1, round(plan["concurrency"])),
         rate_per_s=workload["rate_per_s"],
-        expected=tuple(expected),
+        expected=(_predicted(plan), *(f"{of}: {said}" for of, said in notes.items() if said)),
         guess=guess,
         spare=plan["spare"],
         prompt_workers=plan["prompt_workers"],
@@ -384,6 +366,38 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         api=_called(report),
         scaling=FollowingRecord(**plan["scaling"]) if plan.get("scaling") else None,
     )
+
+
+def _placed(saved: Saved, plan: Mapping[str, Any]) -> tuple[Chip, Placed | None]:
+    """The chip of a plan, of a machine of several parts its first cards, and where in that the model lies."""
+    parts, placed = plan.get("parts"), plan.get("placed")
+    if not parts:
+        return find_chip(plan["chip"], pairs(saved.request.get("set"), "--set"), _own(saved.request)), None
+    chip = parse_machine(parts[0]["chip"]).cards[0][0]
+    if not placed:
+        return chip, None
+    dealt = zip((n for n in placed["cards"] if n), (int(part["count"]) for part in parts), strict=False)
+    cards = tuple(round(n / count) for n, count in dealt for _ in range(count))
+    return chip, Placed(cards, *(placed[n] for n in PLACED))
+
+
+def _longest(plan: Mapping[str, Any], workload: Mapping[str, Any], policies: Policies) -> int:
+    """Tokens of the longest sequence: far above the mean, and where that reserves no memory what servers are asked."""
+    room = sum(
+        workload[f"{of}_tokens"] * (1.0 + DEVIATIONS * workload[f"{of}_cv"]) for of in ("prompt", "output")
+    )
+    longest: int = math.ceil(room / BLOCK) * BLOCK
+    if policies.kv_reservation != "full":
+        longest = max(longest, min(ADMITTED, plan["memory"]["cache_tokens"] // BLOCK * BLOCK))
+    return longest
+
+
+def _predicted(plan: Mapping[str, Any]) -> str:
+    """Times of a plan at its load, in words."""
+    each = f" in each of {plan['replicas']:.0f} replicas" if plan["replicas"] > 1 else ""
+    tpot = _span(plan["tpot_s"]) if plan["tpot_s"] else "-"
+    flying = f"{plan['concurrency']:.0f} request{'' if round(plan['concurrency']) == 1 else 's'} in flight"
+    return f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {tpot} (80 %), {flying}{each}"
 
 
 def _called(report: Mapping[str, Any]) -> ApiCall | None:

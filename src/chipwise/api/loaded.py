@@ -21,6 +21,7 @@ from chipwise.workload.families.decoder import families
 from chipwise.workload.graph import Graph, Pictures
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
+from chipwise.workload.media.tower import picture
 from chipwise.workload.op import Op
 from chipwise.workload.workload import Workload
 
@@ -142,8 +143,6 @@ def shown(found: Loaded, workload: Workload) -> tuple[Loaded, Workload]:
     """
     if not workload.pictures:
         return found, workload
-    from chipwise.workload.media.tower import picture  # pictures are rare, and networks without tokens many
-
     model = found.graph.model
     if not model.towers:
         raise UsageError(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -430,26 +431,27 @@ def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
     """What is for sale for that much: machines, and one, two or four cards; of several prices of one thing the
     lowest that nothing speaks against."""
     best: dict[tuple[str, str, int], tuple[Capex, str]] = {}
-    for price in load_capex():
-        chip = load_chips().get(price.chip.partition(":")[0])
-        if price.doubt or chip is None or (chip.kind == "cpu" and price.covers == "card"):
-            continue  # a processor alone runs nothing: its memory is the larger part, and has no price here
-        forms = {s.form for s in systems_for(price.chip.partition(":")[0])}
-        if not forms & DESKS:
-            continue
-        for times in COUNTS if price.covers == "card" else (1,):
-            usd, chips = price.usd * times, price.chips * times
-            held = max((s.chips_per_host for s in systems_for(price.chip.partition(":")[0])), default=1)
-            if usd > max_usd or chips > max(held, price.chips):
-                continue
-            key = (price.chip, price.covers, chips)
-            if key not in best or usd < best[key][0].usd:
-                count = f"{times} x " if times > 1 else ""
-                item = f"{chip.name}, {price.item}" if BARE.fullmatch(price.item) else price.item
-                words = f"{count}{item}" + (", used" if price.kind == "used" else "")
-                best[key] = (replace(price, usd=usd, chips=chips), words)
-    found = []
-    for price, words in best.values():
-        text = f"{price.chips}x{price.chip}" if price.chips > 1 else price.chip
-        found.append((price, parse_machine(text), words))
-    return found
+    for price, words in chain.from_iterable(map(_sold, load_capex())):
+        key = (price.chip, price.covers, price.chips)
+        if price.usd <= max_usd and (key not in best or price.usd < best[key][0].usd):
+            best[key] = (price, words)
+    return [
+        (price, parse_machine(f"{price.chips}x{price.chip}" if price.chips > 1 else price.chip), words)
+        for price, words in best.values()
+    ]
+
+
+def _sold(price: Capex) -> Iterator[tuple[Capex, str]]:
+    """A price of something for a desk, and of as many of it as one computer takes, each with its words."""
+    chip, systems = load_chips().get(price.chip.partition(":")[0]), systems_for(price.chip.partition(":")[0])
+    if price.doubt or chip is None or not {s.form for s in systems} & DESKS:
+        return
+    if chip.kind == "cpu" and price.covers == "card":
+        return  # a processor alone runs nothing: its memory is the larger part, and has no price here
+    item = f"{chip.name}, {price.item}" if BARE.fullmatch(price.item) else price.item
+    words = item + (", used" if price.kind == "used" else "")
+    held = max((s.chips_per_host for s in systems), default=1)
+    for times in COUNTS if price.covers == "card" else (1,):
+        if price.chips * times <= max(held, price.chips):
+            many = replace(price, usd=price.usd * times, chips=price.chips * times)
+            yield many, f"{times} x {words}" if times > 1 else words

@@ -20,7 +20,9 @@ from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError
 from chipwise.evidence.importers import ImportTerms
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
+from chipwise.measure.asking import this_machine
 from chipwise.measure.backend import backend
+from chipwise.measure.endpoint import loaded
 from chipwise.measure.probe import Probe, probe
 from chipwise.measure.protocol import memory_kept
 from chipwise.measure.timed import TimedMachine, machine_of
@@ -36,13 +38,10 @@ from chipwise.report.measured import (
 from chipwise.report.saved import MOST_BYTES
 
 if TYPE_CHECKING:
-    from chipwise.measure.endpoint import Load
+    from chipwise.measure.endpoint import EndpointRequest, Load
 
 BUDGET_S = (5.0, 3600.0)
 """Seconds that a probe may be given."""
-SERVED = ("input_tokens", "output_tokens", "tokens_per_s", "requests_per_s", "ttft_mean_s", "ttft_p99_s", "tpot_mean_s",
-          "tpot_p99_s")  # fmt: skip
-"""Figures of a run that its report repeats."""
 RUN_AS = dict.fromkeys(
     ("_native_batch_norm_legit", "_native_batch_norm_legit_no_training"), "native_batch_norm"
 )
@@ -68,11 +67,7 @@ def measure_probe(
     options that cannot be used, `MissingExtraError` for a framework that is not installed, `ChipwiseError` where it
     computes wrong results.
     """
-    least, most = BUDGET_S
-    if not least <= budget_s <= most:
-        raise UsageError(f"--budget {budget_s:g} s is out of range", f"{least:g}s to {most / 3600:g}h")
-    if threads is not None and not 1 <= threads <= (os.cpu_count() or 1):
-        raise UsageError(f"--threads {threads}: this machine has {os.cpu_count()}", f"1 to {os.cpu_count()}")
+    _allowed(budget_s, threads)
     if out is not None:
         output_file(out)  # before the work is done
     measured = backend(framework, device, threads)
@@ -93,12 +88,7 @@ def measure_probe(
             kept = store.keep_probe(replace(machine, like=like, memory_bytes=memory).to_json(), kept)
 
     found = probe(measured, budget_s, dtypes, say, so_far=so_far if keep else lambda machine: None)
-    notes = []
-    if measured.kind == "cpu" and measured.threads > 1 and busy > BUSY * (os.cpu_count() or 1):
-        notes.append(
-            f"others kept {busy:.1f} of {os.cpu_count()} cores busy, and threads wait for each other: --threads 1 "
-            "has a clock that leaves others out"
-        )
+    notes = _crowded(busy) if measured.kind == "cpu" and measured.threads > 1 else []
     found = replace(found, machine=replace(found.machine, like=like, memory_bytes=memory))
     text = found.machine.to_json()
     if out is not None:
@@ -110,6 +100,23 @@ def measure_probe(
         except UsageError as error:  # the times are not lost: they are shown
             kept, notes = "", [*notes, _lost(error)]
     return _report(found, kept, str(store.path), notes)
+
+
+def _allowed(budget_s: float, threads: int | None) -> None:
+    """Raises `UsageError` for more than a probe or this machine can be given."""
+    least, most = BUDGET_S
+    if not least <= budget_s <= most:
+        raise UsageError(f"--budget {budget_s:g} s is out of range", f"{least:g}s to {most / 3600:g}h")
+    if threads is not None and not 1 <= threads <= (os.cpu_count() or 1):
+        raise UsageError(f"--threads {threads}: this machine has {os.cpu_count()}", f"1 to {os.cpu_count()}")
+
+
+def _crowded(busy: float) -> list[str]:
+    """What is said of times of several threads where others keep so many cores busy."""
+    if busy <= BUSY * (os.cpu_count() or 1):
+        return []
+    said = f"others kept {busy:.1f} of {os.cpu_count()} cores busy, and threads wait for each other: --threads 1 "
+    return [said + "has a clock that leaves others out"]
 
 
 def measure_endpoint(
@@ -126,8 +133,6 @@ def measure_endpoint(
 
     Raises `UsageError` for an address that is none, or an endpoint that answers nothing.
     """
-    from chipwise.measure.endpoint import loaded
-
     chip = get_chip(runs_on.chip).id if runs_on.chip else ""
     store, kept = Store(), ""
     if keep:
@@ -138,14 +143,10 @@ def measure_endpoint(
         raise UsageError(
             f"{url} answered nothing: {sent[0].failed if sent else 'no request'}", "is the server up?"
         )
-    first = np.array([r.first_s for r in good])
-    further = np.array(
-        [(r.last_s - r.first_s) / (r.output_tokens - 1.0) for r in good if r.output_tokens > 1.0]
-    )
-    tokens = sum(r.output_tokens for r in good)
+    figures = _figures(good, seconds)
     values = {
         "model": model,
-        "result": tokens / seconds,
+        "result": figures["tokens_per_s"],
         "unit": "Tokens/s",
         "chip": chip,
         "chips": runs_on.chips,
@@ -155,14 +156,7 @@ def measure_endpoint(
         "runtime": runs_on.runtime,
         "layout": runs_on.layout,
         "concurrency": float(load.concurrency) if load.concurrency else None,
-        "requests_per_s": len(good) / seconds,
-        "input_tokens": float(np.mean([r.prompt_tokens for r in good])),
-        "output_tokens": tokens / len(good),
-        "tokens_per_s": tokens / seconds,
-        "ttft_mean_s": float(first.mean()),
-        "ttft_p99_s": float(np.quantile(first, 0.99)),
-        "tpot_mean_s": float(further.mean()) if len(further) else None,
-        "tpot_p99_s": float(np.quantile(further, 0.99)) if len(further) else None,
+        **figures,
         "notes": tuple([f"{len(sent) - len(good)} requests failed"] if len(good) < len(sent) else []),
     }
     notes = []
@@ -185,8 +179,27 @@ def measure_endpoint(
         kept=kept,
         store=str(store.path) if kept else "",
         notes=(*notes, *(() if chip else (hint,))),
-        **{name: values[name] for name in SERVED},  # type: ignore[arg-type]
+        **figures,  # type: ignore[arg-type]
     )
+
+
+def _figures(good: Sequence[EndpointRequest], seconds: float) -> dict[str, float | None]:
+    """What requests that were answered in so many seconds say of an endpoint."""
+    first = np.array([r.first_s for r in good])
+    further = np.array(
+        [(r.last_s - r.first_s) / (r.output_tokens - 1.0) for r in good if r.output_tokens > 1.0]
+    )
+    tokens = sum(r.output_tokens for r in good)
+    return {
+        "requests_per_s": len(good) / seconds,
+        "input_tokens": float(np.mean([r.prompt_tokens for r in good])),
+        "output_tokens": tokens / len(good),
+        "tokens_per_s": tokens / seconds,
+        "ttft_mean_s": float(first.mean()),
+        "ttft_p99_s": float(np.quantile(first, 0.99)),
+        "tpot_mean_s": float(further.mean()) if len(further) else None,
+        "tpot_p99_s": float(np.quantile(further, 0.99)) if len(further) else None,
+    }
 
 
 def measure_model(
@@ -261,8 +274,6 @@ def _lost(error: UsageError) -> str:
 
 def _catalogued(kind: str) -> tuple[str, float]:
     """The catalogue's chip that the tools of this machine say that it is or is next to, and bytes of its memory."""
-    from chipwise.measure.asking import this_machine
-
     report, shelf = this_machine(), load_chips()
     for m in report.machines:
         named = next(iter((*((m.chip,) if m.chip else ()), *m.ambiguous, *m.nearest)), "")

@@ -6,9 +6,10 @@ what happened to its requests, with what formulas had said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import TypeAlias
 
 import numpy as np
 
@@ -53,6 +54,8 @@ UNSEEN = "not simulated: formulas for random arrivals, which these are not"
 
 Asking = Callable[[PlanRecord], AskedLoad | None]
 """The deployment of one replica of a plan, None where it cannot be simulated."""
+Name: TypeAlias = tuple[object, ...]
+"""What tells a plan from others."""
 
 
 def over_time(
@@ -97,18 +100,13 @@ def _followed(
     of its simulation."""
     assert workload.log is not None
     peak, ample = busiest(workload.log, MOST), 1.0
-    tried: dict[tuple[object, ...], CountedPlan | None] = {}
-    told: set[tuple[object, ...]] = set()
+    tried: dict[Name, CountedPlan | None] = {}
+    told: set[Name] = set()
     while True:
-        names = [_name(p) for p in ranked]
-        waiting = [n for n in names[: FIRST if len(tried) < TRIED else 1] if n not in tried]
-        # what is told of a plan takes three runs of the whole log: of the best of a chip alone
-        best = {p.chip: n for p, n in zip(reversed(ranked), reversed(names), strict=True) if tried.get(n)}
-        waiting += [n for n in [n for n in names if n in best.values()][:FIRST] if n not in told]
-        if not waiting:
+        name = _next(ranked, tried, told)
+        if name is None:
             return ranked
-        name = waiting[0]
-        place = names.index(name)
+        place = [_name(p) for p in ranked].index(name)
         found, new = tried.get(name), name not in tried
         if new:
             tried[name] = found = _counted(asking(ranked[place]), ranked[place], workload, peak, most, ample)
@@ -122,7 +120,19 @@ def _followed(
         ranked = list(rank_plans([*ranked[:place], changed, *ranked[place + 1 :]], workload))
 
 
-def _name(p: PlanRecord) -> tuple[object, ...]:
+def _next(
+    ranked: Sequence[PlanRecord], tried: Mapping[Name, CountedPlan | None], told: Set[Name]
+) -> Name | None:
+    """The plan to look at next: of the first one that was not `tried`, then one that was not `told`."""
+    names = [_name(p) for p in ranked]
+    waiting = [n for n in names[: FIRST if len(tried) < TRIED else 1] if n not in tried]
+    # what is told of a plan takes three runs of the whole log: of the best of a chip alone
+    best = {p.chip: n for p, n in zip(reversed(ranked), reversed(names), strict=True) if tried.get(n)}
+    waiting += [n for n in [n for n in names if n in best.values()][:FIRST] if n not in told]
+    return next(iter(waiting), None)
+
+
+def _name(p: PlanRecord) -> Name:
     return p.chip, p.layout, p.precision, p.runtime, p.prompt_workers
 
 
@@ -346,11 +356,7 @@ def fewest(holds: Callable[[int], bool], least: int, limit: int, guess: int) -> 
 
 def _told(more: PlanRecord, plan: PlanRecord, runs: RepeatedRuns, workload: Workload) -> PlanRecord:
     """A plan with as many replicas as carry a log, its times those of `runs`, with what formulas had said of `plan`."""
-    limits = (_limits(o, workload) for o in runs.all)
-    ends = [[(limit, _bounded(times, workload)) for limit, times in found] for found in limits]
-    chances = [
-        _chance(limit, low, mid, high) for (limit, low), (_, mid), (_, high) in zip(*ends, strict=True)
-    ]
+    chances = _chances(runs, workload)
     tails = {
         name: TailRecord(
             *(float(np.quantile(t, q)) if len(t) else None for t in (runs.mid.ttft_s, runs.mid.tpot_s))
@@ -374,11 +380,14 @@ def _told(more: PlanRecord, plan: PlanRecord, runs: RepeatedRuns, workload: Work
     )
 
 
-def _chance(limit: float, low: float, mid: float, high: float) -> float:
-    """The probability that a target holds; one that is missed by what was never served has none."""
-    if not np.isfinite(high):
-        return 0.0
-    return chance(limit, mid, min(low, mid), max(high, mid))
+def _chances(runs: RepeatedRuns, workload: Workload) -> list[float]:
+    """The probability that each target holds; one that is missed by what was never served has none."""
+    limits = (_limits(o, workload) for o in runs.all)
+    ends = ([(limit, _bounded(times, workload)) for limit, times in found] for found in limits)
+    return [
+        chance(limit, mid, min(low, mid), max(high, mid)) if np.isfinite(high) else 0.0
+        for (limit, low), (_, mid), (_, high) in zip(*ends, strict=True)
+    ]
 
 
 def _shares(workload: Workload) -> dict[str, float]:

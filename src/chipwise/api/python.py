@@ -13,11 +13,16 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from chipwise.api.checkup import with_own_chips
+from chipwise.api.launching import launch as launch_saved
+from chipwise.api.launching import write_files
 from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.kinds import question_of
 from chipwise.api.requests.simulate import StepRequest
 from chipwise.api.requests.verbs import VERBS, question
 from chipwise.api.requests.written import LaunchFiles, Origin
+from chipwise.api.saving import diff as diff_saved
+from chipwise.api.saving import replay as replay_saved
 from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
@@ -55,8 +60,6 @@ def _with_own(said: dict[str, Any]) -> dict[str, Any]:
     """What was asked with the chips of this machine for `auto`."""
     if {"have", "chips", "chip"}.isdisjoint(said):
         return said
-    from chipwise.api.checkup import with_own_chips
-
     return with_own_chips(said)
 
 
@@ -109,9 +112,6 @@ def launch(
 ) -> LaunchFiles:
     """The files that start a plan of an answer, or of the file where one was saved, with a tool (none named: that of
     the plan's own software); with `out` they are written to that folder. Raises `UsageError`, `UnknownNameError`."""
-    from chipwise.api.launching import launch as launch_saved
-    from chipwise.api.launching import write_files
-
     if not isinstance(answer, Answer | str):
         what = f"answer: cannot launch {shorten(repr(answer), 60)}"
         raise UsageError(what, "a report, or the name of a file where one was saved", field="answer")
@@ -131,15 +131,11 @@ def launch(
 
 def replay(saved: str) -> Answer[Any]:
     """A saved answer made again from the data saved with it. Raises `UsageError` for a file that is none."""
-    from chipwise.api.saving import replay as replay_saved
-
     return replay_saved(saved)
 
 
 def diff(before: str, after: str) -> Answer[Any]:
     """What changed between two saved answers, and why. Raises `UsageError` for files that are none of one verb."""
-    from chipwise.api.saving import diff as diff_saved
-
     return diff_saved(before, after)
 
 

@@ -1,22 +1,32 @@
-"""The search: every layout of every chip under all software that can run the model, and those that can come first."""
+"""The search: every layout of every chip under all software that can run the model, those that can come first, and
+these as plans at the load that each carries: the given rate, or the best batch."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.context import Context
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.parallel.layout import Reason
+from chipwise.predict.rounds import kept_up
+from chipwise.predict.service import Loads, Prediction
+from chipwise.report.assemble import ReplicaSet
+from chipwise.report.plans import PlanRecord
 from chipwise.search.choose import BETWEEN, Choice, Chosen, Refusal, choose
-from chipwise.search.evaluate import evaluate
+from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.prefer import Contenders, first, kept
 from chipwise.search.space import Deployment, Group, Limits, candidates
-from chipwise.search.targets import Caution
+from chipwise.search.targets import Caution, held, meets, slopes
+from chipwise.units import Array
+from chipwise.workload.workload import Workload
 
 
 @dataclass
@@ -99,3 +109,137 @@ def shortlist(choices: Sequence[Choice], confidence: float) -> list[Choice]:
     near = hoped & (c.cost <= least + preferences().evidence * abs(least))
     near[[best, int(np.argmin(c.cost))] if not kept(c.chance, confidence).any() else [best]] = True
     return [choice for choice, stays in zip(choices, near, strict=True) if stays]
+
+
+STEPS, ROUNDS = 9, 4
+"""Loads tried between two batches of the grid, and how often: to 1/4096 of their distance."""
+
+
+def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
+    """Plans of choices: all replicas but the spare ones share the given rate, or run full. Those of all groups with one
+    pool, or with two, are loaded together."""
+    of_group: dict[int, list[Choice]] = {}
+    for choice in choices:
+        of_group.setdefault(id(choice.evaluated), []).append(choice)
+    groups = [_loaded(context, mine) for mine in of_group.values()]
+    found: dict[int, list[PlanRecord]] = {}
+    for apart in (False, True):
+        alike = [i for i, one in enumerate(groups) if (one.loads.prompts is not None) is apart]
+        if not alike:
+            continue
+        together = Loads.join([groups[i].loads for i in alike])
+        loaded = _at_load(context.workload, together, [groups[i] for i in alike])
+        quantiles = context.tails(together, loaded)
+        ends = np.cumsum([len(groups[i].choices) for i in alike])
+        for i, end in zip(alike, ends, strict=True):
+            mine = groups[i]
+            rows = slice(int(end) - len(mine.choices), int(end))
+            found[i] = context.records(
+                mine.group,
+                mine.loads,
+                loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
+                mine.fleets(context.workload),
+                rate_per_s=context.workload.rate_per_s,
+                quantiles={
+                    name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
+                },
+            )
+    return [record for i in sorted(found) for record in found[i]]
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Choices of one group as candidates of their own, ready to be loaded; `caution` is that with which each was
+    chosen: none where the middle keeps targets alone, or the rate is given and headroom stands in for it."""
+
+    choices: Sequence[Choice]
+    group: Group
+    loads: Loads
+    caution: Caution
+
+    @property
+    def evaluated(self) -> Evaluated:
+        """What they were chosen from."""
+        return self.choices[0].evaluated
+
+    @cached_property
+    def places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Row and point of each there."""
+        return np.array([c.index for c in self.choices]), np.array([c.point for c in self.choices])
+
+    def fleets(self, w: Workload) -> list[ReplicaSet]:
+        """What carries the load: of each choice the replicas, the rate that one of them takes, and how that falls with
+        longer passes."""
+        (rows, _), e = self.places, self.evaluated
+        rate, times = e.prediction.requests_per_s[rows], (e.held[0][rows], e.held[1][rows])
+        steep = slopes(rate, times, e.allowed[rows], w, self.caution)
+        return [
+            ReplicaSet(
+                c.carrying, c.spare, c.prompt_workers, largest_per_s=c.largest_per_s, slope=float(slope)
+            )
+            for c, slope in zip(self.choices, steep, strict=True)
+        ]
+
+
+def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
+    e = choices[0].evaluated
+    rows = np.array([c.index for c in choices])
+    group = Group(e.group.deployments, e.group.which[rows], e.group.layout.take(rows))
+    carrying = np.array([float(c.carrying) for c in choices])
+    engines = replace(e.engines_at(rows), replicas=carrying)
+    if choices[0].prompt_workers:
+        workers = np.array([float(c.prompt_workers) for c in choices])
+        engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
+    wary = np.array([c.sure for c in choices]) & (context.workload.rate_per_s is None)
+    caution = context.caution(e.group.deployments).take(group.which).where(wary)
+    return _Loaded(choices, group, context.loads(group, engines, e.rates[1].service), caution)
+
+
+def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> Prediction:
+    """What the choices of several groups do, [N, 1]: `together` are the loads of all."""
+    one = np.ones((len(together.engines), 1))
+    if w.task == "local":
+        return together.closed(one)
+    if w.task == "serve" and w.rate_per_s is not None:
+        return together.open(one * w.rate_per_s)
+    return together.at(np.concatenate([_most(one, w) for one in groups])[:, None])
+
+
+def _most(mine: _Loaded, w: Workload) -> Array:
+    """The load of every choice at which throughput, of a job in whole rounds, is highest within memory and targets
+    [N]: at the batch of the grid that was found best, or between it and the next. Targets hold cautiously wherever they
+    did at that batch."""
+    choices, loads, (rows, points) = mine.choices, mine.loads, mine.places
+    load = mine.evaluated.prediction.load
+    low = load[rows, points]
+    pieces = w.pieces or inf
+    # of a batch of the grid that holds more than a job has, the load between it and the one before
+    above = (points > 0) & (
+        mine.evaluated.prediction.concurrency[rows, points] * loads.engines.replicas > pieces
+    )
+    points = np.where(above, points - 1, points)
+    low = np.where(above, load[rows, points], low)
+    if choices[0].prompt_workers:  # as many as keep up at the batch of the grid
+        return np.asarray(low)
+    high = load[rows, np.minimum(points + 1, load.shape[1] - 1)]
+    high = np.where(np.isfinite(high), high, low)
+    best = np.array([0.0 if w.pieces else c.tokens_per_s for c in choices]) * loads.engines.replicas
+    which = np.arange(len(rows))
+    for _ in range(ROUNDS):
+        tried = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, STEPS)
+        found = loads.at(tried, by_resource=False)
+        good = meets(*held(loads, found, w), w, mine.caution)
+        good &= (found.resident <= loads.engines.limit[:, None]) & (found.budget_share <= 1.0)
+        made = found.tokens_per_s
+        if w.pieces is not None:
+            good &= found.concurrency <= w.pieces * (1.0 + 1e-9)
+            kept = made * kept_up(w.pieces, found.concurrency)
+            made = np.where(above[:, None], made, kept)
+            best = np.maximum(best, made[:, 0])
+        good &= made >= best[:, None] * (1.0 - 1e-9)
+        good[:, 0] = True
+        # up to the first load that is too much
+        last = np.argmin(np.concatenate([good, np.zeros((len(rows), 1), dtype=bool)], axis=1), axis=1) - 1
+        low, high = tried[which, last], tried[which, np.minimum(last + 1, STEPS - 1)]
+        best = np.maximum(best, made[which, last])
+    return np.asarray(low)

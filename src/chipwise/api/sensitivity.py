@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from chipwise.api.alternatives import CACHED
 from chipwise.api.estimating import estimate
 from chipwise.api.placing import Given, Terms
 from chipwise.errors import ChipwiseError
@@ -15,8 +16,6 @@ from chipwise.workload.workload import Workload
 
 BY = 2.0
 """Lengths and load are halved and doubled."""
-CACHED = 0.5
-"""Share of prompt tokens that a prefix cache is tried with."""
 REQUESTS = 1000.0
 HOUR_S = 3600.0
 
@@ -47,31 +46,9 @@ def sensitivity(
                 continue
         return None  # what does not fit or cannot run has no cost
 
-    found: list[InputRecord] = []
-    for name, words in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
-        value = getattr(workload, name)
-        if value > BY:
-            low, high = (cost(replace(workload, lengths=None, **{name: x})) for x in (value / BY, value * BY))
-            found.append(InputRecord(words, f"{value / BY:,.0f}", f"{value * BY:,.0f}", low, high))
-    if workload.task != "local":
-        few, many = max(plan.concurrency / BY, 1.0), plan.concurrency * BY
-        low, high = (cost(g=replace(held, concurrency=x)) for x in (few, many))
-        found.append(InputRecord("requests in flight", f"{few:,.0f}", f"{many:,.0f}", low, high))
-    if workload.prefix is None and workload.prompt_tokens > 1:
-        cached = cost(replace(workload, prefix=PrefixCache(CACHED)))
-        found.append(InputRecord("prompts in a prefix cache", "", f"{CACHED:.0%}", None, cached))
-    found += _formats(plan, terms, cost)
     base = _cost(plan, priced=priced)
-    if plan.price is not None:
-        p = plan.price
-        ends = base * p.low / p.mid, base * p.high / p.mid
-        found.append(InputRecord("price", f"{p.low:,.2f} $/h", f"{p.high:,.2f} $/h", *ends))
-    t = plan.tokens_per_s
-    ends = base * t.mid / t.high, base * t.mid / t.low
-    found.append(
-        InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)
-    )
-    kept = [i for i in found if i.at_lesser is not None or i.at_greater is not None]
+    found = *_lengths(workload, cost), *_load(plan, held, workload, cost), *_formats(plan, terms, cost)
+    kept = [i for i in (*found, *_ends(plan, base)) if i.at_lesser is not None or i.at_greater is not None]
     return SensitivityReport(
         model=answer.model,
         workload=answer.workload,
@@ -81,6 +58,38 @@ def sensitivity(
         inputs=tuple(sorted(kept, key=lambda i: -i.swing(base))),
         assumptions=answer.assumptions,
     )
+
+
+def _lengths(workload: Workload, cost: Callable[..., float | None]) -> Iterator[InputRecord]:
+    """Shorter and longer prompts and answers."""
+    for name, words in (("prompt_tokens", "prompt tokens"), ("output_tokens", "output tokens")):
+        value = getattr(workload, name)
+        if value > BY:
+            low, high = (cost(replace(workload, lengths=None, **{name: x})) for x in (value / BY, value * BY))
+            yield InputRecord(words, f"{value / BY:,.0f}", f"{value * BY:,.0f}", low, high)
+
+
+def _load(
+    plan: PlanRecord, held: Given, workload: Workload, cost: Callable[..., float | None]
+) -> Iterator[InputRecord]:
+    """Fewer and more requests in flight, and prompts that a cache knows."""
+    if workload.task != "local":
+        few, many = max(plan.concurrency / BY, 1.0), plan.concurrency * BY
+        low, high = (cost(g=replace(held, concurrency=x)) for x in (few, many))
+        yield InputRecord("requests in flight", f"{few:,.0f}", f"{many:,.0f}", low, high)
+    if workload.prefix is None and workload.prompt_tokens > 1:
+        cached = cost(replace(workload, prefix=PrefixCache(CACHED)))
+        yield InputRecord("prompts in a prefix cache", "", f"{CACHED:.0%}", None, cached)
+
+
+def _ends(plan: PlanRecord, base: float) -> Iterator[InputRecord]:
+    """The ends of the price and of the interval of the prediction."""
+    if (p := plan.price) is not None:
+        ends = base * p.low / p.mid, base * p.high / p.mid
+        yield InputRecord("price", f"{p.low:,.2f} $/h", f"{p.high:,.2f} $/h", *ends)
+    t = plan.tokens_per_s
+    ends = base * t.mid / t.high, base * t.mid / t.low
+    yield InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)
 
 
 def _formats(plan: PlanRecord, terms: Terms, cost: Callable[..., float | None]) -> Iterator[InputRecord]:

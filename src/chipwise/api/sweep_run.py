@@ -1,4 +1,5 @@
-"""How cells of a sweep become rows: in this process, in processes of this machine, or in tasks of a Ray cluster.
+"""How cells of a sweep become rows: in this process, in processes of this machine, in tasks of a Ray cluster, or from
+files that start it elsewhere.
 
 A block is some numbers of cells. What a cell answers depends on nothing but the sweep, its day, the installed tables
 and the user's files that it was started with, so rows are the same wherever they are made.
@@ -30,12 +31,15 @@ import numpy as np
 
 from chipwise.api.requests.doors import problem_of, read_request
 from chipwise.api.requests.kinds import Request
-from chipwise.api.requests.sweep import SweepDesign, reached
-from chipwise.catalog.files import data_dir
+from chipwise.api.requests.sweep import MOST_BYTES, SweepDesign, reached, read_sweep
+from chipwise.catalog.files import data_dir, read_text
 from chipwise.catalog.offer import own_table
 from chipwise.catalog.snapshot import PACKAGE, Snapshot, own_bytes, use
 from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.store import KEPT, Store
+from chipwise.report.launch.spec import LaunchFile, SweepSpec
+from chipwise.report.launch.sweeping import DESIGN
+from chipwise.report.launch.targets import SWEEPS, launch_files
 
 FACES = ("cli", "mcp", "web")
 """Folders of the package that no answer depends on."""
@@ -457,3 +461,34 @@ def _first(numbers: Iterator[int], count: int) -> Iterator[int]:
         if number is None:
             return
         yield number
+
+
+MOST_TEXT = 900_000
+"""bytes: of all files together. Chosen: below 1 MiB, the most that a ConfigMap holds."""
+
+
+def launch_sweep(path: str, target: str) -> tuple[LaunchFile, ...]:
+    """The files that start the sweep of a TOML file with a tool. Raises the errors of `read_sweep` and `launch_files`,
+    and `UsageError` for no tool, and for files of the user that do not travel."""
+    if not target:
+        raise UsageError("no tool is named for the sweep", f"--for {' or '.join(SWEEPS)}", field="for")
+    design = read_sweep(path)
+    own = own_files(design.tried())
+    left = [own.pop(name, b"") for name in (KEPT, str(own_table()))]
+    files = [(DESIGN, read_text(Path(path), MOST_BYTES, "a sweep"))]
+    for name, content in own.items():
+        if Path(name).name != name or name == DESIGN:
+            what = f"{shorten(name)}: a file in another folder does not travel with the sweep"
+            raise UsageError(what, "put it where you start chipwise, under another name than sweep.toml")
+        files.append((name, content.decode("utf-8", "replace")))
+    if sum(len(text.encode()) for _, text in files) > MOST_TEXT:
+        raise UsageError(
+            f"{path} and the files that it names are too large", f"at most {MOST_TEXT:,} bytes together"
+        )
+    spec = SweepSpec(
+        f"a sweep: {design.verb}, {design.cells:,} cells",
+        design.cells,
+        tuple((name, tuple(text.expandtabs().strip().splitlines())) for name, text in files),
+        ("your own evidence and prices stay here",) if any(left) else (),
+    )
+    return launch_files(spec, target)

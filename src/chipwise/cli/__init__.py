@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
+from chipwise.errors import ChipwiseError, shorten
+from chipwise.report.terminal import tell, width_of
+
 if TYPE_CHECKING:
     from cyclopts.exceptions import CycloptsError
 
-    from chipwise.errors import ChipwiseError
 
 __all__ = ["main"]
 
@@ -31,7 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from cyclopts.exceptions import CycloptsError, UnusedCliTokensError
 
     from chipwise.cli.app import app
-    from chipwise.errors import ChipwiseError
 
     _open_streams()
     tokens = _with_negatives(list(sys.argv[1:] if arguments is None else arguments))
@@ -65,8 +66,6 @@ def _help_console(tokens: Sequence[str]) -> dict[str, Any]:
     if tokens and not {"--help", "-h"} & set(tokens):
         return {}
     from rich.console import Console
-
-    from chipwise.report.terminal import width_of
 
     return {"console": Console(width=width_of())}
 
@@ -160,8 +159,6 @@ def _answer(error: ChipwiseError) -> None:
 
 def _complain(text: str) -> None:
     """A sentence on stderr, whatever the text was made of."""
-    from chipwise.errors import shorten
-    from chipwise.report.terminal import tell
 
     tell(f"chipwise: {shorten(text, 1000)}")
 

@@ -8,9 +8,12 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from chipwise import api
+from chipwise.catalog.harness import load_harnesses
+from chipwise.cli.app import app
 from chipwise.cli.options import Output
-from chipwise.errors import ChipwiseError
+from chipwise.errors import ChipwiseError, UnknownNameError
 from chipwise.report.glossary import GLOSSARY
+from chipwise.report.machine import machine_view
 from chipwise.report.table import Table
 
 
@@ -27,8 +30,6 @@ def doctor(
 ) -> None:
     """Verify the installation and its data files, or describe this machine."""
     if devices or from_ is not None:
-        from chipwise.report.machine import machine_view
-
         report = api.devices(from_)
         output.show(machine_view(report), report)
         return
@@ -44,12 +45,8 @@ def glossary(word: str | None = None, *, output: Output = Output()) -> None:  # 
     wanted = (word or "").lower()
     found = {k: v for k, v in GLOSSARY.items() if wanted in k.lower()}
     if wanted == "harness":
-        from chipwise.catalog.harness import load_harnesses
-
         found |= {f"--harness {h.id}": h.meaning for h in load_harnesses().values()}
     if not found:
-        from chipwise.errors import UnknownNameError
-
         raise UnknownNameError("word", word or "", GLOSSARY)
     output.show((Table(("word", "means"), list(found.items())),), found)
 
@@ -58,6 +55,4 @@ def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="the shell to complete in")],
 ) -> None:
     """A script that completes commands and options: source <(chipwise completion bash)."""
-    from chipwise.cli.app import app
-
     sys.stdout.write(app.generate_completion(prog_name="chipwise", shell=shell))

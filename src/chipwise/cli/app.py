@@ -19,15 +19,15 @@ COMMANDS = {
     "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
     "by kind.",
     "planning:compare": "The best plan of each of some chips, side by side.",
-    "planning:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles "
+    "machines:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles "
     "with their interval.",
-    "planning:local": "What a machine of your own can run, in which format and how fast, with the commands; "
+    "machines:local": "What a machine of your own can run, in which format and how fast, with the commands; "
     "or what to buy.",
     "training:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
     "bounds it.",
     "training:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
     "together or apart: time of a step, days, cost, and what bounds it.",
-    "planning:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it costs, "
+    "machines:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it costs, "
     "and what one machine more or fewer would change.",
     "sweep:sweep": "Ask one verb over a grid or random cells: CSV, Parquet and a report, resumable after a kill.",
     "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from chipwise import api
 from chipwise.api.loaded import find_chip
+from chipwise.api.media_asked import network, networks
 from chipwise.api.requests.catalogue import ChipsRequest, ModelsRequest, RuntimesRequest
 from chipwise.api.requests.written import families_in
 from chipwise.api.said import usual_chip
@@ -151,8 +152,6 @@ def show_runtime(runtime: str, *, output: Output = Output()) -> None:  # noqa: B
 @models.command(name="list")
 def list_models(*, output: Output = Output()) -> None:  # noqa: B008
     """All bundled models with parameters, weights and cache, and the built-in networks without tokens."""
-    from chipwise.api.media_asked import network, networks
-
     found, others = api.models(), tuple(map(network, networks()))
     output.show((models_view(found), networks_view(others)), (*found, *others))
 
@@ -176,8 +175,8 @@ def show_model(
 ) -> None:
     """A model in figures, and what its configuration did not say."""
     found = ModelsRequest(model=model).run()
-    for network in found.networks:
-        output.show((network_view(network),), network)
+    for one in found.networks:
+        output.show((network_view(one),), one)
     for record in found.models:
         output.show((model_view(record),), record)
 

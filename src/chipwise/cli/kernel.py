@@ -23,6 +23,7 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.report.kernel import amdahl_view
 from chipwise.report.terminal import tell
 from chipwise.report.traced import trace_report
+from chipwise.tracing.sources import pipeline_of
 from chipwise.units import parse_quantity
 
 kernel = App(
@@ -129,8 +130,6 @@ def trace(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """The operators, parameters and memory of your own model: a PyTorch module, ONNX, or files of weights."""
-    from chipwise.tracing.sources import pipeline_of
-
     if not source.strip():
         raise UsageError("trace needs a source", "for example FILE.py:function or FILE.onnx", field="source")
     found = pipeline_of(source, training=training)

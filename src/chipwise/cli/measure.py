@@ -12,6 +12,7 @@ from chipwise.api.evidence import layout_of
 from chipwise.api.requests.field import split
 from chipwise.cli.options import Output, whole
 from chipwise.evidence.importers import ImportTerms
+from chipwise.measure.endpoint import Load
 from chipwise.report.measured import model_view, probe_view, serve_view
 from chipwise.units import parse_quantity
 
@@ -113,8 +114,6 @@ def serve(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Load an OpenAI-compatible endpoint as stated, and say what it does; your store keeps it for later answers."""
-    from chipwise.measure.endpoint import Load
-
     given = ImportTerms(
         chip or "", count, "", precision or "", runtime or "", "", layout_of(layout) if layout else ""
     )

@@ -10,9 +10,13 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import Parameter
 
+from chipwise.api.checkup import asks_for_own_chips, with_own_chips
 from chipwise.api.requests.field import ALSO, option_of, outer
+from chipwise.api.requests.written import Origin, families
+from chipwise.catalog.files import output_file
 from chipwise.cli.app import read
 from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
+from chipwise.report.saved import write_saved
 from chipwise.report.table import Format, Table, render
 from chipwise.report.terminal import tell
 
@@ -57,8 +61,6 @@ def _on_this_machine(asked: dict[str, Any]) -> dict[str, Any]:
     """What was asked with the chips of this machine for `auto`, which are told on standard error."""
     if not any(asked.get(name) for name in ("have", "chips", "chip")):
         return asked
-    from chipwise.api.checkup import asks_for_own_chips, with_own_chips
-
     meant = with_own_chips(asked)
     for name in asks_for_own_chips(asked):
         tell(f"--{name} auto: {meant[name]}")
@@ -104,8 +106,6 @@ class Output:
 
     def of(self, verb: str, request: Any) -> Any:
         """The answer to a request, which knows its question."""
-        from chipwise.api.requests.written import Origin, families
-
         report = self._answered(verb, request)
         for sentence in families(request):
             tell(sentence)
@@ -155,9 +155,6 @@ class SavedOutput(Output):
             raise MissingExtraError("writing a page", "serve") from None
         if self.save is None:
             return write_sheet(verb, request, str(self.html)).report
-        from chipwise.catalog.files import output_file
-        from chipwise.report.saved import write_saved
-
         output_file(self.save)  # before the work is done
         found = write_sheet(verb, request, str(self.html))
         write_saved(found.saved, self.save)

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from chipwise.api import saving as api
 from chipwise.api.launching import launched, write_files
-from chipwise.api.sweep_launch import launch_sweep
+from chipwise.api.sweep_run import launch_sweep
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.diff import likely_cause

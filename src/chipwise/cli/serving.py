@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from chipwise.api import watching
 from chipwise.cli.options import Output, whole
 from chipwise.errors import MissingExtraError, UsageError
 from chipwise.report.watched import watch_view
@@ -64,8 +65,6 @@ def watch(
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Hold the TTFT and TPOT of a running vLLM against the predicted intervals of its plan, for Prometheus."""
-    from chipwise.api import watching
-
     expected = watching.expected_of(saved, plan)
     if once:
         report = watching.watch_once(url, expected)

@@ -11,6 +11,7 @@ from chipwise.api.requests.planning import PlanOptions
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.cli.options import SavedOutput, refuse, taking
+from chipwise.report.training import kept
 
 SHARED = tuple(name for name in PlanOptions.__dataclass_fields__ if name in TrainRequest.__dataclass_fields__)
 
@@ -43,8 +44,6 @@ def plan_training(given: dict[str, Any], output: SavedOutput, *, everything: boo
 
 
 def _show(request: TrainRequest, output: SavedOutput, *, everything: bool) -> None:
-    from chipwise.report.training import kept
-
     report = output.of("train", request)
     first = report.plans[0]
     alone = about(

@@ -38,8 +38,7 @@ from mcp.types import (
 )
 
 from chipwise import __version__
-from chipwise.api.mending import Mending, mending
-from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
+from chipwise.api.requests.doors import Mending, Problem, mending, problem_of, read_request, warm_names
 from chipwise.api.requests.kinds import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,16 @@ class Layout:
         return Layout(
             *(np.atleast_1d(np.asarray(self.part(p), dtype=float)) for p in ("tp", "pp", "dp", "ep"))
         )
+
+    @classmethod
+    def stack(cls, layouts: Iterable[Layout]) -> Layout:
+        """Single layouts as one of columns."""
+        each = list(layouts)
+        return cls(*(np.array([float(x.part(p)) for x in each]) for p in ("tp", "pp", "dp", "ep")))
+
+    def take(self, rows: NDArray[Any]) -> Layout:
+        """Some rows of columns, by their places or by a mask."""
+        return Layout(*(np.asarray(self.part(p))[rows] for p in ("tp", "pp", "dp", "ep")))
 
     def label(self) -> str:
         """`tp8 ep8`: degrees above one of a single layout; `whole` if there are none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +141,7 @@ def evaluate(
             row,
             (nothing, nothing),
         )
-    rows = Group(group.deployments, group.which[live], _take(group.layout, live))
+    rows = Group(group.deployments, group.which[live], group.layout.take(live))
     kept = np.broadcast_to(memory.running(smallest), (len(live), 1))
     limit = np.minimum(kept[live, 0], policies.max_sequences)
     engines = engines_of(graph, rows, requests, limit, efficiency, overheads, local=workload.task == "local")
@@ -348,7 +347,7 @@ def _alike(group: Group, requests: Requests, efficiency: CostParameters) -> Alik
     first, of = Alike.kinds(group.which, group.layouts())
     if len(first) == len(of):
         return None
-    some = Group(group.deployments, group.which[first], _take(group.layouts(), first))
+    some = Group(group.deployments, group.which[first], group.layouts().take(first))
     numbers = efficiency.take(some.which.reshape(-1, 1))
     return Alike(of, first, some.layouts(trailing=1), some.device(trailing=1), numbers)
 
@@ -370,10 +369,6 @@ def prompt_workers(prediction: Prediction, engines: Engines) -> Array:
     """Workers for prompts that keep up with one decode worker, X S / (busy x ranks x stages); [N, K]."""
     servers = (engines.ranks * engines.stages)[:, None]
     return np.asarray(prediction.requests_per_s * prediction.prefill_s / (BUSY * servers))
-
-
-def _take(layout: Layout, mask: NDArray[Any]) -> Layout:
-    return Layout(*(np.asarray(layout.part(p))[mask] for p in ("tp", "pp", "dp", "ep")))
 
 
 def _replaced(whole: Prediction, part: Prediction, rows: NDArray[np.intp]) -> Prediction:

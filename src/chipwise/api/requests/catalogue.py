@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from chipwise.api.loaded import describe, find_chip
+from chipwise.api.media_asked import network, networks
 from chipwise.api.requests.field import CONFIG, NAMES, Asked, ask, count_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, load_chips
@@ -84,8 +85,6 @@ class ModelsRequest(Asked):
 
     def run(self) -> ModelsReport:
         """The models. Raises `UnknownNameError` for one that does not exist."""
-        from chipwise.api.media_asked import network, networks
-
         if self.model is not None:
             if self.model not in known_names() and is_built_in(self.model):
                 return ModelsReport((), 1, networks=(network(self.model),))

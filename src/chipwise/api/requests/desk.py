@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chipwise.api.loaded import find_chip
+from chipwise.api.local import Wish, buy, local
 from chipwise.api.placing import Terms
 from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
@@ -59,8 +60,6 @@ class LocalRequest(Asked):
 
     def run(self) -> LocalReport:
         """The models of a machine, or the machines of a budget. Raises the errors of `api.local`."""
-        from chipwise.api.local import Wish, buy, local
-
         if self.min_tps is not None and not 0 < self.min_tps < 1e6:
             raise UsageError(f"--min-tps {self.min_tps:g} is out of range", "more than 0", field="min_tps")
         context = self.values["context"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
+from chipwise.api.frontier import frontier
+from chipwise.api.inside import load_curve, operators
 from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, ask, count_of, duration
 from chipwise.api.requests.parts import LengthOptions, numbers_of
 from chipwise.api.requests.planning import MODEL, EstimateOptions, PriceOptions
+from chipwise.api.sensitivity import sensitivity
 from chipwise.report.frontier import FrontierReport
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.sensitivity import SensitivityReport
@@ -35,8 +38,6 @@ class OperatorsRequest(_Inside):
 
     def run(self) -> OperatorsReport:
         """Both phases of the plan. Raises the errors of `api.estimate`."""
-        from chipwise.api.inside import operators
-
         return operators(*self._asked())
 
 
@@ -53,8 +54,6 @@ class LoadRequest(_Inside):
 
     def run(self) -> LoadReport:
         """The plan at 16 loads. Raises the errors of `api.estimate`."""
-        from chipwise.api.inside import load_curve
-
         return load_curve(*self._asked(), ttft_s=self.values["ttft"], tpot_s=self.values["tpot"])
 
 
@@ -64,8 +63,6 @@ class SensitivityRequest(_Inside):
 
     def run(self) -> SensitivityReport:
         """The cost with each input changed alone. Raises the errors of `api.estimate`."""
-        from chipwise.api.sensitivity import sensitivity
-
         return sensitivity(*self._asked())
 
 
@@ -84,8 +81,6 @@ class FrontierRequest(PriceOptions, LengthOptions):
 
     def run(self) -> FrontierReport:
         """The curves. Raises the errors of `api.frontier`."""
-        from chipwise.api.frontier import frontier
-
         return frontier(
             self.model,
             self.workload("batch"),

@@ -450,17 +450,7 @@ def _taking(f: Any, members: tuple[Any, ...], reading: Reading | None) -> Callab
                 if value in literal:
                     return value
             elif reading is not None:
-                text = value if isinstance(value, str) else reading.said(value)
-                if text or isinstance(value, str):
-                    return text
-                if isinstance(value, Mapping) and f.default is not MISSING:
-                    return (
-                        f.default
-                    )  # an object without keys changes nothing, a list without names would be all
-                raise UsageError(
-                    f"{name}: an empty {type(value).__name__} names nothing",
-                    f"leave out {name} for the default",
-                )
+                return _text(f, value, reading)
             elif kind is not None:
                 return _number(kind, value, option_of(name))
         except (TypeError, ValueError, KeyError, OverflowError, RecursionError):
@@ -469,6 +459,19 @@ def _taking(f: Any, members: tuple[Any, ...], reading: Reading | None) -> Callab
         raise UsageError(f"{name}: cannot use {shorten(repr(value), 60)}, expected {wanted}", help_)
 
     return take
+
+
+def _text(f: Any, value: Any, reading: Reading) -> Any:
+    """A value as the text that says it; an object without keys changes nothing, a list without names would be all."""
+    text = value if isinstance(value, str) else reading.said(value)
+    if text or isinstance(value, str):
+        return text
+    if isinstance(value, Mapping) and f.default is not MISSING:
+        return f.default
+    name = outer(f)
+    raise UsageError(
+        f"{name}: an empty {type(value).__name__} names nothing", f"leave out {name} for the default"
+    )
 
 
 def _number(kind: type, value: Any, option: str) -> Any:

@@ -8,10 +8,12 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from chipwise.api.launching import started, usual_tool
 from chipwise.api.requests.command import about
 from chipwise.api.requests.field import OBJECT, WORDS, Asked, Reading, ask
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.simulate import DeployedSimulation
+from chipwise.api.saving import differing, kept_of, open_saved, replayed, request_of, saved_of
 from chipwise.catalog.snapshot import own_exists
 from chipwise.errors import UsageError
 from chipwise.report.diff import DiffReport, ReplayReport
@@ -55,11 +57,9 @@ class LaunchRequest(Asked):
     def run(self) -> LaunchReport:
         """The files. Raises `UsageError` for text that is no answer with such a plan, or a tool that cannot start
         it."""
-        from chipwise.api import launching, saving
-
-        saved = saving.saved_of(self.saved, "saved")
-        target = self.for_ or launching.usual_tool(saved, self.plan)
-        files, plan, words = launching.started(saved, target, self.plan)
+        saved = saved_of(self.saved, "saved")
+        target = self.for_ or usual_tool(saved, self.plan)
+        files, plan, words = started(saved, target, self.plan)
         return LaunchReport(target, plan, files, words)
 
 
@@ -71,8 +71,6 @@ class ReplayRequest(Asked):
 
     def run(self) -> ReplayReport:
         """The comparison. Raises `UsageError` for text that is no answer, and the errors of its verb."""
-        from chipwise.api.saving import kept_of, replayed
-
         return replayed(kept_of(self.saved, "saved"), "saved")
 
 
@@ -85,8 +83,6 @@ class DiffRequest(Asked):
 
     def run(self) -> DiffReport:
         """The changes by cause. Raises `UsageError` for texts that are no answers of one verb."""
-        from chipwise.api.saving import differing, kept_of
-
         return differing(kept_of(self.before, "before"), kept_of(self.after, "after"), "before", "after")
 
 
@@ -114,8 +110,6 @@ class SimulateRequest(DeployedSimulation):
     def resolved(self) -> SimulateRequest:
         """The same about a plan of the answer that `model` is the file of, under its options and, where nothing else is
         said, its rate. Raises `UsageError` where it is no such file, or holds no such plan."""
-        from chipwise.api.saving import open_saved, request_of
-
         if self.chip is not None:
             return self
         if not self.model.endswith(".json") or not own_exists(Path(self.model)):

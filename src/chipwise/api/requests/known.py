@@ -17,6 +17,7 @@ from chipwise.catalog.machine import counted, joined, parse_machine
 from chipwise.catalog.names import closed
 from chipwise.catalog.networks import is_built_in
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.tracing.sources import is_code, source_of
 from chipwise.workload import media
 
 Own = Mapping[str, Any]
@@ -26,8 +27,6 @@ Own = Mapping[str, Any]
 def refuse_code(request: Request) -> None:
     """Raises `UsageError` for a question about `FILE.py:function`, which would run it: for questions that somebody
     else wrote."""
-    from chipwise.tracing.sources import is_code
-
     model = getattr(request, "model", None)
     if isinstance(model, str) and is_code(model):
         raise UsageError(
@@ -58,8 +57,6 @@ def with_known(request: Request) -> Request:
 def _model(name: str, own: Own) -> str:
     if name.startswith((BY_DIMENSIONS, INLINE)) or BY_SIZE.match(name.strip()):  # names no file
         return name
-    from chipwise.tracing.sources import is_code, source_of
-
     hint = "the verb models lists and searches them; files are not read here: send the keys of a config.json"
     if is_code(name) or name.endswith(".onnx"):
         traced = "files are not read here: the command line traces code and graphs on your own machine"

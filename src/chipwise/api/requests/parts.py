@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from chipwise.api.media_asked import Sampling
 from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.field import (
     NAMES,
@@ -48,7 +49,9 @@ from chipwise.errors import Sentence, Setting, UnknownNameError, UsageError, sho
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.events.scaling import ScalingGiven
+from chipwise.predict.pipeline import Spread
 from chipwise.predict.speculative import Speculation
+from chipwise.tracing.sources import is_pipeline
 from chipwise.units import parse_quantity
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.curve import RateCurve, read_curve
@@ -375,8 +378,6 @@ def _resolution(text: str, option: str) -> tuple[int, int]:
 
 def _spread_over(text: str, option: str) -> Spread:
     """How devices share a request."""
-    from chipwise.predict.pipeline import Spread
-
     known = [f.name for f in fields(Spread)]
     given = pairs(text, option)
     strange = sorted(set(given) - set(known))
@@ -452,8 +453,6 @@ class SampleOptions(Asked):
 
     def sampling(self) -> Sampling:
         """What this asks of a model that generates no tokens. Raises `UsageError` for a count that is none."""
-        from chipwise.api.media_asked import Sampling
-
         counts = {
             "batch": ("samples", 10_000_000),
             "frames": ("frames", 100_000),
@@ -526,8 +525,6 @@ class SampleOptions(Asked):
 
 def tokenless(model: str) -> bool:
     """Whether a text names a model that generates no tokens, or files which are one."""
-    from chipwise.tracing.sources import is_pipeline
-
     return is_pipeline(model)
 
 

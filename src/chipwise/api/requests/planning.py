@@ -7,7 +7,10 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from chipwise.api.amdahl import amdahl
 from chipwise.api.estimating import estimate
+from chipwise.api.fitting import fit
+from chipwise.api.nearest import beside_network
 from chipwise.api.own import stored_runs
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import about, hinting
@@ -128,8 +131,6 @@ class PriceOptions(Money, Serving):
         """The answer about a model that generates no tokens, with the published result nearest to it."""
         if self.evidence not in ("all", "published"):
             return report
-        from chipwise.api.nearest import beside_network
-
         return beside_network(report, model, task)
 
 
@@ -279,11 +280,7 @@ class PlanRequest(PlanOptions):
         """What this asks of a model that generates no tokens, with its targets. Raises `UsageError` for what says how
         targets hold where there is none, and for a rate of one user."""
         job = self._samples_due()
-        targets = self.e2e is not None or (job is not None and (job.deadline_s or job.max_usd))
-        for name, given in (("percentile", self.e2e is None), ("confidence", not targets)):
-            if getattr(self, name) is not None and given:
-                what = f"--{name} says how surely a target holds, and there is none"
-                raise UsageError(what, "add --e2e, e.g. 2min", field=name)
+        self._check_targets(job)
         curve = self.curve()
         for name in ("rate", "day"):
             if self.task == "local" and getattr(self, name) is not None:
@@ -305,6 +302,14 @@ class PlanRequest(PlanOptions):
             level=self.level,
             task=self.task,
         )
+
+    def _check_targets(self, job: Job | None) -> None:
+        """Raises `UsageError` for what says how surely targets of samples hold, where there is none."""
+        targets = self.e2e is not None or (job is not None and (job.deadline_s or job.max_usd))
+        for name, held in (("percentile", self.e2e is not None), ("confidence", targets)):
+            if getattr(self, name) is not None and not held:
+                what = f"--{name} says how surely a target holds, and there is none"
+                raise UsageError(what, "add --e2e, e.g. 2min", field=name)
 
     def _samples_due(self) -> Job | None:
         """The job of a model that generates no tokens. Raises `UsageError` where a rate or single requests are asked
@@ -523,8 +528,6 @@ class ExplainRequest(EstimateRequest):
         report = self.report()
         if fraction is None:
             return ExplainReport.of(report, None)
-        from chipwise.api.amdahl import amdahl
-
         w = report.workload
         work = 2.0 * report.model.active_params * (w.prompt_tokens + w.output_tokens)
         changes = self.values["set_"]
@@ -559,8 +562,6 @@ class FitRequest(FitOptions):
 
     def run(self) -> FitReport | MediaReport:
         """The memory of a model on every chip asked for. Raises the errors of `api.fit`."""
-        from chipwise.api.fitting import fit
-
         if self.media(self.model):
             from chipwise.api import media
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from chipwise.api.reinforcing import AskedLoop, reinforce
 from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ask, figure
 from chipwise.api.requests.parts import COUNTS, LENGTH, Money
 from chipwise.api.requests.planning import MODEL
+from chipwise.api.train_input import USUAL
 from chipwise.errors import UsageError
+from chipwise.predict.training.rollout import Answers
 from chipwise.report.reinforce import RlReport
 
 if TYPE_CHECKING:
@@ -57,16 +60,10 @@ class RlRequest(Money):
 
     def run(self) -> RlReport:
         """The plans, cheapest first. Raises `UsageError`, `UnknownNameError`, `InfeasibleError`."""
-        from chipwise.api.reinforcing import reinforce
-
         return reinforce(self.asked())
 
     def asked(self) -> AskedLoop:
         """The loop that is asked about. Raises `UsageError`."""
-        from chipwise.api.reinforcing import AskedLoop
-        from chipwise.api.train_input import USUAL
-        from chipwise.predict.training.rollout import Answers
-
         for name in ("prompts", "samples", "steps"):
             if not 1 <= getattr(self, name) <= MOST_ANSWERS:
                 said = f"--{name} {getattr(self, name)} is out of range"

@@ -17,6 +17,8 @@ from chipwise.api.requests.parts import (
     tokenless,
 )
 from chipwise.api.requests.planning import MODEL
+from chipwise.api.simulating import SimulatedTraffic, simulate
+from chipwise.api.stepping import pass_times
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
 from chipwise.workload.arrivals import Arrivals, read_log, read_times
@@ -36,8 +38,6 @@ class StepRequest(Serving, PlaceOptions):
 
     def run(self) -> PassTimes:
         """The passes. Raises the errors of `api.estimate`, and `UsageError` for what no pass depends on."""
-        from chipwise.api.stepping import pass_times
-
         for name in ("concurrency", "rate", "replicas", "disaggregate", "prefill", "harness", "host_memory"):
             if getattr(self, name) != type(self).__dataclass_fields__[name].default:
                 what = f"{option_of(name)} changes no pass"
@@ -79,8 +79,6 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
 
     def run(self) -> SimulationReport:
         """What becomes of the requests. Raises the errors of `api.estimate` and `api.simulating.simulate`."""
-        from chipwise.api.simulating import simulate
-
         if self.chip is None:
             hint = "for example --chip h100, or the file of a saved plan"
             raise UsageError("simulate needs a chip", hint, field="chip")
@@ -131,8 +129,6 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
 
     def traffic(self, lengths: Lengths, log: Arrivals | None) -> SimulatedTraffic:
         """Requests of such lengths or of a log, and how they come. Raises `UsageError` where nothing says so."""
-        from chipwise.api.simulating import SimulatedTraffic
-
         count, rate = self.requests, self.values["rate"]
         clients = None if self.concurrency is None else max(round(self.concurrency), 1)
         if log is None and rate is not None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ask, count_of
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
+from chipwise.api.train import Training, train_plan
+from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
 from chipwise.catalog.machine import kinds
 from chipwise.errors import UsageError, shorten
 from chipwise.report.training import TrainReport
@@ -54,8 +56,6 @@ class TrainRequest(OwnChips, Money, TrainOptions):
 
     def run(self) -> TrainReport:
         """The best layout of every chip and count, ranked. Raises the errors of `train`."""
-        from chipwise.api.train import train_plan
-
         return train_plan(self.asked())
 
     def _check_money(self) -> None:
@@ -79,9 +79,6 @@ class TrainRequest(OwnChips, Money, TrainOptions):
     def asked(self, numbers: Parameters | None = None) -> Training:
         """The run that is asked about, under these fitted numbers (None: those of the question). Raises `UsageError`,
         `UnknownNameError`."""
-        from chipwise.api.train import Training
-        from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
-
         self._check_money()
         given = self.values
         chips, counts = self._tried()

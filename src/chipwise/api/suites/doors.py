@@ -60,15 +60,15 @@ def predict_suite(
     output_file(out, rows, anchors)  # before the work is done
     if commands is not None:
         output_file(commands, rows, anchors)
-        if not asked.commanded:
-            able = ", ".join(name for name, s in SUITES.items() if s.commanded)
-            raise UsageError(f"{suite} has no command lines", f"--commands is for {able}")
-    if anchors is not None and not asked.anchored:
-        able = ", ".join(name for name, s in SUITES.items() if s.anchored)
-        raise UsageError(f"{suite} takes no anchors", f"--anchors is for {able}")
-    if parameters is not None and (anchors is not None or not asked.priced):
-        able = ", ".join(name for name, s in SUITES.items() if s.priced)
-        raise UsageError(f"{suite} takes no parameters here", f"--parameters is for {able}, without anchors")
+    for given, able, lacks, option in (
+        (commands, "commanded", "has no command lines", "--commands is for {}"),
+        (anchors, "anchored", "takes no anchors", "--anchors is for {}"),
+        (parameters, "priced", "takes no parameters here", "--parameters is for {}, without anchors"),
+    ):
+        both = given is parameters and anchors is not None
+        if given is not None and (both or not getattr(asked, able)):
+            suites = ", ".join(name for name, s in SUITES.items() if getattr(s, able))
+            raise UsageError(f"{suite} {lacks}", option.format(suites))
     answers = asked.predict(rows, parameters, anchors, commands=commands is not None)
     written = write_predictions(answers, out)
     if commands is not None:

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -300,15 +301,7 @@ class _MeasuredEnergy:
 
 def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredEnergy:
     """Raises `UsageError` for tables without a row that is answered."""
-    lines: list[_EnergyLine] = []
-    for path in paths:
-        for row, one in zip(*ASKING.questions(path, None), strict=True):
-            if isinstance(one, ChipwiseError):
-                continue
-            values = {m: row.get("value" if "value" in row else m, "") for m in one.metrics}
-            found = tried(_answer, one, None) if any(values.values()) else None
-            if isinstance(found, _Found):
-                lines += [_EnergyLine(one, found, metric, float(v)) for metric, v in values.items() if v]
+    lines = list(_lines_of(paths))
     if not lines:
         raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of measured energy?")
     tuned = numbers.derived(EnergyFit.of).tuned
@@ -331,6 +324,17 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _MeasuredEnergy:
     use = data.use * np.where(paced, pace, 1.0)
     real = Use(*(np.minimum(getattr(use, f.name), 1.0) for f in fields(Use)))
     return _MeasuredEnergy(lines, data, replace(data, use=real), paced)
+
+
+def _lines_of(paths: Sequence[str]) -> Iterator[_EnergyLine]:
+    """The measured figures of tables that are answered."""
+    for row, one in chain.from_iterable(zip(*ASKING.questions(path, None), strict=True) for path in paths):
+        if isinstance(one, ChipwiseError):
+            continue
+        values = {m: row.get("value" if "value" in row else m, "") for m in one.metrics}
+        found = tried(_answer, one, None) if any(values.values()) else None
+        if isinstance(found, _Found):
+            yield from (_EnergyLine(one, found, metric, float(v)) for metric, v in values.items() if v)
 
 
 def _paces(lines: Sequence[_EnergyLine]) -> Array:

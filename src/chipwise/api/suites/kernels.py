@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +35,14 @@ from chipwise.calibrate.kernels import (
     fitted_names,
     kernel_parameters,
     label_trials,
+    price_kernels,
     price_measured,
 )
-from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.parameter import Parameter, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.calibrate.systolic_kernels import calibrate_systolic
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.files import output_file, writing
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.columns import read_columns
 from chipwise.evidence.residuals import Residuals, Summary, Validation
@@ -349,18 +353,22 @@ COLUMNS = {"bytes_": "bytes"}
 """Columns of rows by the options that they hold, where those are called otherwise."""
 
 
+SWITCHES = {"rotating", "quantised", "fetched", "prompt"}
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a row has a value there, which blanks, NaN and no limit are not."""
+    return not (value is None or value == "" or value != value or value == np.inf)
+
+
 def request_of(asked: Mapping[str, NDArray[Any]], at: int) -> KernelRequest:
     """The request whose question is row `at` of `asked`: what a person would type for it."""
     op = str(asked["op"][at])
     given: dict[str, Any] = {}
     for name in OPERATORS[op].options:
-        value = asked[COLUMNS.get(name, name)][at].item() if COLUMNS.get(name, name) in asked else None
-        if value is None or value == "" or value != value or value == np.inf:
-            continue
-        given[name] = value if isinstance(value, str) else int(value)
-    for name in ("rotating", "quantised", "fetched", "prompt"):
-        if name in given:
-            given[name] = bool(given[name])
+        if (column := COLUMNS.get(name, name)) in asked and _is_said(value := asked[column][at].item()):
+            given[name] = value if isinstance(value, str) else int(value)
+    given |= {name: bool(given[name]) for name in SWITCHES & given.keys()}
     if op == "attention":
         given["bidirectional"] = not asked["causal"][at]
         if given["value_dim"] == given["head_dim"]:
@@ -372,3 +380,42 @@ def request_of(asked: Mapping[str, NDArray[Any]], at: int) -> KernelRequest:
     same = {name: default for name, (_, default) in OPERATORS[op].besides.items()}
     given = {n: v for n, v in given.items() if n in OPERATORS[op].needed or v != same.get(n)}
     return KernelRequest(op=op, chips=str(asked["chip"][at]), **given)  # type: ignore[arg-type]
+
+
+class Calibrated(NamedTuple):
+    """Rows used, parameters written, and the median error on those rows before and after (not out of fold)."""
+
+    rows: int
+    parameters: int
+    before: float
+    after: float
+
+
+def calibrate_kernels_file(rows: str, out: str, numbers: Parameters | None = None) -> Calibrated:
+    """Fit the kernel formulas to a table of measured kernels and write the parameters that changed.
+
+    Raises `UsageError` for a table without usable rows, or a file that cannot be written.
+    """
+    output_file(out, rows)  # before the work is done
+    known = numbers or shipped_parameters()
+    columns = read_columns(rows, TEXT, (*NUMBERS, METRIC), ("chip", "op", METRIC))
+    chips = load_chips()
+    asked = asked_of(columns)
+    before = price_kernels(asked, chips, known.kernels).mid_s
+    usable = np.isfinite(before) & (columns[METRIC] > 0)
+    if not usable.any():
+        raise UsageError(
+            f"{rows}: no row that a kernel formula prices", "chips and operators as in predict kernels"
+        )
+    asked = taken(asked, usable)
+    source = f"fitted on {int(usable.sum())} rows of {Path(rows).name}, {date.today()}"
+    fitted = corrected_kernels(asked, chips, known, source)
+    after = price_kernels(asked, chips, Parameters({**known.table, **fitted}).kernels).mid_s
+    with writing(out, rows) as file:
+        file.write(write_table(fitted))
+    measured = asked[METRIC] * 1e-6
+
+    def off(seconds: np.ndarray) -> float:
+        return float(np.median(np.abs(seconds / measured - 1.0)))
+
+    return Calibrated(int(usable.sum()), len(fitted), off(before[usable]), off(after))

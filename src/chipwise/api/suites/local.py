@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from chipwise.api.placing import Terms, placed
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, kept_rows, readers
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.local import LOCAL as NUMBERS
@@ -249,12 +249,8 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _LocalSpeeds:
     """Raises `UsageError` where no row can be read."""
     asking = LOCAL_SPEEDS.asking
     assert asking is not None
-    read = [row for path in paths for row in asking.questions(path, None)[0]]
-    both = [(row, tried(_Case.of, row, numbers)) for row in read]
-    kept = [(row, case) for row, case in both if isinstance(case, _Case)]
-    if not kept:
-        raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of local speeds?")
-    cases = [case for _, case in kept]
+    read = (row for path in paths for row in asking.questions(path, None)[0])
+    table, cases = kept_rows(read, lambda row: _Case.of(row, numbers), paths, "local speeds")
     work = LocalWork.join([case.work for case in cases])
     size = [len(case.times) for case in cases]
     first = np.concatenate([[0], np.cumsum(size)])
@@ -269,10 +265,8 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _LocalSpeeds:
         return total
 
     labels = {name: np.concatenate([c.labels[name] for c in cases]) for name in cases[0].labels}
-    measured = np.array([1.0 / float(row["value"]) for row, _ in kept])
-    return _LocalSpeeds(
-        [row for row, _ in kept], cases, FitRows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
-    )
+    measured = np.array([1.0 / float(row["value"]) for row in table])
+    return _LocalSpeeds(table, cases, FitRows(labels, measured, model, np.full(len(table), ROW_WEIGHT)))
 
 
 def _models(m: _LocalSpeeds) -> Sequence[Hashable]:

@@ -250,10 +250,8 @@ def _as_run(run: MlperfRun) -> str | None:
 def media_runtime_of(run: MlperfRun) -> str:
     """The software that a submitter names, of tuned submissions as it compiles a network: none of them starts operators
     one by one; else of those the first that makes one graph of folded operators, of others the usual one."""
-    said = run.framework.lower()
     able = [r for r in all_software(MediaRuntime).values() if r.runs_on(run.chip)]
-    places = [(min((said.find(n) for n in (r.id, *r.also) if n in said), default=-1), r) for r in able]
-    named = [r for place, r in sorted(places, key=lambda p: p[0]) if place >= 0]
+    named = _named_in(run.framework.lower(), able)
     built = [] if run.untuned else [r for r in able if r.pace == "graph" and r.folds]
     found = next(iter((*named, *built, *able)), None)
     if found is None:
@@ -261,6 +259,12 @@ def media_runtime_of(run: MlperfRun) -> str:
     if found.pace == "host" and not run.untuned:
         found = next((r for r in able if r.pace == "compiled" and r.folds), found)
     return found.id
+
+
+def _named_in(said: str, able: Sequence[MediaRuntime]) -> list[MediaRuntime]:
+    """The software that words name, in their order."""
+    places = [(min((said.find(n) for n in (r.id, *r.also) if n in said), default=-1), r) for r in able]
+    return [r for place, r in sorted(places, key=lambda p: p[0]) if place >= 0]
 
 
 def question_of(run: MlperfRun, numbers: Parameters) -> PlanRequest:
@@ -273,15 +277,13 @@ def question_of(run: MlperfRun, numbers: Parameters) -> PlanRequest:
     if b.refused or not b.model:
         raise UsageError(f"{b.name} is not predicted", b.refused)
     task, client = TASKS[run.scenario]
-    limit = b.limits.get(run.scenario)
+    limit = b.limits.get(run.scenario) if task == "serve" else None
     if task == "serve" and limit is None:
         raise UsageError(f"{b.name} has no published limit for {run.scenario}")
     runtime, precision, kv = software_of(run)
     prompt = max(b.input_tokens * numbers.derived(LevelFit.of).prompt(b.name), 1.0)
-
-    def bound(seconds: float | None) -> str | None:
-        return None if limit is None or task != "serve" or seconds is None else f"{seconds:.10g}s"
-
+    times = (limit.ttft_s, limit.tpot_s, limit.total_s) if limit else (None, None, None)
+    ttft, tpot, e2e = (None if seconds is None else f"{seconds:.10g}s" for seconds in times)
     return PlanRequest(
         model=b.model,
         have=f"{run.chips}x{run.chip.id}",
@@ -292,9 +294,9 @@ def question_of(run: MlperfRun, numbers: Parameters) -> PlanRequest:
         # beams of one request share its prompt, which one of them works off
         prefix_hit=f"{1.0 - 1.0 / b.beams:.10g}" if b.beams > 1 else None,
         sharers=f"{b.beams}" if b.beams > 1 else None,
-        ttft=bound(limit.ttft_s if limit else None),
-        tpot=bound(limit.tpot_s if limit else None),
-        e2e=bound(limit.total_s if limit else None),
+        ttft=ttft,
+        tpot=tpot,
+        e2e=e2e,
         percentile="p99" if task == "serve" else None,
         confidence="50%" if task == "serve" else None,
         precision=precision,

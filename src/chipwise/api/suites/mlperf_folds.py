@@ -96,61 +96,58 @@ class Submissions:
         return np.asarray(-np.log(self.data.seconds))
 
 
+@dataclass(frozen=True)
+class RatesAt:
+    """Logarithms of the rates of runs, by the product's own answers at factors on passes, prompts and starts."""
+
+    runs: Sequence[MlperfRun]
+    numbers: Parameters
+
+    @cached_property
+    def middle(self) -> Array:
+        """Those at the factors in the middle, NaN where a run has no answer."""
+        return self.at(np.ones(len(self.runs), dtype=bool))
+
+    def at(self, some: Array, **factors: float) -> Array:
+        """Those of some runs at other factors, NaN for the others."""
+        asked, rates = np.flatnonzero(some).tolist(), np.full(len(self.runs), np.nan)
+        # of the newest software, tuned: age and level are what is fitted
+        plain = [replace(self.runs[i], round="", untuned=False) for i in asked]
+        level = {"pace": FACTORS[MIDDLE], "prompt": PROMPTS[MIDDLE], "starts": STARTS[MIDDLE]} | factors
+        for i, a in zip(asked, answer(plain, without_level(self.numbers, **level)), strict=True):
+            rates[i] = math.log(a.rate[0]) if isinstance(a, MlperfAnswer) else np.nan
+        return rates
+
+    def by(self, name: str, factors: Array, some: Array | None = None) -> Array:
+        """Those at every factor of a kind, [run, factor], which moves some of the runs (default: all)."""
+        moved = np.ones(len(self.runs), dtype=bool) if some is None else some
+        columns = (
+            self.middle if f == factors[MIDDLE] else np.where(moved, self.at(moved, **{name: f}), self.middle)
+            for f in factors
+        )
+        return np.stack(list(columns), axis=1)
+
+    def by_pace(self) -> Array:
+        """Those at factors on passes: without limits a rate falls as passes take longer, whatever the batch."""
+        limited = np.array([TASKS[run.scenario][0] == "serve" for run in self.runs])
+        falling = self.middle[:, None] - np.log(np.asarray(FACTORS) / FACTORS[MIDDLE])
+        return np.where(limited[:, None], self.by("pace", FACTORS, limited), falling)
+
+
 def submissions(measured: Sequence[tuple[MlperfRun, float]], numbers: Parameters) -> Submissions:
     """Runs of language models, tabulated by the product's own answers at factors on passes and on prompts."""
     found = [(run, log) for run, log in measured if run.benchmark.kind == "llm"]
     runs = [run for run, _ in found]
-    # of the newest software, tuned: age and level are what is fitted
-    plain = [replace(run, round="", untuned=False) for run in runs]
-
-    limited = np.array([TASKS[run.scenario][0] == "serve" for run in runs])
-
     runtimes = [_runtime(run) for run in runs]
-    engines = np.array(
-        [
-            not run.untuned and bool(r) and "engines" in get_runtime(r).features
-            for run, r in zip(runs, runtimes, strict=True)
-        ]
-    )
-
-    def column(
-        of: Array,
-        pace: float = FACTORS[MIDDLE],
-        prompt: float = PROMPTS[MIDDLE],
-        starts: float = STARTS[MIDDLE],
-    ) -> Array:
-        found = np.full(len(plain), np.nan)
-        asked = np.flatnonzero(of)
-        answers = answer([plain[i] for i in asked], without_level(numbers, pace, prompt, starts))
-        for i, a in zip(asked, answers, strict=True):
-            found[i] = math.log(a.rate[0]) if isinstance(a, MlperfAnswer) else np.nan
-        return found
-
-    every = np.ones(len(plain), dtype=bool)
-    middle = column(every)
-
-    def paced(pace: float) -> Array:
-        """Without limits a rate falls as passes take longer, whatever the batch."""
-        slower = np.log(pace / FACTORS[MIDDLE])
-        return middle if slower == 0.0 else np.where(limited, column(limited, pace), middle - slower)
-
-    by_pace = np.stack([paced(f) for f in FACTORS], axis=1)
-    by_prompt = np.stack(
-        [middle if p == PROMPTS[MIDDLE] else column(every, prompt=p) for p in PROMPTS], axis=1
-    )
-
-    def started(starts: float) -> Array:
-        known = starts == STARTS[MIDDLE]
-        return middle if known else np.where(engines, column(engines, starts=starts), middle)
-
-    by_starts = np.stack([started(s) for s in STARTS], axis=1)
-    answered = np.isfinite(middle)
+    engines = np.array([not run.untuned and _starts(r) for run, r in zip(runs, runtimes, strict=True)])
+    rates = RatesAt(runs, numbers)
+    answered = np.isfinite(rates.middle)
     kept = np.flatnonzero(answered)
     data = LevelRows(
         np.exp(-np.array([log for _, log in found]))[kept],
-        _continued(by_pace[kept], np.log(FACTORS)),
-        _continued(by_prompt[kept], np.log(PROMPTS)),
-        _continued(by_starts[kept], np.log(STARTS)),
+        _continued(rates.by_pace()[kept], np.log(FACTORS)),
+        _continued(rates.by("prompt", PROMPTS)[kept], np.log(PROMPTS)),
+        _continued(rates.by("starts", STARTS, engines)[kept], np.log(STARTS)),
         np.array([run.age for run in runs])[kept],
         np.array([not run.untuned for run in runs])[kept],
         engines[kept],
@@ -170,6 +167,11 @@ def _runtime(run: MlperfRun) -> str:
         return software_of(run)[0]
     except ChipwiseError:
         return ""
+
+
+def _starts(runtime: str) -> bool:
+    """Whether what is built before a run starts requests of its own."""
+    return bool(runtime) and "engines" in get_runtime(runtime).features
 
 
 LOST = 3.0  # exponent: how a rate falls with passes where limits are out of reach, so that a fit feels the way back
@@ -215,28 +217,34 @@ def samples(
         except ChipwiseError:
             refused.append(run)
     tuned = np.array([i for i, (run, _, _) in enumerate(kept) if not run.untuned], dtype=np.intp)
-    works = [kept[i][2].work for i in tuned]
-    alone, seconds = [], []
-    for run, log, best in (kept[i] for i in tuned):
-        lone = TASKS[run.scenario][0] == "local"
-        words = float(best.work.pipeline.settings.get("tokens", 1.0)) if run.unit == "Tokens/s" else 1.0
-        # a latency is that of a query; a rate that of all replicas at their load
-        all_of = (best.replicas.count or 1) * best.replicas.load
-        at_once = 1.0 if lone else all_of * best.work.pipeline.batch * words
-        alone.append(float(lone))
-        seconds.append(at_once / math.exp(log))
-    names = ("compute", "vendor", "generation", "unit")
+    logs = np.array([log for _, log, _ in kept])
+    data = _tuned([kept[i] for i in tuned], numbers)
+    return MlperfSamples([run for run, _, _ in kept], logs, tuned, data), refused
+
+
+def _tuned(kept: Sequence[tuple[MlperfRun, float, Doing]], numbers: Parameters) -> TunedRows:
+    """Tuned runs with the logarithms of their rates and what is predicted of them, as their fit reads them."""
+    alone = [TASKS[run.scenario][0] == "local" for run, _, _ in kept]
+    at_once = [1.0 if lone else _at_once(run, best) for lone, (run, _, best) in zip(alone, kept, strict=True)]
+    works = [best.work for _, _, best in kept]
     each = [w.submitted for w in works]
     stock = [w.stock(numbers) for w in works]
-    data = TunedRows(
-        {name: np.array([labels[name] for labels in each], dtype=np.str_) for name in names},
-        np.array(seconds),
+    return TunedRows(
+        {
+            name: np.array([labels[name] for labels in each], dtype=np.str_)
+            for name in ("compute", "vendor", "generation", "unit")
+        },
+        np.array([n / math.exp(log) for n, (_, log, _) in zip(at_once, kept, strict=True)]),
         MediaRows.together([w.stages for w in works]),
         {name: np.array([values[name] for values in stock]) for name in (stock[0] if stock else ())},
-        np.array(alone),
+        np.array(alone, dtype=float),
     )
-    logs = np.array([log for _, log, _ in kept])
-    return MlperfSamples([run for run, _, _ in kept], logs, tuned, data), refused
+
+
+def _at_once(run: MlperfRun, best: Doing) -> float:
+    """Samples that all replicas make at a time at their load; of those whose rate counts tokens, their tokens."""
+    words = float(best.work.pipeline.settings.get("tokens", 1.0)) if run.unit == "Tokens/s" else 1.0
+    return (best.replicas.count or 1) * best.replicas.load * best.work.pipeline.batch * words
 
 
 @dataclass(frozen=True)

@@ -174,19 +174,21 @@ def _answers(path: str, rows: Sequence[Row]) -> Iterator[Predicted]:
     found: dict[str, dict[str, Predicted]] = {}
     for line in SUITES[suite].predict(part):
         found.setdefault(line.row_id, {})[line.metric] = line
-    for row in rows:
-        lines = found.get(id_of(row), {})
-        metric = row["metric"]
-        said = lines.get(RATE if metric in DURATIONS else metric)
-        if said is None:
-            why = next((x.refused for x in lines.values() if x.refused), f"no answer has {metric}")
-            yield Predicted(id_of(row), metric, None, refused=why)
-        elif metric in DURATIONS and said.mid and said.low and said.high:
-            scale = per_chip_rate(row)
-            ends = (scale / said.mid, scale / said.high, scale / said.low)
-            yield Predicted(said.row_id, metric, *ends, said.basis)
-        else:
-            yield replace(said, metric=metric)
+    yield from (_in_its_metric(row, found.get(id_of(row), {})) for row in rows)
+
+
+def _in_its_metric(row: Row, lines: Mapping[str, Predicted]) -> Predicted:
+    """Of what is answered about a run of training, by metric, what its row asks; durations follow from the rate."""
+    metric = row["metric"]
+    said = lines.get(RATE if metric in DURATIONS else metric)
+    if said is None:
+        why = next((x.refused for x in lines.values() if x.refused), f"no answer has {metric}")
+        return Predicted(id_of(row), metric, None, refused=why)
+    if metric in DURATIONS and said.mid and said.low and said.high:
+        scale = per_chip_rate(row)
+        ends = (scale / said.mid, scale / said.high, scale / said.low)
+        return Predicted(said.row_id, metric, *ends, said.basis)
+    return replace(said, metric=metric)
 
 
 def _question(row: Row) -> str:

@@ -50,7 +50,7 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
-from chipwise.workload.formats import FORMATS
+from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.model import Model, MoE
 
 NEEDED = ("row_id", "chip", "backend", "isl", "osl", "concurrency")
@@ -91,8 +91,13 @@ class ServingRun:
         return self.asked.deployment.apart
 
     @property
+    def mode(self) -> str:
+        """The same in a word."""
+        return "disaggregated" if self.apart else "aggregated"
+
+    @property
     def run(self) -> OwnRun:
-        """The same as anchors compare it."""
+        """The row as anchors compare it."""
         a, q = self.asked, self.question
         family = a.context.found.graph.model.architecture
         cell = (family, a.deployment.chip.id, a.deployment.runtime.id, q.harness, self.apart)
@@ -141,28 +146,29 @@ def _corrected(
 ) -> list[ServedRow]:
     """The answers, moved by measured rows of the same deployments."""
     plain = [a for a in answers if isinstance(a, ServedRow)]
-    table, found = ASKING.questions(path, numbers)
-    both = [(row, run) for row, run in zip(table, found, strict=True) if isinstance(run, ServingRun)]
-    both = [(row, run) for row, run in both if _seconds(row, "tpot_ms") > 0]
-    own = [run for _, run in both]
-    known = answer(own)
-    before = {figure: np.array([a.times[figure] for a in known]) for figure in FIGURES}
-    tpot, ttft = (np.array([_seconds(row, name) for row, _ in both]) for name in ("tpot_ms", "ttft_ms"))
+    both = zip(*ASKING.questions(path, numbers), strict=True)
+    read = [(row, run) for row, run in both if isinstance(run, ServingRun) and _seconds(row, "tpot_ms") > 0]
+    own = [run for _, run in read]
+    before, times = _times(answer(own)), _times(plain)
+    tpot, ttft = (np.array([_seconds(row, name) for row, _ in read]) for name in ("tpot_ms", "ttft_ms"))
     anchors = Anchors([r.run for r in own], before["tpot_s"], before["ttft_s"], tpot, ttft)
-    asked = [np.array([a.times[f] for a in plain]) for f in ("tpot_s", "ttft_s")]
+    asked = times["tpot_s"], times["ttft_s"]
     by = corrections([r.run for r in runs], anchors, _spread(runs), asked)
+    moved = _moved(times, by)
     return [
-        ServedRow(
-            {
-                "tpot_s": a.times["tpot_s"] * by.passes[i],
-                "ttft_s": a.times["ttft_s"] * by.passes[i] * by.first[i],
-            },
-            a.least,
-            a.later,
-            by.of(i) if by.used[i] else None,
-        )
+        replace(a, times={f: moved[f][i] for f in FIGURES}, by=by.of(i) if by.used[i] else None)
         for i, a in enumerate(plain)
     ]
+
+
+def _times(answers: Sequence[ServedRow]) -> dict[str, Array]:
+    """Both times of answers."""
+    return {figure: np.array([a.times[figure] for a in answers]) for figure in FIGURES}
+
+
+def _moved(times: Mapping[str, Array], by: Corrections) -> dict[str, Array]:
+    """Both times as measured rows correct them."""
+    return {"tpot_s": times["tpot_s"] * by.passes, "ttft_s": times["ttft_s"] * by.passes * by.first}
 
 
 def _near(run: ServingRun) -> Nearness:
@@ -350,18 +356,21 @@ def _formats(model: Model, gemm: str, moe: str, chip: Chip, runtime: Runtime) ->
     stored = model.precision.weight("expert" if moes else "ffn")
     narrow = "fp4" in chip.matrix
     if not label or (stored.bits <= min(_format(x)[1] for x in (label, gemm) if x) and stored.name != "int4"):
-        precision, stored_as = None, stored.name
-        bits, wide = stored.bits, not model.precision.activations
-        if stored.name == "mxfp4" and wide and narrow:
-            precision = "mxfp4_mxfp8"
-        elif stored.compute == "fp4" and not narrow and not wide:
-            precision = f"{stored.name}_weights"
+        name, bits = stored.name, stored.bits
+        precision = _as_stored(stored, narrow, wide=not model.precision.activations)
     else:
         name, bits = _format(label)
-        stored_as = name
         precision = name if narrow or FORMATS[name].compute != "fp4" else f"{name}_weights"
-    small = bits < 16 and (stored_as in runtime.narrow_cache or narrow)
+    small = bits < 16 and (name in runtime.narrow_cache or narrow)
     return precision, "fp8" if small else "bf16"
+
+
+def _as_stored(stored: Format, narrow: bool, *, wide: bool) -> str | None:
+    """--precision of a checkpoint in its own format (None: as it is) on a chip with 4-bit units or without;
+    `wide`: its activations are 16 bit."""
+    if stored.name == "mxfp4" and wide and narrow:
+        return "mxfp4_mxfp8"
+    return f"{stored.name}_weights" if stored.compute == "fp4" and not narrow and not wide else None
 
 
 def _format(label: str) -> tuple[str, float]:
@@ -391,18 +400,19 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
     kept = [(row, run) for row, run in scored if isinstance(run, ServingRun)]
     if not kept or not all(row.get(metric) for row, _ in kept for metric in FIGURES.values()):
         raise UsageError(f"{', '.join(paths)}: no measured columns", f"needed: {', '.join(FIGURES.values())}")
+    return MeasuredServing([run for _, run in kept], _fitted_rows(kept, numbers), refused)
+
+
+def _fitted_rows(kept: Sequence[tuple[Row, ServingRun]], numbers: Parameters) -> ServingRows:
+    """Measured rows as a fit reads them."""
     runs = [run for _, run in kept]
     tpot, ttft = (np.array([float(row[name]) / 1e3 for row, _ in kept]) for name in ("tpot_ms", "ttft_ms"))
     engines, places = _engines(runs)
-
-    def column(of: Callable[[ServingRun], float]) -> Array:
-        return np.array([of(r) for r in runs], dtype=float)
-
-    data = ServingRows(
+    return ServingRows(
         engines,
         places,
-        clients=column(lambda r: r.asked.concurrency or 1.0),
-        burst=column(lambda r: get_harness(r.question.harness).first_wave),
+        clients=np.array([r.asked.concurrency or 1.0 for r in runs], dtype=float),
+        burst=np.array([get_harness(r.question.harness).first_wave for r in runs], dtype=float),
         slower=np.array([_aged(r, numbers) for r in runs]),
         labels={
             **{n: np.array([KEYS[n](r) for r in runs]) for n in ("runtime", "chip", "generation")},
@@ -411,7 +421,6 @@ def measured_rows(paths: Sequence[str], numbers: Parameters) -> MeasuredServing:
         tpot_s=tpot,
         ttft_s=ttft,
     )
-    return MeasuredServing(runs, data, refused)
 
 
 def _aged(run: ServingRun, numbers: Parameters) -> Array:
@@ -475,10 +484,7 @@ def _answer(m: MeasuredServing, out: Index, fitted: ServingFit, _: str) -> Resid
         )
         asked = plain["tpot_s"][rows], plain["ttft_s"][rows]
         by = corrections([mine[i] for i in rows], anchors, _spread([runs[i] for i in rows]), asked)
-        moved = {
-            "tpot_s": plain["tpot_s"][rows] * by.passes,
-            "ttft_s": plain["ttft_s"][rows] * by.passes * by.first,
-        }
+        moved = _moved({figure: times[rows] for figure, times in plain.items()}, by)
         lines.append(_compared(m, out[rows], moved, OWN, by))
     return Residuals.join(lines)
 
@@ -507,8 +513,7 @@ def _compared(
     if by is not None:
         ends |= {f: _ends(runs, f, left) for f, left in (("tpot_s", by.left), ("ttft_s", by.first_left))}
     pairs[THROUGHPUT] = rate(predicted), rate(measured), THROUGHPUT
-    precision = [r.asked.context.found.graph.model.precision.name for r in runs]
-    models = [r.architecture for r in runs]
+    labels = _labels(runs)
     return Residuals.join(
         Residuals.of(
             place,
@@ -517,26 +522,35 @@ def _compared(
             low=mine * ends[figure][0],
             high=mine * ends[figure][1],
             metric=metric,
-            row=[r.id for r in runs],
             figure=[figure + (" apart" if r.apart else "") for r in runs],
             tier=tier,
-            cell=[repr(r.cell) for r in runs],
-            mode=["disaggregated" if r.apart else "aggregated" for r in runs],
-            chip=[r.asked.deployment.chip.id for r in runs],
-            runtime=[r.asked.deployment.runtime.id for r in runs],
-            precision=precision,
-            model=models,
-            reader=[readers(r.asked.deployment.chip, r.asked.context.found.graph) for r in runs],
-            where=[f"{r.architecture} on {r.asked.deployment.chip.id}" for r in runs],
-            **{
-                "llama fp8": [
-                    "Llama-70B fp8" if name.startswith("llama-80") and p == "fp8" else ""
-                    for name, p in zip(models, precision, strict=True)
-                ]
-            },
+            **labels,
         )
         for metric, (mine, its, figure) in pairs.items()
     )
+
+
+def _labels(runs: Sequence[ServingRun]) -> dict[str, list[str]]:
+    """What errors of rows are told apart by."""
+    chips = [r.asked.deployment.chip for r in runs]
+    graphs = [r.asked.context.found.graph for r in runs]
+    precision = [graph.model.precision.name for graph in graphs]
+    models = [r.architecture for r in runs]
+    return {
+        "row": [r.id for r in runs],
+        "cell": [repr(r.cell) for r in runs],
+        "mode": [r.mode for r in runs],
+        "chip": [chip.id for chip in chips],
+        "runtime": [r.asked.deployment.runtime.id for r in runs],
+        "precision": precision,
+        "model": models,
+        "reader": [readers(*both) for both in zip(chips, graphs, strict=True)],
+        "where": [f"{name} on {chip.id}" for name, chip in zip(models, chips, strict=True)],
+        "llama fp8": [
+            "Llama-70B fp8" if name.startswith("llama-80") and p == "fp8" else ""
+            for name, p in zip(models, precision, strict=True)
+        ],
+    }
 
 
 def _one_anchor_each(runs: Sequence[ServingRun]) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

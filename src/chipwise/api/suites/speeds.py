@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.loaded import load_generating
-from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, readers, tried
+from chipwise.api.suites.suite import Asking, Index, Suite, Trial, each, kept_rows, readers
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS
 from chipwise.calibrate.fit import FitRows, Fitting
@@ -159,7 +159,7 @@ def _laid_out(run: SpeedRun, graph: Graph, d: Deployment) -> Layout:
         if not fits.any():
             raise UsageError(f"{graph.model.name} cannot be laid out on {run.chip.id}", "see chipwise fit")
         good = fits & (devices == devices[fits].min())
-    return Layout(*(np.asarray(columns.part(p))[good] for p in ("tp", "pp", "dp", "ep")))
+    return columns.take(good)
 
 
 def _parts(run: SpeedRun, graph: Graph, device: Device) -> Layout:
@@ -186,18 +186,17 @@ class _Speeds:
 
 def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
     """Raises `UsageError` where no row can be read."""
-    read = [
-        row
-        for path in paths
-        for row in read_rows(path, (*NEEDED, METRIC))
-        if row.get("use", "main") == "main"
-    ]
-    both = [(row, tried(lambda row: Case.of(read_speed(row), numbers), row)) for row in read]
-    kept = [(row, c) for row, c in both if isinstance(c, Case) and isinstance(c.costs, DataflowModel)]
-    if not kept:
-        raise UsageError(f"{', '.join(paths)}: no row can be read", "is it a table of speeds per user?")
-    cases = [case for _, case in kept]
-    measured = np.array([1.0 / float(row[METRIC]) for row, _ in kept])
+    read = (row for path in paths for row in read_rows(path, (*NEEDED, METRIC)))
+    main = (row for row in read if row.get("use", "main") == "main")
+
+    def made(row: Row) -> Case:
+        case = Case.of(read_speed(row), numbers)
+        if not isinstance(case.costs, DataflowModel):
+            raise UsageError(f"{case.run.chip.id} is no dataflow machine")
+        return case
+
+    table, cases = kept_rows(main, made, paths, "speeds per user")
+    measured = np.array([1.0 / float(row[METRIC]) for row in table])
 
     def model(values: Mapping[str, Real], index: NDArray[np.intp]) -> Array:
         columns = {name: np.broadcast_to(np.asarray(v), len(index)) for name, v in values.items()}
@@ -206,8 +205,8 @@ def _measured(paths: Sequence[str], numbers: Parameters) -> _Speeds:
         )
 
     labels = {"kind": np.array([case.run.chip.kind for case in cases])}
-    rows = FitRows(labels, measured, model, np.full(len(kept), ROW_WEIGHT))
-    return _Speeds([row for row, _ in kept], cases, rows)
+    rows = FitRows(labels, measured, model, np.full(len(table), ROW_WEIGHT))
+    return _Speeds(table, cases, rows)
 
 
 def _column(name: str) -> Callable[[_Speeds], Sequence[Hashable]]:

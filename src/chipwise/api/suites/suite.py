@@ -25,7 +25,7 @@ from chipwise.calibrate.fit import Bought, Fitting, bought
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.errors import ChipwiseError, UnknownNameError, shorten
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
 from chipwise.workload.graph import Graph
@@ -51,6 +51,17 @@ def tried(make: Callable[..., A], *given: Any) -> Attempt[A]:
         return make(*given)
     except ChipwiseError as error:
         return error
+
+
+def kept_rows(
+    rows: Iterable[Row], make: Callable[[Row], A], paths: Sequence[str], what: str
+) -> tuple[list[Row], list[A]]:
+    """The rows of tables that a fit can read, and what it makes of them. Raises `UsageError` where there are none."""
+    both = [(row, tried(make, row)) for row in rows]
+    kept = [(row, one) for row, one in both if not isinstance(one, ChipwiseError)]
+    if not kept:
+        raise UsageError(f"{', '.join(paths)}: no row can be read", f"is it a table of {what}?")
+    return [row for row, _ in kept], [one for _, one in kept]
 
 
 def each(

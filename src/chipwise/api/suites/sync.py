@@ -116,14 +116,17 @@ def _graph(model: str, precision: str) -> Graph:
         return load(model, None).graph
 
 
+SAID = ("chip", "chips", "model", "runtime", "input_tokens")
+"""What a result must say to be a row."""
+
+
 def _lacking(item: Item) -> str:
     """Why a result is no row."""
     if item.benchmark:
         return (
             f"{item.benchmark}: MLPerf's tables are compared by chipwise evidence import and validate mlperf"
         )
-    fields = ("chip", "chips", "model", "runtime", "input_tokens")
-    missing = [name.replace("_", " ") for name in fields if not getattr(item, name)]
+    missing = [name.replace("_", " ") for name in SAID if not getattr(item, name)]
     return (
         f"says no {', '.join(missing)} (chipwise evidence sync --help)"
         if missing
@@ -133,7 +136,7 @@ def _lacking(item: Item) -> str:
 
 def _rows(item: Item) -> Iterator[tuple[str, Row]]:
     """The rows of a result by table, one per figure; none of one that does not say what ran."""
-    if item.benchmark or not (item.chip and item.chips and item.model and item.runtime and item.input_tokens):
+    if item.benchmark or not all(getattr(item, name) for name in SAID):
         return
     runtime, _, version = item.runtime.partition(" ")
     common = {
@@ -145,22 +148,17 @@ def _rows(item: Item) -> Iterator[tuple[str, Row]]:
         "note": "; ".join(item.notes),
     }
     degrees = dict(part.partition("=")[::2] for part in item.layout.split(",") if part)
+    prompt, tpot_s, ttft_s = item.input_tokens or 0.0, item.tpot_mean_s or 0.0, item.ttft_mean_s or 0.0
     if item.scenario == "training":
         figures: Mapping[str, float | None] = {"tokens_per_s_per_chip": item.per_chip}
         yield from _figures("training", {**common, **_trained(item), **degrees}, figures)
     elif item.scenario == "local":
-        more = {"quant": item.precision, "runtime": runtime, "context": f"{item.input_tokens:g}"}
-        figures = {
-            "tg_tok_s": 1.0 / item.tpot_mean_s if item.tpot_mean_s else None,
-            "pp_tok_s": item.input_tokens / item.ttft_mean_s if item.ttft_mean_s else None,
-        }
+        more = {"quant": item.precision, "runtime": runtime, "context": f"{prompt:g}"}
+        rates = {"tg_tok_s": (1.0, tpot_s), "pp_tok_s": (prompt, ttft_s)}
+        figures = {name: tokens / seconds for name, (tokens, seconds) in rates.items() if seconds}
         yield from _figures("local", {**common, **more}, figures)
     elif item.output_tokens:
-        figures = {
-            "tpot_ms": item.tpot_mean_s and 1e3 * item.tpot_mean_s,
-            "ttft_ms": item.ttft_mean_s and 1e3 * item.ttft_mean_s,
-            "tokens_out_per_s": item.tokens_per_s,
-        }
+        figures = {"tpot_ms": 1e3 * tpot_s, "ttft_ms": 1e3 * ttft_s, "tokens_out_per_s": item.tokens_per_s}
         asked = {**common, **_served(item), **degrees, "runtime": runtime, "runtime_version": version}
         yield from _figures("serving", asked, figures)
 
