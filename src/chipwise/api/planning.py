@@ -109,8 +109,7 @@ def ranked(
     if not plans:
         raise _none(asked, space, timed=curve is not None)
     if curve is not None:
-        days = ((p, asked.start_s(p), _day(p, curve, workload)) for p in plans)
-        plans = [replace(p, day=day.led(start_s) if start_s else day) for p, start_s, day in days]
+        plans = [replace(p, day=asked.day(p, curve)) for p in plans]
     if any(p.spare for p in plans):
         plans = [replace(p, up=_up(p)) for p in plans]
     context, market, limits = asked.context, asked.market, asked.market.limits
@@ -118,17 +117,15 @@ def ranked(
     in_order, timed = asked.ordered(space, plans)
     first, owned = in_order[0], bool(limits.have)
     kept = first.keeps_targets(workload.confidence)
+    planned = {p.chip for p in plans}
+    missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
     least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
     stored = space.plans(stored=True) if first.converted and not timed else []
-    planned = {p.chip for p in plans}
     report = PlanReport(
         model=described,
         workload=workload_record(workload),
         plans=beside_published(in_order, described, workload, context.today) if evidence else in_order,
-        refused=(
-            *space.never,
-            *(refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned),
-        ),
+        refused=(*space.never, *missing),
         considered=space.considered,
         rejected={r.value: n for r, n in space.rejected.most_common() if r is not Reason.OK},
         assumptions=asked.assumptions(plans, timed),
@@ -231,6 +228,11 @@ class _PlansAsked:
         chips = p.chips / p.replicas
         each = sum(size for kind, size in p.memory.items.items() if kind.startswith("weights"))
         return start_up_s(each * chips * chip.devices_per_package, chip, chips, p.replica_hosts)
+
+    def day(self, p: PlanRecord, curve: RateCurve) -> Day:
+        """A plan under a day's arrivals, with replicas started ahead by the time that they take."""
+        day, start_s = _day(p, curve, self.workload), self.start_s(p)
+        return day.led(start_s) if start_s else day
 
     def ordered(
         self, space: Space, plans: list[PlanRecord]

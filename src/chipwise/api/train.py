@@ -268,6 +268,13 @@ class _Question:
         """What a chip costs; None: not known, or it is one's own."""
         return None if self.run.have else self.run.pricing.basis(chip.id, self.run.today or day())
 
+    def in_time(self, running: Running | None, tier: Tier) -> float:
+        """The probability that a run keeps the deadline, 1 where there is none."""
+        days, late = running.days if running else np.inf, self.run.deadline_days
+        if late is None:
+            return 1.0
+        return chance(late, days * tier.centre, days * tier.low, days * tier.high)
+
     def price(self, site: Site, count: int, tp: int) -> PriceRecord | None:
         """What so many chips cost, with those that stand by; None: not known, or they are one's own."""
         basis = self.basis(site.chip)
@@ -395,7 +402,6 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     notes += all_.notes
     if ask.precision == BEST:
         every = _fastest(every)
-        notes.append("what narrow types cost in quality is not assessed")
     limits, aim = run.limits, run.aim()
     plans = [p for p in every if _within(p, limits, aim.confidence)]
     refused += missed([p for p in every if p not in plans], {p.chip for p in plans}, limits)
@@ -404,14 +410,9 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         if refusing:
             hint += _remedies(q, every, attempts, refused)
         raise InfeasibleError(f"{found.graph.model.name}: no plan", hint)
-    if aim.horizon_days:
-        notes.append(f"horizon {aim.horizon_days:g} d: slower plans come after (--deadline sets it)")
     order = ranked(plans, aim)
     least, saves = cheapest_run(order[0], plans, aim)
-    shown = {p.chips for p in order}
-    notes += recalled_words(p.chip for p in order)
-    notes += _lean(order, ask)
-    notes += [f"{n:,} sequences per step on {c:,} chips" for c, n in all_.moved.items() if c in shown]
+    notes += _said(order, ask, aim, all_.moved)
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
@@ -430,6 +431,18 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         cheapest=least,
         saves=saves,
     )
+
+
+def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[int, int]) -> Iterator[str]:
+    """What is to be known of plans in order; `moved`: sequences of a step by the count of chips that moved them."""
+    if ask.precision == BEST:
+        yield "what narrow types cost in quality is not assessed"
+    if aim.horizon_days:
+        yield f"horizon {aim.horizon_days:g} d: slower plans come after (--deadline sets it)"
+    yield from recalled_words(p.chip for p in order)
+    yield from _lean(order, ask)
+    shown = {p.chips for p in order}
+    yield from (f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown)
 
 
 def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) -> bool:
@@ -521,7 +534,7 @@ def _on_count(
     verdicts, batch = Counter[TrainReason](), 0
     waits = not {"offload", "stash"}.isdisjoint(q.pins)  # asked for
     for each in tried:
-        site, tier, first = each.site, each.tier, each is tried[0]
+        site, first = each.site, each is tried[0]
         pins, devices = site.pinned(q.pins), count * site.devices
         job = _batched(
             site, replace(ask, batch=batch or ask.batch), count, pins, fixed=bool(q.run.global_batch)
@@ -545,11 +558,8 @@ def _on_count(
         verdicts = seen if first else verdicts
         if at is not None:
             running = running_of(site, job, at, ask, q.wanted, count)
-            days, late = running.days if running else np.inf, q.run.deadline_days
-            sure = (
-                1.0 if late is None else chance(late, days * tier.centre, days * tier.low, days * tier.high)
-            )
-            found.append(_Placed(site, tier, each.held, job, at, own_s, running, sure, late is not None))
+            sure, due = q.in_time(running, each.tier), q.run.deadline_days is not None
+            found.append(_Placed(site, each.tier, each.held, job, at, own_s, running, sure, due))
     if batch != ask.batch:
         out.moved[count] = batch
     going = [p for p in found if p.goes]
@@ -637,29 +647,28 @@ def _more_chips(run: Training) -> list[tuple[str, Training]]:
 
 def _lighter(run: Training, ask: Ask, chip: Chip) -> list[list[tuple[str, Training]]]:
     """What needs less memory, each kind of change from the smallest on."""
-    lighter = {"full": "lora", "lora": "qlora"} if ask.task == "finetune" else {}
+    lighter = {"full": "lora", "lora": "qlora"}.get(ask.method) if ask.task == "finetune" else None
     frugal = sorted(
         able_trainers(chip, ask.method, pins_of(run.layout), anew=ask.task == "train"),
         key=lambda t: (LOSSES[t.memory.loss], not t.stashes),
     )
     named = None if run.trainer is None else run.software.trainer
     alone = named is not None and not get_trainer(named).accumulates
-    most = max(run.counts, default=0)
+    others = [] if run.compares else [t.id for t in frugal if t.id != named]
+    batches = _halved(ask.batch, REMEDIES, max(run.counts, default=0))
     return [
-        [(f"--method {m}", replace(run, method=m)) for m in [lighter.get(ask.method)] if m],
-        [
-            (f"--trainer {t.id}", replace(run, trainer=t.id))
-            for t in frugal
-            if not run.compares and t.id != named
-        ],
-        [(f"--seq {n}", replace(run, seq=n)) for n in (ask.seq >> i for i in range(1, REMEDIES)) if n >= 512],
-        [
-            (f"--global-batch {n}", replace(run, global_batch=n))  # a step of which is one micro-batch
-            for n in (ask.batch >> i for i in range(1, REMEDIES + 1))
-            if alone and n >= most
-        ],
+        [(f"--method {lighter}", replace(run, method=lighter))] if lighter else [],
+        [(f"--trainer {name}", replace(run, trainer=name)) for name in others],
+        [(f"--seq {n}", replace(run, seq=n)) for n in _halved(ask.seq, REMEDIES - 1, 512)],
+        # a step of which is one micro-batch
+        [(f"--global-batch {n}", replace(run, global_batch=n)) for n in (batches if alone else [])],
         _more_chips(run),
     ]
+
+
+def _halved(value: int, times: int, least: int) -> list[int]:
+    """A number halved so many times, as long as it is not below the least."""
+    return [n for n in (value >> i for i in range(1, times + 1)) if n >= least]
 
 
 def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
@@ -709,12 +718,8 @@ def _searched(
     is kept where that fits on the device; else recomputation is chosen, then a leaner policy; and of what fits only
     with something in host memory the fastest is taken, all of one device's weights last.
     """
-    usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
-    kept = site.kept(job, devices)
-    ways = [(each, fixed) for each in kept for fixed in (usual, free)[usual == free :]]
-    homes = {name: int(pins[name]) for name in ("stash", "offload") if name in pins}
-    if devices == 1 and site.trainer.offloads and not (job.known or job.adapter or homes or "zero" in pins):
-        ways.append((kept[0], {**free, "zero": 3, "offload": 1}))
+    ways = _policies(site, job, devices, pins)
+    asked_home = any(int(pins.get(name, 0)) for name in ("stash", "offload"))
     found: list[tuple[bool, float, TrainJob, PricedLayouts, NDArray[np.intp]]] = []
     verdicts: Counter[TrainReason] = Counter()
     for each, fixed in ways:
@@ -726,15 +731,27 @@ def _searched(
             fits = bool(priced.memory_bytes[first] <= each.aim_bytes)
             found.append((not fits, float(priced.seconds[first]), each, priced, chosen))
             away = np.asarray(priced.spread.stash + priced.spread.offload)[first]
-            if fits and (not away or any(homes.values())):
+            if fits and (not away or asked_home):
                 break
+    own = ways[0][0]
     if not found:
-        return verdicts, None, kept[0], None
+        return verdicts, None, own, None
     fitting = [f for f in found if not f[0]]
-    own_s = min((f[1] for f in fitting if f[2] is kept[0]), default=None)
+    own_s = min((f[1] for f in fitting if f[2] is own), default=None)
     over, _, each, priced, chosen = min(fitting, key=lambda f: f[1]) if fitting else found[-1]
     at = int(chosen[0]) if over else simplest(priced, chosen)
     return tally(priced), point(each, priced, at), each, own_s
+
+
+def _policies(site: Site, job: TrainJob, devices: int, pins: Pins) -> list[tuple[TrainJob, Pins]]:
+    """How a trainer may keep memory, with what that fixes of a layout, its own way first."""
+    usual, free = site.pinned(pins), site.pinned(pins, recompute=False)
+    kept = site.kept(job, devices)
+    ways = [(each, fixed) for each in kept for fixed in (usual, free)[usual == free :]]
+    said = job.known or job.adapter or not {"stash", "offload", "zero"}.isdisjoint(pins)
+    if devices == 1 and site.trainer.offloads and not said:
+        ways.append((kept[0], {**free, "zero": 3, "offload": 1}))
+    return ways
 
 
 def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:
