@@ -826,6 +826,30 @@ def test_denoisers_have_the_parameters_of_their_code(name: str) -> None:
     assert stages(from_parts({**SDXL, "unet": config}))["denoiser"].parameters == counted
 
 
+@pytest.mark.parametrize(
+    ("name", "products", "convolutions", "norms"),
+    [
+        ("flux-dev", 504, 0, 115),
+        ("sdxl", 743, 49, 256),
+        ("sd1.5", 184, 96, 109),
+        ("sd3-medium", 340, 1, 96),
+        ("wan2.1-t2v-1.3b", 306, 1, 91),
+        ("cogvideox-2b", 245, 1, 182),
+        ("pixart-alpha", 286, 1, 57),
+        ("sana-1.5-1.6b", 206, 61, 41),
+    ],
+)
+def test_denoisers_call_products_and_norms_as_often_as_their_code(
+    name: str, products: int, convolutions: int, norms: int
+) -> None:
+    """As diffusers 0.42 dispatches them in a pass; its convolutions of one position are products here."""
+    ops = stages(pipeline(name))["denoiser"].ops
+    called = {kind: sum(n * op.launches for n, op in ops if op.kind == kind) for kind in ("gemm", "conv")}
+    assert sum(called.values()) == pytest.approx(products + convolutions, rel=0.015)
+    plain = ("layer_norm", "group_norm")
+    assert sum(n * op.launches for n, op in ops if op.name in plain) == pytest.approx(norms, rel=0.03)
+
+
 def test_a_song_is_decoded_in_chunks_and_a_sound_is_made_whole() -> None:
     short, long = (stages(pipeline("ace-step-1.5", audio_s=s)) for s in (60.0, 240.0))
     assert long["vocoder"].activation_bytes == short["vocoder"].activation_bytes
