@@ -320,7 +320,7 @@ class Work:
             "dtype": self._wide if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
-            "use": "repeated" if any(s.calls > 1.0 for s in self.timed.pipeline.stages) else "once",
+            "use": self._use,
             "layout": str(self.asked.settings.get(LAYOUT, "nchw")),
             "host": self._beside,
         }
@@ -341,6 +341,14 @@ class Work:
         values = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
         cost = seconds(self.stages, pace_of(values))
         return float(cost.exposed["host"]) > 0.5 * float(cost.total_s)
+
+    @property
+    def _use(self) -> str:
+        """How stages are called: those of a denoiser again and again, a decoder for each token, others once."""
+        stages = self.timed.pipeline.stages
+        if any(kind == "token" for stage in stages for kind, _ in stage.host):
+            return "decoded"
+        return "repeated" if any(s.calls > 1.0 for s in stages) else "once"
 
     @property
     def _beside(self) -> str:
