@@ -24,6 +24,7 @@ from chipwise.predict.pipeline import StageTimes, seconds
 LABELS = {
     "chip": "x", "core": "c", "generation": "g", "runtime": "r", "pace": "graph", "folds": "no", "attends": "framework",
     "dtype": "b16", "phase": "infer", "unit": "image", "use": "repeated", "layout": "nchw",
+    "host": "server",
 }  # fmt: skip
 
 

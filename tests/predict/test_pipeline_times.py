@@ -91,6 +91,26 @@ def test_a_host_shows_only_where_it_is_slower_than_the_device() -> None:
     assert seconds(stages, Pace(host_s=1e-2)).bound == "host"
 
 
+@pytest.mark.parametrize(
+    ("op", "starts", "units"),
+    [
+        (replace(gemm(64, 64, 64), launches=3.0), {"pointwise": 0.25}, 3.0),
+        (convolution(1, 64, 64, 64, 64, 9), {"conv": 1.5}, 1.5),
+        (pointwise(64.0, 2.0), {"pointwise": 0.25}, 0.25),
+        (pointwise(64.0, 2.0, name="layer_norm"), {"pointwise": 0.25, "layer_norm": 1.0}, 1.0),
+        (replace(pointwise(64.0, 2.0, name="rms_norm"), launches=4.0), {"pointwise": 0.25}, 4 * 8 * 0.25),
+        (
+            replace(pointwise(64.0, 2.0), launches=9.0, dims={"elements": 64.0, "apart": 1.0}),
+            {"pointwise": 0.25},
+            9.0,
+        ),
+    ],
+)
+def test_a_host_starts_what_modules_of_python_call(op: Op, starts: dict[str, float], units: float) -> None:
+    found = stage_times(Pipeline("x", (Stage("x", ((1.0, op),)),)), hardware(starts=starts))
+    assert found[0].launches == pytest.approx(units)
+
+
 def test_a_factor_multiplies_its_part_alone() -> None:
     stages = stage_times(diffusion(), hardware())
     base, more = (float(seconds(stages, Pace(factors)).total_s) for factors in ({}, {"conv": 3.0}))

@@ -852,23 +852,35 @@ def test_what_a_folder_leaves_out_is_said() -> None:
 
 def test_rows_of_classes_name_fields_of_their_part() -> None:
     """A misspelt field would be an error of the first user who has such a folder."""
+    sizes = "hidden_size num_attention_heads num_hidden_layers intermediate_size vocab_size".split()
     for name, kind in classes().items():
-        given = (
-            {}
-            if kind.row["part"] != "decoder"
-            else dict.fromkeys(
-                (
-                    "hidden_size",
-                    "num_attention_heads",
-                    "num_hidden_layers",
-                    "intermediate_size",
-                    "vocab_size",
-                ),
-                64,
-            )
-        )
+        given = dict.fromkeys(sizes, 64) if kind.row["part"] == "decoder" else {}
         key = "_class_name" if name[0].isupper() else "model_type"
         assert read_part({key: name, **given}, "test"), name
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "convolutions", "norms"),
+    [
+        ("flux-dev", 504, 0, 115),
+        ("sdxl", 743, 49, 256),
+        ("sd1.5", 184, 96, 109),
+        ("sd3-medium", 340, 1, 96),
+        ("wan2.1-t2v-1.3b", 306, 1, 91),
+        ("cogvideox-2b", 245, 1, 182),
+        ("pixart-alpha", 286, 1, 57),
+        ("sana-1.5-1.6b", 206, 61, 41),
+    ],
+)
+def test_denoisers_call_products_and_norms_as_often_as_their_code(
+    name: str, products: int, convolutions: int, norms: int
+) -> None:
+    """As diffusers 0.42 dispatches them in a pass; its convolutions of one position are products here."""
+    ops = stages(pipeline(name))["denoiser"].ops
+    called = {kind: sum(n * op.launches for n, op in ops if op.kind == kind) for kind in ("gemm", "conv")}
+    assert sum(called.values()) == pytest.approx(products + convolutions, rel=0.015)
+    plain = ("layer_norm", "group_norm")
+    assert sum(n * op.launches for n, op in ops if op.name in plain) == pytest.approx(norms, rel=0.03)
 
 
 def test_a_song_is_decoded_in_chunks_and_a_sound_is_made_whole() -> None:

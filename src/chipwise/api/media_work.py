@@ -17,6 +17,7 @@ from chipwise.calibrate.fit_media import MediaFit, media_labels, media_numbers, 
 from chipwise.calibrate.fit_tuned import tuned_numbers, tuned_pace
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.machine import usual_form
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.catalog.networks import BY_COUNTS, is_built_in
 from chipwise.catalog.preferences import preferences
@@ -50,6 +51,7 @@ SIXTEEN = ("bf16", "fp16")
 CHANNELS_LAST = "channels_last"
 HOP = "hop_s"  # setting: seconds between windows of a recording
 WINDOWED = "whisper"  # family of networks that hear a recording in windows
+DESKTOPS = ("laptop", "desktop")
 LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 
@@ -109,7 +111,7 @@ class Place:
 
     def beside(self, runtime: MediaRuntime) -> Place:
         """The chip under other software; what both do alike is priced once."""
-        tf32, converts, widens, folds, turns = _does(self.chip, runtime)
+        tf32, converts, widens, folds, turns, starts = _does(self.chip, runtime)
         device = _summing(self.device, self.chip, runtime)
         hardware = replace(
             self.hardware,
@@ -119,6 +121,7 @@ class Place:
             widens=widens,
             folds=folds,
             turns=turns,
+            starts=starts,
             host=runtime.host,
         )
         return replace(self, runtime=runtime, device=device, hardware=hardware)
@@ -132,7 +135,17 @@ class Place:
         tf32 = h.tf32_conv and ("conv", "fp32") in kinds
         attends = self.attends(asked) if pipeline.attends else "library"
         host = {} if asked.level == "tuned" else h.host  # submissions keep their devices busy meanwhile
-        key = attends, turns, tf32, h.converts, h.widens, h.folds, self.runtime.sums_narrow, asked.level
+        key = (
+            attends,
+            turns,
+            tf32,
+            h.converts,
+            h.widens,
+            h.folds,
+            tuple(h.starts.items()),
+            self.runtime.sums_narrow,
+            asked.level,
+        )
         if key not in self.attending:
             costs = h.costs
             if isinstance(costs, SimtParameters) and attends != "library":
@@ -171,11 +184,11 @@ def family_of(model: str | Files) -> str | None:
     return WINDOWED if media.windowed(model) else media.entry(model).task
 
 
-def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bool]:
-    """What software does with operators on a chip: `tf32_conv`, `converts`, `widens`, `folds` and `turns` of
+def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bool, Mapping[str, float]]:
+    """What software does with operators on a chip: `tf32_conv`, `converts`, `widens`, `folds`, `turns` and `starts` of
     `Hardware`."""
-    tf32 = runtime.tf32_conv and "tf32" in chip.matrix
-    return tf32, runtime.converts, runtime.widens, runtime.folds, chip.software_vendor in runtime.turns
+    tf32, turns = runtime.tf32_conv and "tf32" in chip.matrix, chip.software_vendor in runtime.turns
+    return tf32, runtime.converts, runtime.widens, runtime.folds, turns, runtime.starts
 
 
 def _summing(device: Device, chip: Chip, runtime: MediaRuntime) -> Device:
@@ -307,8 +320,9 @@ class Work:
             "dtype": self._wide if self.precision in WIDE else "b16",
             "phase": "train" if self.pipeline.trained else "infer",
             "unit": self.pipeline.unit,
-            "use": "repeated" if any(s.calls > 1.0 for s in self.timed.pipeline.stages) else "once",
+            "use": self._use,
             "layout": str(self.asked.settings.get(LAYOUT, "nchw")),
+            "host": self._beside,
         }
 
     def asking(self, metric: str) -> tuple[StageTimes, ...]:
@@ -327,6 +341,22 @@ class Work:
         values = {name: float(value[0]) for name, value in fitted.times.values(labels).items()}
         cost = seconds(self.stages, pace_of(values))
         return float(cost.exposed["host"]) > 0.5 * float(cost.total_s)
+
+    @property
+    def _use(self) -> str:
+        """How stages are called: those of a denoiser again and again, a decoder for each token, others once."""
+        stages = self.timed.pipeline.stages
+        if any(kind == "token" for stage in stages for kind, _ in stage.host):
+            return "decoded"
+        return "repeated" if any(s.calls > 1.0 for s in stages) else "once"
+
+    @property
+    def _beside(self) -> str:
+        """What kind of machine starts its kernels: that of a chip without a bus has one memory for both."""
+        form, bus = usual_form(self.chip), self.chip.host and self.chip.host.bytes_per_s
+        return (
+            "board" if form == "board" else "server" if form not in DESKTOPS else "desk" if bus else "unified"
+        )
 
     @property
     def _wide(self) -> str:

@@ -34,6 +34,10 @@ _CORE = _level("core", spread=0.15)
 _RUNTIME = _level("runtime", spread=0.2)
 _DTYPE = _level("dtype", spread=0.25)
 
+REPEATED = {"eager+repeated": 1.4, "eager+decoded": 1.1, "compile+repeated": 1.5, "ctranslate2+decoded": 1.3}
+"""ratio: host time of an operator in a stage that is called again over one that is called once, before a row is seen.
+Chosen: text above; moves pipelines whose host sets the time."""
+
 TIMES = EffectGroup(
     "media",
     {
@@ -98,8 +102,13 @@ TIMES = EffectGroup(
             (
                 _level("pace", spread=0.4, compiled=0.4, graph=0.03),
                 _level("runtime", spread=0.4),
-                # operators of denoisers are several kernels each
-                _level("use", spread=0.3, repeated=1.5),
+                # modules of denoisers are wrapped more than those of encoders: 1.2 to 1.6 times the time of as many
+                # products, diffusers 0.42 beside BERT of transformers 5.24 (own measurement, 2026-11); compiled
+                # operators of denoisers are several kernels each, a step of a decoder is more than its kernels
+                _level("runtime", "use", spread=0.15, **REPEATED),
+                # a thread of a desktop of 2023 does twice the work of one of a server, of a board about half of it
+                # (Geekbench 6: 2,900; 1,100 to 1,700; 900; general knowledge)
+                _level("runtime", "host", spread=0.3, **{"eager+desk": 0.6, "eager+board": 1.7}),
             ),
             1e-8,
             1e-3,
@@ -142,8 +151,8 @@ class MediaRows:
     """Measured requests [row]: `stages`, as `predict.pipeline.seconds` takes them with arrays over rows; seconds; or,
     of rows of memory, bytes of weights and activations, and whether the figure counts what is
     `reserved` and what the `device` shows (1 or 0). Labels `runtime`, `pace`, `folds`, `attends`,
-    `generation`, `core`, `chip`, `dtype`, `phase`, `unit`, `use`, `layout` of each. `whole`: 1 where a request was
-    timed, 0 where one of its steps (None: all requests); `weight` of each in a fit."""
+    `generation`, `core`, `chip`, `dtype`, `phase`, `unit`, `use`, `layout`, `host` of each. `whole`: 1 where a
+    request was timed, 0 where one of its steps (None: all requests); `weight` of each in a fit."""
 
     labels: Labels
     measured: Array

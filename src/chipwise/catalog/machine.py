@@ -341,7 +341,10 @@ def quantized_words() -> str:
 
 def _usual(card: Chip) -> Chip:
     """The processor that is taken to stand beside a card: that of the smallest machine which holds one."""
-    hosts = _desk()["hosts"]
-    forms = {system.form for system in load_systems().holding(card.id)}
-    form = next((f for f in ("laptop", "desktop", "workstation", "board") if f in forms), "server")
-    return get_chip(hosts[form])
+    return get_chip(_desk()["hosts"][usual_form(card)])
+
+
+def usual_form(chip: Chip) -> str:
+    """The form of the smallest machine that holds a chip."""
+    forms = {system.form for system in load_systems().holding(chip.id)}
+    return next((f for f in ("laptop", "desktop", "workstation", "board") if f in forms), "server")

@@ -37,7 +37,8 @@ class MediaRuntime(Software):
     `host`: seconds of one core for what a host itself does while devices wait, by kind: `sound` (a second of it is
     decoded and turned into a spectrogram), `token` (a step of a decoder: rules, choice, loop), `sequence` (the same of
     each sequence). `hop_s`: seconds from one window of a long recording to the next where windows are a batch (0: they
-    follow each other). `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
+    follow each other). `starts`: the host's time to start an operator of a kind over that of a product.
+    `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
     numbers it has, where it has none of its own.
     `trained_as`: the trainer whose numbers and policies a training step takes, where none of its own was measured.
     `widens`: activations are fp32 around products of 16 bits. `sums_narrow`: products of fp16 are summed in fp16, which
@@ -66,6 +67,7 @@ class MediaRuntime(Software):
     ported: bool = False
     host: Mapping[str, float] = field(default_factory=dict)
     hop_s: float = 0.0
+    starts: Mapping[str, float] = field(default_factory=dict)
     autocast: bool = False
     paced_as: str = ""
     trained_as: str = ""

@@ -49,8 +49,8 @@ moves calls whose kernels and starts take as long, by at most 19 %."""
 OVERLAPPED = 0.5
 """share of a training step: the backward pass, behind which gradients are summed. Chosen: gradients come through most
 of it, two thirds of the step; moves training of networks on several devices whose sums take longer."""
-PACKED = 3.0
-"""count: kernels of an exchange. Exact: pack, send, unpack."""
+PACKED = 2.0
+"""count: kernels of an exchange besides itself. Exact: pack, unpack."""
 WIDE_BITS = 16.0
 """bits: of a type that needs no conversion. Exact: 16."""
 WIDENING, NARROWING = 3.5, 8.0
@@ -159,7 +159,8 @@ class Hardware:
     its software multiplies fp32 convolutions in TF32 where the chip has such units. `converts`: it
     converts operands of narrow products operator by operator. `widens`: it keeps activations in fp32 around products of
     16 bits. `folds`: casts are folded into the work around them. `turns`: convolutions of 16 bits and TF32
-    are made for channels last, and tensors are laid out plane by plane. `host`: seconds of a unit of what a host does
+    are made for channels last, and tensors are laid out plane by plane. `starts`: what a host takes to
+    start an operator of a name or kind over what it takes for a product. `host`: seconds of a unit of what a host does
     itself, by kind."""
 
     device: Device
@@ -171,6 +172,7 @@ class Hardware:
     widens: bool = False
     folds: bool = False
     turns: bool = False
+    starts: Mapping[str, float] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
@@ -303,9 +305,16 @@ def _timed(
     exposed = _exchanged(pipeline, stage, parts, hardware, own)
     times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
     times |= {"exchange": Cost({"network": exposed})} if exposed else {}
-    launches = sum(n * op.launches / (own.dp if "apart" in op.dims else 1) for n, op in ops)
+    starts = hardware.starts
+    launches = sum(n * _hosted(op, starts) / (own.dp if "apart" in op.dims else 1) for n, op in ops)
     limited = _limited(parts, hardware, own)
-    return StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own), limited)
+    return StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own, starts), limited)
+
+
+def _hosted(op: Op, starts: Mapping[str, float]) -> float:
+    """Kernels of an operator in the host's time of a product; what is started for each sample takes as long as one."""
+    each = 1.0 if "apart" in op.dims else starts.get(op.name, starts.get(op.kind, 1.0))
+    return op.launches * each
 
 
 def price_ahead(
@@ -436,11 +445,13 @@ def _limited(parts: Parts, hardware: Hardware, s: Spread) -> dict[MediaPart, Rea
     }
 
 
-def _moves(ops: Sequence[Counted], s: Spread) -> float:
-    """Kernels that a host starts around exchanges of attention: tensors are packed, sent and unpacked."""
+def _moves(ops: Sequence[Counted], s: Spread, starts: Mapping[str, float]) -> float:
+    """What a host starts around exchanges of attention: tensors are packed, sent and unpacked."""
     if s.sequence * s.tp == 1:
         return 0.0
-    each = PACKED * (4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.ring - 1))
+    each = (1.0 + PACKED * starts.get("pointwise", 1.0)) * (
+        4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.ring - 1)
+    )
     return float(sum(n * each for n, op in ops if op.kind == "attention"))
 
 
@@ -462,7 +473,7 @@ def _converted(n: float, op: Op, does: _Does) -> list[Counted]:
     """
     if not does.folds and op.kind == "pointwise" and op.name in COMPOSED:
         more, kernels = COMPOSED[op.name]
-        op = replace(op, activation_bytes=more * op.activation_bytes, launches=op.launches + kernels - 1.0)
+        op = replace(op, activation_bytes=more * op.activation_bytes, launches=op.launches * kernels)
     if op.kind == "conv":
         tf32 = does.tf32_conv and op.compute == "fp32"
         return _convolved(n, replace(op, compute="tf32") if tf32 else op, does)

@@ -344,7 +344,7 @@ class _MeasuredMedia:
         lines = [self.lines[i] for i in index]
         names = (
             "chip", "core", "generation", "runtime", "pace", "folds", "attends", "dtype", "phase", "unit", "use",
-            "layout",
+            "layout", "host",
         )  # fmt: skip
         each_ = [line.work.labels for line in lines]
         labels = {name: np.array([labels_[name] for labels_ in each_], dtype=np.str_) for name in names}

@@ -129,7 +129,7 @@ class JointTransformer:
         turn = layers.rotate(tokens, self.heads * self.head_dim) if self.rotary else LayerBlock()
         if not self.qk_norm:
             return turn
-        norm = layers.norm(2 * tokens * self.heads, self.head_dim, self.qk_norm, affine=False)
+        norm = layers.norm(2 * tokens * self.heads, self.head_dim, self.qk_norm, False, 2 * streams)
         return norm + layers.parameter(2 * streams * self.head_dim) + turn
 
     def _double(
@@ -139,11 +139,11 @@ class JointTransformer:
         streams = ((image, 9 if dual else 6), (text, 2 if last else 6))
         parts = [self._scales(layers, sets, d) for _, sets in streams]
         parts += [_adaptive(layers, tokens, d) for tokens, _ in streams]
-        parts += [layers.linear(tokens, d, 3 * d, name="qkv") for tokens, _ in streams]
+        parts += [layers.linear(tokens, d, 3 * d, name="qkv", parts=3) for tokens, _ in streams]
         parts.append(self._heads_norm(layers, both, 2))
         parts.append(layers.attention(both, both, self.heads, self.head_dim))
         if dual:
-            parts.append(layers.linear(image, d, 3 * d, name="qkv"))
+            parts.append(layers.linear(image, d, 3 * d, name="qkv", parts=3))
             parts.append(self._heads_norm(layers, image, 1))
             parts.append(layers.attention(image, image, self.heads, self.head_dim))
             parts += [layers.linear(image, d, d, name="out"), _gated(layers, image, d)]
@@ -161,7 +161,7 @@ class JointTransformer:
         return join(
             self._scales(layers, 3, d),
             _adaptive(layers, tokens, d),
-            layers.linear(tokens, d, 7 * d, name="qkv_mlp"),
+            layers.linear(tokens, d, 7 * d, name="qkv_mlp", parts=4),
             self._heads_norm(layers, tokens, 1),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
             layers.act(tokens, 4 * d),
@@ -216,13 +216,13 @@ class SharedTransformer:
         )
 
     def _heads_norm(self, layers: Layers, tokens: int, streams: int) -> LayerBlock:
-        norm = layers.norm(2 * tokens * self.heads, self.head_dim, "rms", affine=False)
+        norm = layers.norm(2 * tokens * self.heads, self.head_dim, "rms", False, 2 * streams)
         turn = layers.rotate(tokens, self.heads * self.head_dim)
         return norm + layers.parameter(2 * streams * self.head_dim) + turn
 
     def _double(self, layers: Layers, image: int, text: int, d: int) -> LayerBlock:
         both, streams = image + text, (image, text)
-        parts = [_adaptive(layers, n, d) + layers.linear(n, d, 3 * d, False, "qkv") for n in streams]
+        parts = [_adaptive(layers, n, d) + layers.linear(n, d, 3 * d, False, "qkv", 3) for n in streams]
         parts += [self._heads_norm(layers, both, 2), layers.attention(both, both, self.heads, self.head_dim)]
         for n in streams:
             parts += [layers.linear(n, d, d, False, "out"), _gated(layers, n, d), _adaptive(layers, n, d)]
@@ -294,8 +294,8 @@ class StreamTransformer:
         return join(
             scales,
             before,
-            layers.linear(tokens, d, d + 2 * shared, False, "qkv"),
-            layers.norm(tokens * (self.heads + self.kv_heads), self.head_dim, "rms", affine=False),
+            layers.linear(tokens, d, d + 2 * shared, False, "qkv", 3),
+            layers.norm(tokens * (self.heads + self.kv_heads), self.head_dim, "rms", False, 2),
             layers.parameter(2 * self.head_dim),
             layers.rotate(tokens, (d + shared) // 2),
             layers.attention(tokens, tokens, self.heads, self.head_dim, kv_heads=self.kv_heads),
@@ -399,10 +399,10 @@ parameters of what encodes these, whose work is left out (below 1 % of a step's)
         """The tokens of each frame see five of the face in it: four that encode it and one that fills."""
         seen, size = 5 * frames, self.head_dim
         attend = layers.attention(tokens / frames, 5, self.heads, size, windows=frames)
-        norms = layers.norm((tokens + seen) * self.heads, size, "rms", affine=False)
+        norms = layers.norm((tokens + seen) * self.heads, size, "rms", False, 2)
         return join(
             layers.norm(tokens, d, affine=False) + layers.norm(seen, d, affine=False),
-            layers.linear(tokens, d, d, name="q") + layers.linear(seen, d, 2 * d, name="kv"),
+            layers.linear(tokens, d, d, name="q") + layers.linear(seen, d, 2 * d, name="kv", parts=2),
             norms + layers.parameter(2 * size) + attend,
             layers.linear(tokens, d, d, name="out") + layers.residual(tokens, d),
         )
@@ -431,7 +431,7 @@ parameters of what encodes these, whose work is left out (below 1 % of a step's)
         parts = [
             layers.parameter(6 * d),
             _adaptive(layers, tokens, d),
-            layers.linear(tokens, d, 3 * d, name="qkv"),
+            layers.linear(tokens, d, 3 * d, name="qkv", parts=3),
             self._norms(layers, tokens, d),
             self._norms(layers, tokens, d),
             self._rotated(layers, tokens, d),
@@ -444,14 +444,14 @@ parameters of what encodes these, whose work is left out (below 1 % of a step's)
         parts += [
             layers.linear(tokens, d, d, name="q"),
             self._norms(layers, tokens, d),
-            layers.linear(text, d, 2 * d, name="kv"),
+            layers.linear(text, d, 2 * d, name="kv", parts=2),
             self._norms(layers, text, d),
             layers.attention(tokens, text, self.heads, self.head_dim),
         ]
         if self.image_width:
             seen = self.image_tokens
             parts += [
-                layers.linear(seen, d, 2 * d, name="kv"),
+                layers.linear(seen, d, 2 * d, name="kv", parts=2),
                 self._norms(layers, seen, d),
                 layers.attention(tokens, seen, self.heads, self.head_dim),
                 layers.residual(tokens, d),
@@ -533,9 +533,9 @@ class PairedTransformer:
         m = asked[0] if asked else n
         norms = [layers.norm(k, inner, "rms") for k in (n, m)]
         entry = (
-            [layers.linear(n, w, inner, name="q"), layers.linear(m, asked[1], 2 * inner, name="kv")]
+            [layers.linear(n, w, inner, name="q"), layers.linear(m, asked[1], 2 * inner, name="kv", parts=2)]
             if asked
-            else [layers.linear(n, w, 3 * inner, name="qkv")]
+            else [layers.linear(n, w, 3 * inner, name="qkv", parts=3)]
         )
         turn = layers.rotate((n + m) / 2.0, inner) if rotary else LayerBlock()
         out = layers.linear(n, inner, w, name="out")
@@ -583,15 +583,15 @@ class CogTransformer:
     def _layer(self, layers: Layers, tokens: int, d: int) -> LayerBlock:
         entry = join(
             layers.linear(1, self.time, 6 * d, name="modulation"),
-            layers.norm(tokens, d),
+            layers.norm(tokens, d, parts=2),
             layers.modulate(tokens, d),
         )
-        heads = layers.norm(2 * tokens * self.heads, self.head_dim, affine=False) + layers.parameter(
+        heads = layers.norm(2 * tokens * self.heads, self.head_dim, "layer", False, 2) + layers.parameter(
             4 * self.head_dim
         )
         return join(
             entry,
-            layers.linear(tokens, d, 3 * d, name="qkv"),
+            layers.linear(tokens, d, 3 * d, name="qkv", parts=3),
             heads,
             layers.rotate(tokens, d) if self.rotary else LayerBlock(),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
@@ -625,7 +625,7 @@ class MochiTransformer:
         d, w, t = self.heads * self.head_dim, self.text_inner, self.text_width
         tokens, values = size_of(shrunk(grid, self.patch)), size_of(self.patch)
         pool = join(
-            layers.linear(text, t, 2 * t, name="kv"),
+            layers.linear(text, t, 2 * t, name="kv", parts=2),
             layers.linear(1, t, t, name="q"),
             layers.attention(1, text, 8, t // 8),
             layers.linear(1, t, d, name="out"),
@@ -644,14 +644,14 @@ class MochiTransformer:
 
     def _layer(self, layers: Layers, tokens: int, text: int, last: bool) -> LayerBlock:
         d, w, both = self.heads * self.head_dim, self.text_inner, tokens + text
-        heads = layers.norm(2 * both * self.heads, self.head_dim, "rms", affine=False)
+        heads = layers.norm(2 * both * self.heads, self.head_dim, "rms", False, 4)
         parts = [
             layers.linear(1, d, 4 * d, name="modulation"),
             layers.linear(1, d, w if last else 4 * w, name="modulation"),
             _adaptive(layers, tokens, d),
             _adaptive(layers, text, w),
-            layers.linear(tokens, d, 3 * d, False, "qkv"),
-            layers.linear(text, w, 3 * d, False, "qkv"),
+            layers.linear(tokens, d, 3 * d, False, "qkv", 3),
+            layers.linear(text, w, 3 * d, False, "qkv", 3),
             heads + layers.parameter(4 * self.head_dim),
             layers.rotate(both, d),
             layers.attention(both, both, self.heads, self.head_dim),
@@ -696,12 +696,12 @@ class SanaTransformer:
             layers.parameter(6 * d),
             3 * norm[0] + norm[1],
             _adaptive(layers, tokens, d),
-            layers.linear(tokens, d, 3 * d, False, "qkv"),
+            layers.linear(tokens, d, 3 * d, False, "qkv", 3),
             layers.linear_attention(tokens, self.heads, self.head_dim),
             layers.linear(tokens, d, d, name="out"),
             _gated(layers, tokens, d),
             layers.linear(tokens, d, d, name="q"),
-            layers.linear(text, d, 2 * d, name="kv"),
+            layers.linear(text, d, 2 * d, name="kv", parts=2),
             layers.attention(tokens, text, self.cross_heads, d // self.cross_heads),
             layers.linear(tokens, d, d, name="out"),
             layers.residual(tokens, d),
@@ -785,13 +785,13 @@ class HunyuanDiT:
 
     def _layer(self, layers: Layers, tokens: int) -> LayerBlock:
         d = self.heads * self.head_dim
-        heads = layers.norm(2 * tokens * self.heads, self.head_dim, affine=False) + layers.parameter(
+        heads = layers.norm(2 * tokens * self.heads, self.head_dim, "layer", False, 2) + layers.parameter(
             4 * self.head_dim
         )
         return join(
             layers.linear(1, d, d, name="modulation"),
             layers.norm(tokens, d),
-            layers.linear(tokens, d, 3 * d, name="qkv"),
+            layers.linear(tokens, d, 3 * d, name="qkv", parts=3),
             heads,
             layers.rotate(tokens, d),
             layers.attention(tokens, tokens, self.heads, self.head_dim),
@@ -799,7 +799,7 @@ class HunyuanDiT:
             layers.residual(tokens, d),
             layers.norm(tokens, d),
             layers.linear(tokens, d, d, name="q"),
-            layers.linear(self.text, self.text_width, 2 * d, name="kv"),
+            layers.linear(self.text, self.text_width, 2 * d, name="kv", parts=2),
             heads,
             layers.attention(tokens, self.text, self.heads, self.head_dim),
             layers.linear(tokens, d, d, name="out"),

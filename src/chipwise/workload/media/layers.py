@@ -135,7 +135,16 @@ class LayerBlock:
         """As a part that a request calls `calls` times; equal operators are joined where they first stand."""
         joined: dict[tuple[object, ...], tuple[float, Op]] = {}
         for n, op in self.ops:
-            key = (op.kind, op.name, op.compute, op.weight, op.flops, op.bytes, *sorted(op.dims.items()))
+            key = (
+                op.kind,
+                op.name,
+                op.compute,
+                op.weight,
+                op.flops,
+                op.bytes,
+                op.launches,
+                *sorted(op.dims.items()),
+            )
             joined[key] = (joined[key][0] + n if key in joined else n, op)
         return Stage(name, tuple(joined.values()), calls, self.parameters, self.weight_bytes, self.peak)
 
@@ -188,15 +197,23 @@ class Layers:
         return replace(self, batch=self.batch * count)
 
     def linear(
-        self, tokens: float, inputs: int, outputs: int, bias: bool = True, name: str = "linear"
+        self,
+        tokens: float,
+        inputs: int,
+        outputs: int,
+        bias: bool = True,
+        name: str = "linear",
+        parts: int = 1,
     ) -> LayerBlock:
-        """A matrix of [inputs, outputs] applied to every token."""
+        """A matrix of [inputs, outputs] applied to every token; software multiplies by its columns in `parts`."""
         p = self.precision
         op = gemm(self.batch * tokens, outputs, inputs, p.weight, p.activation, name=name)
         if p.plain.bits < 16 or p.activation.bits < 16:  # tensors between layers stay in the plain type
             op = replace(op, activation_bytes=self.bytes(tokens, inputs + outputs))
         if p.plain.bits < 16:
             op = replace(op, dims={**op.dims, "static": 1.0})
+        if parts > 1:
+            op = replace(op, launches=float(parts))
         stored = float(p.stored.bytes(outputs, inputs)) + bias * outputs * p.bytes
         live = self.bytes(tokens, inputs + outputs)
         return LayerBlock(
@@ -248,11 +265,16 @@ class Layers:
             op = replace(op, dims={**op.dims, "epilogue": 1.0})
         return LayerBlock((_once(op),), peak=passes * elements * self.precision.bytes)
 
-    def norm(self, positions: float, width: int, kind: str = "layer", affine: bool = True) -> LayerBlock:
-        """A norm: "layer" (scale and offset), "rms" (scale), "group" (both, statistics in a pass before), "batch"."""
+    def norm(
+        self, positions: float, width: int, kind: str = "layer", affine: bool = True, parts: int = 1
+    ) -> LayerBlock:
+        """A norm: "layer" (scale and offset), "rms" (scale), "group" (both, statistics in a pass before), "batch". So
+        many `parts` of what it norms are calls of their own."""
         folded = kind == "batch" and not self.training
         passes = 3.0 if kind == "group" or (kind == "batch" and self.training) else 2.0
         block = self.pointwise(positions, width, passes, f"{kind}_norm", epilogue=folded)
+        if parts > 1:
+            block = replace(block, ops=tuple((n, replace(op, launches=float(parts))) for n, op in block.ops))
         count = (1 if kind == "rms" else 2) * width if affine else 0
         # layer and group norms are fp32 under autocast: twice the bytes, and what comes out is narrowed again
         block = self._autocast(block, {"layer": 3.5, "group": 4.0}.get(kind, 1.0))
@@ -385,7 +407,7 @@ class Layers:
         return join(
             self.norm(tokens, width),
             join(
-                self.linear(tokens, width, 3 * width, name="qkv"),
+                self.linear(tokens, width, 3 * width, name="qkv", parts=3),
                 self.attention(seen, seen, heads, width // heads, windows=tokens / seen),
                 self.linear(tokens, width, width, name="out"),
             ).beside(held),

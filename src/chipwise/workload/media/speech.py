@@ -66,7 +66,7 @@ class Whisper:
         attend = layers.attention(tokens, max(seen, tokens), heads, size, causal=tokens > 1)
         each = join(
             layers.norm(tokens, w),
-            layers.linear(tokens, w, 3 * w, name="qkv"),
+            layers.linear(tokens, w, 3 * w, name="qkv", parts=3),
             layers.parameter(-w),
             attend,
             layers.linear(tokens, w, w, name="out"),

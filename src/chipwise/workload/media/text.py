@@ -112,7 +112,7 @@ class TextEncoder:
         return join(
             self._norm(layers, tokens, w),
             join(
-                layers.linear(tokens, w, 3 * w, self.biased, "qkv"),
+                layers.linear(tokens, w, 3 * w, self.biased, "qkv", 3),
                 attend,
                 layers.linear(tokens, w, w, self.biased, "out"),
             ).beside(held),
@@ -151,7 +151,7 @@ class T5:
         return join(
             layers.norm(tokens, w, "rms"),
             join(
-                layers.linear(tokens, w, 3 * inner, False, "qkv"),
+                layers.linear(tokens, w, 3 * inner, False, "qkv", 3),
                 layers.attention(tokens, tokens, self.heads, self.head_dim),
                 layers.linear(tokens, inner, w, False, "out"),
             ).beside(held),
@@ -190,7 +190,7 @@ class TextDecoder:
         each = join(
             norm,
             join(
-                layers.linear(tokens, w, q + 2 * kv, self.qkv_bias, "qkv"),
+                layers.linear(tokens, w, q + 2 * kv, self.qkv_bias, "qkv", 3),
                 layers.attention(
                     tokens, tokens, self.heads, self.head_dim, kv_heads=self.kv_heads, causal=True
                 ),
@@ -257,9 +257,9 @@ class SeqToSeq:
 
         def attend(q: int, kv: int, causal: bool, crossed: bool) -> LayerBlock:
             ins = (
-                layers.linear(q, w, inner, b, "q") + layers.linear(kv, w, 2 * inner, b, "kv")
+                layers.linear(q, w, inner, b, "q") + layers.linear(kv, w, 2 * inner, b, "kv", 2)
                 if crossed
-                else layers.linear(q, w, 3 * inner, b, "qkv")
+                else layers.linear(q, w, 3 * inner, b, "qkv", 3)
             )
             seen = layers.attention(q, kv, self.heads, size, causal=causal)
             out = join(ins, seen, layers.linear(q, inner, w, b, "out")).beside(layers.bytes(q, w))

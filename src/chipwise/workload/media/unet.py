@@ -128,13 +128,13 @@ class UNet:
         held = layers.bytes(size, width)
         each = join(
             layers.norm(size, width),
-            layers.linear(size, width, 3 * width, False, "qkv"),
+            layers.linear(size, width, 3 * width, False, "qkv", 3),
             layers.attention(size, size, heads, width // heads),
             layers.linear(size, width, width, name="out"),
             layers.residual(size, width),
             layers.norm(size, width),
             layers.linear(size, width, width, False, "q"),
-            layers.linear(text, self.text_width, 2 * width, False, "kv"),
+            layers.linear(text, self.text_width, 2 * width, False, "kv", 2),
             layers.attention(size, text, heads, width // heads),
             layers.linear(size, width, width, name="out"),
             layers.residual(size, width),

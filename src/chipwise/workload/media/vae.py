@@ -22,7 +22,7 @@ def _attend(layers: Layers, size: int, width: int, *, windows: int = 1, heads: i
     """Self-attention over all positions of each of `windows` windows, behind a norm."""
     return join(
         layers.norm(size, width, "group"),
-        layers.linear(size, width, 3 * width, name="qkv"),
+        layers.linear(size, width, 3 * width, name="qkv", parts=3),
         layers.attention(size / windows, size / windows, heads, width // heads, windows=windows),
         layers.linear(size, width, width, name="out"),
         layers.residual(size, width),
