@@ -107,8 +107,8 @@ TIMES = EffectGroup(
                 # operators of denoisers are several kernels each, a step of a decoder is more than its kernels
                 _level("runtime", "use", spread=0.15, **REPEATED),
                 # a thread of a desktop of 2023 does twice the work of one of a server, of a board about half of it
-                # (Geekbench 6: 2,900; 1,100 to 1,700; 900; general knowledge)
-                _level("runtime", "host", spread=0.3, **{"eager+desk": 0.6, "eager+board": 1.7}),
+                # (Geekbench 6: 2,900; 1,100 to 1,700; 900; general knowledge); within a kind they scatter by some 10 %
+                _level("runtime", "host", spread=0.1, **{"eager+desk": 0.6, "eager+board": 1.7}),
             ),
             1e-8,
             1e-3,

@@ -146,32 +146,9 @@ def question_of(row: Row) -> EstimateRequest:
     vague = [name for name in detail if VAGUE.search(name)]
     if vague and any("frames" in name or "length" in name for name in vague):
         raise UsageError(f"{vague[0].replace('_', ' ')}", "the size of a request must be known")
-    chips = int(float(row.get("chips") or 1))
-    training = row.get("phase") == "train"
-    if not row.get("batch") and detail.get("micro_batch"):
-        batch = int(float(detail["micro_batch"])) * chips
-    elif row.get("batch"):
-        batch = int(number(row, "batch"))
-    elif training:
-        raise UsageError("the batch of a step is not published")
-    else:
-        batch = 1
+    chips, training = int(float(row.get("chips") or 1)), row.get("phase") == "train"
     habit = habit_of(row.get("source", ""))
-    settings = {SETTINGS.get(name, name): value for name, value in detail.items()}
-    attention = (
-        settings.get("attention", "")
-        or FLASH.get(settings.get("flash_attn", ""), "")
-        or STAGES.get(settings.get("stage", ""), "")
-    )
-    if attention:
-        plain = attention in PLAIN
-        settings["attention"] = "plain" if plain else "fused"
-        if not plain and attention not in FUSED:
-            settings.pop("attention")
-    if detail.get("stage") in INSIDE:
-        settings["bias"] = "inside"
-    kept = {name: settings[name] for name in PASSED if settings.get(name)}
-    kept |= habit.sizes(trained=training)
+    kept = {**_settings(detail), **habit.sizes(trained=training)}
     distilled = detail.get("distilled_guidance") == "1"
     guidance = None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
     offload = row.get("offload", "").split(";")[0]
@@ -184,7 +161,7 @@ def question_of(row: Row) -> EstimateRequest:
         software=row.get("runtime_version")
         if VERSIONED.search(row.get("runtime_version", ""))
         else row.get("date"),
-        batch=batch,
+        batch=_batch(row, detail, chips),
         resolution=habit.picture(detail.get("image_size", ""), trained=training, peak=metric == PEAK)
         or _resolution(detail),
         frames=int(detail["frames"]) if {"frames", "width"} <= set(detail) else None,
@@ -197,6 +174,32 @@ def question_of(row: Row) -> EstimateRequest:
         aside=HOST_TEXT[1] if HOST_TEXT[0] in row.get("offload", "") else None,
         evidence="none",
     )
+
+
+def _batch(row: Row, detail: Mapping[str, str], chips: int) -> int:
+    """Samples at once, of a step on all chips. Raises `UsageError` for a step that does not say how many."""
+    if row.get("batch"):
+        return int(number(row, "batch"))
+    if detail.get("micro_batch"):
+        return int(float(detail["micro_batch"])) * chips
+    if row.get("phase") == "train":
+        raise UsageError("the batch of a step is not published")
+    return 1
+
+
+def _settings(detail: Mapping[str, str]) -> dict[str, str]:
+    """What a row says of a network, as a question does."""
+    settings = {SETTINGS.get(name, name): value for name, value in detail.items()}
+    attention = (
+        settings.pop("attention", "")
+        or FLASH.get(settings.get("flash_attn", ""), "")
+        or STAGES.get(settings.get("stage", ""), "")
+    )
+    if attention in PLAIN or attention in FUSED:
+        settings["attention"] = "plain" if attention in PLAIN else "fused"
+    if detail.get("stage") in INSIDE:
+        settings["bias"] = "inside"
+    return {name: settings[name] for name in PASSED if settings.get(name)}
 
 
 def _runtime(row: Row) -> str:

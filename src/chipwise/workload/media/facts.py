@@ -159,10 +159,13 @@ def _value(hint: Any, value: Any, origin: str) -> Any:
         kinds = (inner[0],) * len(value) if inner[-1] is ... else inner
         if len(kinds) == len(value):
             return tuple(_value(kind, v, origin) for kind, v in zip(kinds, value, strict=True))
-    elif shape is Literal and value in inner:
-        return value
-    elif hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    elif hint in (int, bool, str) and type(value) is hint and (hint is not int or value >= 0):
-        return value
+    elif (shape is Literal and value in inner) or _is(hint, value):
+        return float(value) if hint is float else value
     raise UsageError(f"{origin} = {value!r} cannot be read", "see the fields of its family")
+
+
+def _is(hint: Any, value: Any) -> bool:
+    """Whether a value is a plain one of that kind; counts are not below 0."""
+    if hint is float:
+        return type(value) in (int, float)
+    return hint in (int, bool, str) and type(value) is hint and (hint is not int or value >= 0)
