@@ -131,7 +131,7 @@ def test_a_bad_anchor_anchors_nothing(suite: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value", "says"),
-    [("power_limit_w", "-1", "power_limit_w -1 is out of range"), ("nodes", "1e300", "out of range")],
+    [("power_limit_w", "-1", "power_limit_w = -1 is out of range"), ("nodes", "1e300", "out of range")],
 )
 def test_the_reason_names_the_column(column: str, value: str, says: str, folder: Path) -> None:
     (line,) = answers(folder, "mlperf", [{"row_id": "a", **SOUND["mlperf"], column: value}])["a"]
