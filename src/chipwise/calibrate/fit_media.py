@@ -34,7 +34,7 @@ _CORE = _level("core", spread=0.15)
 _RUNTIME = _level("runtime", spread=0.2)
 _DTYPE = _level("dtype", spread=0.25)
 
-REPEATED = {"eager+repeated": 1.4, "eager+decoded": 1.1, "compile+repeated": 1.5, "ctranslate2+decoded": 1.3}
+REPEATED = {"host+repeated": 1.4, "host+decoded": 1.1, "compiled+repeated": 1.5, "compiled+decoded": 1.3}
 """ratio: host time of an operator in a stage that is called again over one that is called once, before a row is seen.
 Chosen: text above; moves pipelines whose host sets the time."""
 
@@ -105,7 +105,7 @@ TIMES = EffectGroup(
                 # modules of denoisers are wrapped more than those of encoders: 1.2 to 1.6 times the time of as many
                 # products, diffusers 0.42 beside BERT of transformers 5.24 (own measurement, 2026-11); compiled
                 # operators of denoisers are several kernels each, a step of a decoder is more than its kernels
-                _level("runtime", "use", spread=0.15, **REPEATED),
+                _level("pace", "use", spread=0.15, **REPEATED),
                 # a thread of a desktop of 2023 does twice the work of one of a server, of a board about half of it
                 # (Geekbench 6: 2,900; 1,100 to 1,700; 900; general knowledge); within a kind they scatter by some 10 %
                 _level("runtime", "host", spread=0.1, **{"eager+desk": 0.6, "eager+board": 1.7}),
