@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,9 @@ def test_random_arrivals_wait_as_the_estimate_says() -> None:
 
 def test_an_overload_is_answered() -> None:
     found = cw.simulate(**VIDEO, chip=CHIP, rate="20/h", requests=300)
-    assert "overloaded: at most 13.5/h" in str(found)
+    most = re.search(r"overloaded: at most ([\d.]+)/h", str(found))
+    assert most
+    assert 12.0 < float(most[1]) < 15.0
     assert found.simulation.busy > 0.97
     assert found.simulation.in_flight > 50
     assert "overloaded" not in str(cw.simulate(**VIDEO, chip=CHIP, rate="5/h", requests=100))
