@@ -499,7 +499,7 @@ def test_imports_stand_at_the_top() -> None:
 MOST_PATHS = 15
 """Independent paths through a function (McCabe): decisions, and one."""
 HALLS = {
-    "api": 15, "calibrate": 2, "catalog": 1, "cost": 2, "measure": 5, "parallel": 1, "predict": 9, "search": 7,
+    "api": 13, "calibrate": 2, "catalog": 1, "cost": 2, "measure": 5, "parallel": 1, "predict": 9, "search": 7,
     "tracing": 9, "workload": 9,
 }  # fmt: skip
 """Functions with more by room; none in the faces and in reports. The numbers only get smaller."""
