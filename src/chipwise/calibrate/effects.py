@@ -156,7 +156,7 @@ class Effects:
             moved, vague = abs(e.value - e.prior), e.spread > 0.5 * prior_spread[name, level]
             if level and moved < (least if vague else least / 10.0):
                 continue
-            full = f"{prefix}.{name}.all" if not level else f"{prefix}.{name}.{level}={key}"
+            full = f"{prefix}.{name_of(name, level, key)}"
             quantity = self.quantities[name]
             unit = quantity.unit if not level else "factor"
             value = float(np.exp(e.value))
@@ -210,6 +210,11 @@ class Effects:
                 key, _, place = tail.rpartition(".")
                 scatter.setdefault(key, list(_ALIKE))[int(place)] = p.value
         return cls(prior, effects, {k: tuple(v) for k, v in scatter.items()}, rows_hash, labels)
+
+
+def name_of(quantity: str, level: str, key: str) -> str:
+    """An effect as it ships: `quantity.all`, or `quantity.level=key`."""
+    return f"{quantity}.{level}={key}" if level else f"{quantity}.all"
 
 
 def told(

@@ -25,6 +25,7 @@ from chipwise.calibrate.effects import (
     Labels,
     Quantity,
     label_codes,
+    name_of,
     told,
 )
 from chipwise.calibrate.parameter import Z80
@@ -135,11 +136,12 @@ def bought(
     for (quantity, level, key), e in of.effects().table.items():
         if (quantity, level, key) in off:
             known, unknown = np.concatenate(off[quantity, level, key], axis=1)
-            full = f"{quantity}.{level}={key}" if level else f"{quantity}.all"
             medians = float(np.median(known)), float(np.median(unknown))
             gain = float(np.mean(unknown) - np.mean(known))
             prior, value = float(np.exp(e.prior)), e.factor
-            found.append(Bought(full, prior, value, e.spread, len(known), *medians, gain))
+            found.append(
+                Bought(name_of(quantity, level, key), prior, value, e.spread, len(known), *medians, gain)
+            )
     return sorted(found, key=lambda b: b.buys)
 
 
