@@ -174,7 +174,7 @@ def test_a_wrong_token_is_answered_late(monkeypatch: pytest.MonkeyPatch) -> None
     async def send(message: Any) -> None:
         pass
 
-    monkeypatch.setattr("chipwise.web.security.asyncio.sleep", slept)
+    monkeypatch.setattr("chipwise.web.security.sleep", slept)
     guard = Guard(app, Access(token=TOKEN), 1_000)
     for headers in ([], [(b"authorization", b"Bearer wrong")]):
         scope = {"type": "http", "method": "GET", "path": "/plan", "query_string": b""}

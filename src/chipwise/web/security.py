@@ -8,10 +8,10 @@ that are this server's. Beyond the loopback address a token is asked for as well
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import ipaddress
 import socket
+from asyncio import sleep
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -127,7 +127,7 @@ class Guard:
 
         refusal = self._refusal(scope)
         if refusal is not None and refusal.status_code == 401 and _guessed(scope):
-            await asyncio.sleep(self.access.wrong_s)
+            await sleep(self.access.wrong_s)
         await (refusal or self.app)(scope, receive, marked)
 
     def _refusal(self, scope: Scope) -> Response | None:
