@@ -499,10 +499,9 @@ def test_imports_stand_at_the_top() -> None:
 MOST_PATHS = 15
 """Independent paths through a function (McCabe): decisions, and one."""
 HALLS = {
-    "api": 13, "calibrate": 2, "catalog": 1, "cost": 2, "measure": 5, "parallel": 1, "predict": 9, "search": 7,
-    "tracing": 9, "workload": 9,
+    "calibrate": 2, "catalog": 1, "cost": 2, "measure": 5, "predict": 8, "search": 1, "tracing": 9, "workload": 9,
 }  # fmt: skip
-"""Functions with more by room; none in the faces and in reports. The numbers only get smaller."""
+"""Functions with more by room; none in the faces, in reports and in `api`. The numbers only get smaller."""
 
 
 def paths(function: ast.AST) -> int:

@@ -6,7 +6,7 @@ question -> pipeline -> chips with their runtime -> work on devices -> plans -> 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -14,7 +14,7 @@ from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
-from chipwise.api.media_choice import Question, refusal_of, together
+from chipwise.api.media_choice import NetworkChoice, Question, refusal_of, together
 from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
 from chipwise.api.media_record import Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
@@ -166,45 +166,64 @@ def plan(
     simulated over a `log`, whose rate is asked.
     Raises `InfeasibleError` where nothing keeps the targets even in the middle, or the limits.
     """
-    numbers, by = terms.parameters or shipped_parameters(), limits.by
-    owned = bool(limits.have) and asked.rate_per_s is None
-    if limits.have:
-        terms = replace(terms, pricing=None)
-    wanted, opened = _chips(tuple(limits.have) or chips, terms), own_model(model)
-    nobodys = not (limits.have or chips) and asked.task != "local"
-    limits = bounded(limits, wanted, numbers, terms.basis if nobodys else None)
-    question = Question(opened, terms, asked, limits, owned, numbers, every=by == "runtime")
-    if isinstance(opened, Files):
-        made(opened, terms, asked)  # what is wrong with a file is wrong on every chip
+    question, wanted = _asked(own_model(model), terms, asked, chips, limits)
+    if isinstance(question.model, Files):
+        made(question.model, question.terms, asked)  # what is wrong with a file is wrong on every chip
     choice, refused = question.choice(wanted)
     timed: tuple[str, ...] = ()
     if log is not None and choice.ways:
-        choice, timed = over_log(choice, opened, log, by)
-    shown = choice.tried[-1].pipeline if choice.tried else made(opened, terms, asked)
-    plans = choice.plans(by) or short_plans(choice)
+        choice, timed = over_log(choice, question.model, log, limits.by)
+    shown = choice.tried[-1].pipeline if choice.tried else made(question.model, question.terms, asked)
+    plans = choice.plans(limits.by) or short_plans(choice)
     if not plans:
         raise no_plan(question, choice, shown)
     refused += choice.refusals()
-    report = wanted_of(asked, report_of(shown, plans, refused, terms), owned=bool(limits.have))
+    report = report_of(shown, plans, refused, question.terms)
+    report = wanted_of(asked, report, owned=bool(limits.have))
     if plans[0].verdict == "no":
         return report
     if log is not None:
         report = replace(report, plans=unseen(report.plans, log))
+    said = (*report.assumptions, *timed, *_sizes(plans[0], question.limits))
+    return replace(_beside(report, choice, question), assumptions=said)
+
+
+def _asked(
+    opened: str | Files, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits
+) -> tuple[Question, list[Chip]]:
+    """What is chosen for, and the chips that it is asked of."""
+    numbers = terms.parameters or shipped_parameters()
+    if limits.have:
+        terms = replace(terms, pricing=None)
+    wanted = _chips(tuple(limits.have) or chips, terms)
+    nobodys = not (limits.have or chips) and asked.task != "local"
+    limits = bounded(limits, wanted, numbers, terms.basis if nobodys else None)
+    owned = bool(limits.have) and asked.rate_per_s is None
+    return Question(opened, terms, asked, limits, owned, numbers, every=limits.by == "runtime"), wanted
+
+
+def _beside(report: MediaReport, choice: NetworkChoice, question: Question) -> MediaReport:
+    """The answer with what stands beside its plans: changes of the first, the cheapest, chips of one's own together."""
+    by, asked = question.limits.by, question.asked
     ways, cheap = choice.best_by(by), choice.cheapest
-    side_by_side = owned and len(ways) > 1 and by == "chip" and asked.task != "local"
-    report = replace(
+    side_by_side = question.owned and len(ways) > 1 and by == "chip" and asked.task != "local"
+    return replace(
         report,
-        changes=quicker(opened, ways[0].place, ways[0].terms, asked, plans[0]),
+        changes=quicker(question.model, ways[0].place, ways[0].terms, asked, report.plans[0]),
         by=by,
         cheapest=None if cheap is ways[0] else cheap.plan(),
         extra=choice.dearer(ways[0], cheap),
         together=together(ways, asked) if side_by_side else None,
     )
-    said = [*timed, *([FEW_WORDS] if limits.few else [])]
-    if plans[0].chips > PLAUSIBLE and not limits.have:
-        what = f"{plans[0].chips:,} chips of a kind are more than the {PLAUSIBLE:,} of the largest clusters"
-        said.append(f"{what}: a size, and nothing that can be rented")
-    return replace(report, assumptions=(*report.assumptions, *said))
+
+
+def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:
+    """What is to be known of the numbers of chips."""
+    if limits.few:
+        yield FEW_WORDS
+    if first.chips > PLAUSIBLE and not limits.have:
+        what = f"{first.chips:,} chips of a kind are more than the {PLAUSIBLE:,} of the largest clusters"
+        yield f"{what}: a size, and nothing that can be rented"
 
 
 def wanted_of(asked: Sampling, report: MediaReport, *, owned: bool = False) -> MediaReport:

@@ -58,17 +58,9 @@ class NetworkChoice:
     @cached_property
     def contenders(self) -> prefer.Contenders:
         """What they are compared by."""
-        asked, ways, paid = self.asked, self.ways, self.paid
+        ways, paid = self.ways, self.paid
         does = [way.doing for way in ways]
         unpriced = np.isnan(paid.usd_per_h)
-        against = (
-            np.array([d.speed.latency.basis == "modelled" for d in does]),
-            paid.stale,
-            paid.market,
-            np.array([d.asked.offload != "none" for d in does]),
-            # another program is needed, where the usual software takes the network as it is
-            np.array([way.order > 0 and way.place.runtime.ported for way in ways]),
-        )
         size = (
             [d.hosts for d in does],
             np.where(unpriced, [d.chips for d in does], paid.billed),
@@ -78,15 +70,28 @@ class NetworkChoice:
             [d.work.pipeline.batch for d in does],
         )
         times = [[d.answered_s if d.job_h is None else 3600.0 * d.job_h.mid for d in does]]
-        group = np.zeros(len(ways)) if asked.task == "local" else unpriced
+        group = np.zeros(len(ways)) if self.asked.task == "local" else unpriced
         return prefer.Contenders.of(
             self.cost,
             times=times,
             chance=[d.chance for d in does],
-            doubts=np.sum(against, axis=0),
+            doubts=self._doubts(),
             size=np.array(size, dtype=float).reshape(len(size), len(ways)),
             group=group,
         )
+
+    def _doubts(self) -> Array:
+        """How many things speak against each, [ways]."""
+        does = [way.doing for way in self.ways]
+        against = (
+            np.array([d.speed.latency.basis == "modelled" for d in does]),
+            self.paid.stale,
+            self.paid.market,
+            np.array([d.asked.offload != "none" for d in does]),
+            # another program is needed, where the usual software takes the network as it is
+            np.array([way.order > 0 and way.place.runtime.ported for way in self.ways]),
+        )
+        return np.asarray(np.sum(against, axis=0), dtype=float)
 
     @cached_property
     def cost(self) -> Array:

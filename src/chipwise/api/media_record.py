@@ -123,6 +123,11 @@ class Doing:
         return self.work.packages * self.replicas.all
 
     @property
+    def part_per_s(self) -> float:
+        """Samples a second of a part of a replica that works alone, at its load."""
+        return self.replicas.load * self.work.pipeline.samples / self.speed.full.mid
+
+    @property
     def hosts(self) -> int:
         """Machines that hold all chips."""
         system = self.work.system

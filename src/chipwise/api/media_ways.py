@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from math import ceil, inf
 
 import numpy as np
@@ -177,34 +178,32 @@ class NetworkSpace:
         Devices that share a sequence take one sample at a time: two batches of half the size, each on half of them,
         give no less and no later. Of the smallest batch also what lacks memory, by less than may be wrong of it on
         devices. Each with whether it fits."""
-        alone = asked.task == "local" or spread.cfg * spread.sequence > 1
-        single = asked.batch is not None or one_size(self.model)
+        alone, single = asked.task == "local" or spread.cfg * spread.sequence > 1, self._single(asked)
         batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
-        limit_s = _limit_s(asked)
         while worse < PATIENCE:
             sized = replace(asked, batch=batch, spread=spread)
-            if best and self.work(place, sized).least_s > limit_s:
+            work = self.work(place, sized)
+            if best and work.least_s > _limit_s(asked):
                 return
             # the members of one sample end sooner, the more of them are at work together
-            parted = self.work(place, sized).pipeline.members > batch
+            parted = work.pipeline.members > batch
             if batch > ahead and not single and (parted or not alone):
                 ahead = self._ahead(place, sized, numbers)
             # what waits on the host makes larger batches slower, so they have to be worth something without
             doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
             if doing is None:
-                if not best:
-                    yield from ((one, False) for one in lacking)
+                yield from zip([] if best else lacking, repeat(False))
                 return
             yield doing, True
-            rate = doing.replicas.load * doing.work.pipeline.samples / doing.speed.full.mid
-            worse = 0 if rate > best * SATURATED else worse + 1
-            best = max(best, rate)
-            done = asked.job is not None and doing.work.pipeline.samples >= asked.job.tokens
-            # of a batch that gave no more the next takes twice as long
-            next_s = doing.speed.latency.mid * (2.0 / SATURATED if worse else 1.0)
-            if single or (not parted and (alone or done or next_s > limit_s)):
+            worse = (worse + 1) * (doing.part_per_s <= best * SATURATED)
+            best = max(best, doing.part_per_s)
+            if single or not (parted or _more(doing, asked, alone=alone, worse=worse > 0)):
                 return
             batch *= 2
+
+    def _single(self, asked: Sampling) -> bool:
+        """Whether no other batch is tried."""
+        return asked.batch is not None or one_size(self.model)
 
     def _ahead(self, place: Place, asked: Sampling, numbers: Parameters) -> int:
         """Prices a batch together with the next larger ones that fit; the largest of them."""
@@ -362,6 +361,14 @@ def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
     if pipeline.settings.get("passes", 1) > 1:
         found += [Spread(cfg=2, ulysses=s.ulysses // 2) for s in found]
     return sorted(found, key=lambda s: s.devices)
+
+
+def _more(doing: Doing, asked: Sampling, *, alone: bool, worse: bool) -> bool:
+    """Whether twice the batch may be of use: of many requests, of a job that is not done by this one, within the limit.
+    Of a batch that gave no more (`worse`) the next takes twice as long."""
+    done = asked.job is not None and doing.work.pipeline.samples >= asked.job.tokens
+    next_s = doing.speed.latency.mid * (2.0 / SATURATED if worse else 1.0)
+    return not (alone or done or next_s > _limit_s(asked))
 
 
 def _limit_s(asked: Sampling) -> float:

@@ -227,6 +227,37 @@ def _factors(numbers: Parameters) -> _Told:
     return _Told(numbers.derived(tuned_numbers).effects)
 
 
+def _check_spread(pipeline: Pipeline, place: Place, spread: Spread) -> None:
+    """Raises `UsageError` where passes or devices cannot be split so."""
+    passes = int(pipeline.settings.get("passes", 1))
+    if spread.cfg > passes:
+        raise UsageError(
+            f"{pipeline.name} takes {passes} {'pass' if passes == 1 else 'passes'} a step: cfg={spread.cfg} has "
+            "nothing to split",
+            "ulysses or ring share a sequence, dp a batch",
+            field="spread",
+        )
+    joined = float(np.nan_to_num(np.asarray(place.device.link_bytes_per_s)))
+    if spread.devices > 1 and joined <= 0.0:
+        raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
+
+
+def _aside(pipeline: Pipeline, asked: Sampling) -> list[str]:
+    """The stages that are not on the devices. Raises `UnknownNameError`."""
+    parts = [s.name for s in pipeline.stages]
+    for part in asked.aside:
+        if not any(name.startswith(part) for name in parts):
+            raise UnknownNameError("part", part, parts, f"{pipeline.name} has {', '.join(parts)}")
+    return [name for name in parts if name.startswith(asked.aside)]
+
+
+def _as_loaded(tensors: Account, pipeline: Pipeline) -> Account:
+    """Memory where weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the
+    host."""
+    loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
+    return replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
+
+
 @dataclass(frozen=True)
 class Work:
     """A pipeline on the devices of `asked.spread` of one chip under a runtime, priced but for the runtime's own
@@ -251,31 +282,14 @@ class Work:
             raise UsageError(
                 "what is known of tuned software is of inference", "--level stock", field="level"
             )
-        joined = float(np.nan_to_num(np.asarray(device.link_bytes_per_s)))
-        passes = int(pipeline.settings.get("passes", 1))
-        if spread.cfg > passes:
-            raise UsageError(
-                f"{pipeline.name} takes {passes} {'pass' if passes == 1 else 'passes'} a step: cfg={spread.cfg} has "
-                "nothing to split",
-                "ulysses or ring share a sequence, dp a batch",
-                field="spread",
-            )
-        if spread.devices > 1 and joined <= 0.0:
-            raise UsageError(f"{place.chip.id} is joined to no other", "one device", field="spread")
-        parts = [s.name for s in pipeline.stages]
-        for part in asked.aside:
-            if not any(name.startswith(part) for name in parts):
-                hint = f"{pipeline.name} has {', '.join(parts)}"
-                raise UnknownNameError("part", part, parts, hint)
-        aside = [name for name in parts if name.startswith(asked.aside)]
+        _check_spread(pipeline, place, spread)
+        aside = _aside(pipeline, asked)
         kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
         timed = Timed(kept, place.doing(asked, pipeline), spread, asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
-            # the weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the host
-            loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
-            tensors = replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
+            tensors = _as_loaded(tensors, pipeline)
         precision = terms.precision or computed_in(pipeline)
         optimizer = str(asked.settings.get(OPTIMIZER, ""))
         step = TrainedStep.of(

@@ -105,38 +105,17 @@ def ranked(
     limits = limits or limits_for(workload.task)
     asked = _PlansAsked.of(model, workload, terms, chips, limits)
     space, plans = asked.searched()
-    workload = asked.workload
     if not plans:
         raise _none(asked, space, timed=curve is not None)
     if curve is not None:
         plans = [replace(p, day=asked.day(p, curve)) for p in plans]
     if any(p.spare for p in plans):
         plans = [replace(p, up=_up(p)) for p in plans]
-    context, market, limits = asked.context, asked.market, asked.market.limits
-    described = model_record(context.found.graph, context.found.config)
     in_order, timed = asked.ordered(space, plans)
-    first, owned = in_order[0], bool(limits.have)
-    kept = first.keeps_targets(workload.confidence)
-    planned = {p.chip for p in plans}
-    missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
-    least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
-    stored = space.plans(stored=True) if first.converted and not timed else []
-    report = PlanReport(
-        model=described,
-        workload=workload_record(workload),
-        plans=beside_published(in_order, described, workload, context.today) if evidence else in_order,
-        refused=(*space.never, *missing),
-        considered=space.considered,
-        rejected={r.value: n for r, n in space.rejected.most_common() if r is not Reason.OK},
-        assumptions=asked.assumptions(plans, timed),
-        as_stored=next(iter(rank_plans(stored, workload)), None),
-        owned=owned,
-        cheapest=least,
-        saves=saves,
-        kept=kept,
-        ways=() if kept else tuple(kept_with(market, space.formats, first)),
-        by=limits.by,
-    )
+    report = asked.report(space, in_order, timed)
+    if evidence:
+        nearest = beside_published(in_order, report.model, asked.workload, asked.context.today)
+        report = replace(report, plans=nearest)
     return Ranked(report, partial(asked.beside, space, timed=bool(timed)))
 
 
@@ -247,6 +226,31 @@ class _PlansAsked:
         others = space.software(in_order[0]) if several else []
         replicated = _replicated(self.model, workload, self.terms, limits)
         return over_time(plans, others, workload, *replicated, self.terms.scaling)
+
+    def report(self, space: Space, in_order: tuple[PlanRecord, ...], timed: tuple[str, ...]) -> PlanReport:
+        """The answer with plans in order; `timed`: what is said of how they were, where they were simulated."""
+        context, market, workload = self.context, self.market, self.workload
+        first, planned = in_order[0], {p.chip for p in in_order}
+        kept = first.keeps_targets(workload.confidence)
+        missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
+        least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
+        stored = space.plans(stored=True) if first.converted and not timed else []
+        return PlanReport(
+            model=model_record(context.found.graph, context.found.config),
+            workload=workload_record(workload),
+            plans=in_order,
+            refused=(*space.never, *missing),
+            considered=space.considered,
+            rejected={r.value: n for r, n in space.rejected.most_common() if r is not Reason.OK},
+            assumptions=self.assumptions(in_order, timed),
+            as_stored=next(iter(rank_plans(stored, workload)), None),
+            owned=bool(market.limits.have),
+            cheapest=least,
+            saves=saves,
+            kept=kept,
+            ways=() if kept else tuple(kept_with(market, space.formats, first)),
+            by=market.limits.by,
+        )
 
     def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
         """What is assumed of the workload and the search."""

@@ -264,6 +264,11 @@ class _Question:
         trainer = get_trainer(given.trainer) if given.trainer else usual_trainer(chip, ask.method, self.pins)
         return "" if given.known else trainer.keeps(given.memory)
 
+    @property
+    def waits(self) -> bool:
+        """Whether something is asked to wait in host memory, or not to."""
+        return not {"offload", "stash"}.isdisjoint(self.pins)
+
     def basis(self, chip: Chip) -> Rent | OwnCosts | None:
         """What a chip costs; None: not known, or it is one's own."""
         return None if self.run.have else self.run.pricing.basis(chip.id, self.run.today or day())
@@ -532,38 +537,47 @@ def _on_count(
     layout is illegal under the first."""
     found: list[_Placed] = []
     verdicts, batch = Counter[TrainReason](), 0
-    waits = not {"offload", "stash"}.isdisjoint(q.pins)  # asked for
     for each in tried:
-        site, first = each.site, each is tried[0]
-        pins, devices = site.pinned(q.pins), count * site.devices
-        job = _batched(
-            site, replace(ask, batch=batch or ask.batch), count, pins, fixed=bool(q.run.global_batch)
-        )
-        try:
-            check_layout(pins, job, devices)
-        except UsageError:
-            if first:
-                raise
+        searched = _worth(q, each, replace(ask, batch=batch or ask.batch), count, found, first=not batch)
+        if searched is None:
             continue
-        batch = batch or job.global_batch
-        if job.global_batch != batch or _beaten(q, each, found):
-            continue
-        if not q.run.compares and any(p.goes and (waits or not p.away) for p in found):
-            break
-        seen, at, job, own_s = _searched(site, job, devices, q.pins)
-        while first and (grown := _grown(q, site, job, at)) > batch:  # other layouts suit a larger batch
-            batch = grown
-            seen, at, job, own_s = _searched(site, replace(site.job, global_batch=grown), devices, q.pins)
-        out.rejected.update(seen)
-        verdicts = seen if first else verdicts
-        if at is not None:
-            running = running_of(site, job, at, ask, q.wanted, count)
-            sure, due = q.in_time(running, each.tier), q.run.deadline_days is not None
-            found.append(_Placed(site, each.tier, each.held, job, at, own_s, running, sure, due))
+        out.rejected.update(searched.verdicts)
+        if not batch:
+            verdicts, batch = searched.verdicts, searched.job.global_batch
+        if searched.at is not None:
+            found.append(_placed(q, each, searched, searched.at, ask, count))
     if batch != ask.batch:
         out.moved[count] = batch
     going = [p for p in found if p.goes]
     return [p for p in going if not p.beaten(going)] or found, verdicts
+
+
+def _worth(
+    q: _Question, each: _Tried, ask: Ask, count: int, found: Sequence[_Placed], *, first: bool
+) -> _Searched | None:
+    """What a trainer has on so many chips: of the first in any case, and with a batch that may grow; of others with
+    that batch where they can, and where it is not settled by what was found."""
+    site, pins = each.site, each.site.pinned(q.pins)
+    job = _batched(site, ask, count, pins, fixed=bool(q.run.global_batch))
+    try:
+        check_layout(pins, job, count * site.devices)
+    except UsageError:
+        if first:
+            raise
+        return None
+    if first:
+        return _grown(q, site, job, count)
+    settled = not q.run.compares and any(p.goes and (q.waits or not p.away) for p in found)
+    if settled or job.global_batch != ask.batch or _beaten(q, each, found):
+        return None
+    return _searched(site, job, count, q.pins)
+
+
+def _placed(q: _Question, each: _Tried, found: _Searched, at: Point, ask: Ask, count: int) -> _Placed:
+    """The best layout with the run on it."""
+    running = running_of(each.site, found.job, at, ask, q.wanted, count)
+    sure, due = q.in_time(running, each.tier), q.run.deadline_days is not None
+    return _Placed(each.site, each.tier, each.held, found.job, at, found.own_s, running, sure, due)
 
 
 def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
@@ -681,20 +695,28 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     pins, count = pins_of(run.layout), run.counts[0]
     job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
-    verdicts, at, job, _ = _searched(site, job, count * site.devices, pins)
-    if at is None:
-        raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(verdicts).value)
-    return replace(site, job=job), at
+    searched = _searched(site, job, count, pins)
+    if searched.at is None:
+        raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(searched.verdicts).value)
+    return replace(site, job=searched.job), searched.at
 
 
-def _grown(q: _Question, site: Site, job: TrainJob, at: Point | None) -> int:
-    """The sequences of a step of a large pre-training run with which its pipeline hardly waits, and gradients and the
-    optimiser, once a step, take little; as asked where they are fixed."""
+def _grown(q: _Question, site: Site, job: TrainJob, count: int) -> _Searched:
+    """What is found with the sequences of a step of a large pre-training run with which its pipeline hardly waits, and
+    gradients and the optimiser, once a step, take little; as asked where they are fixed. Other layouts suit a larger
+    batch."""
+    found = _searched(site, job, count, q.pins)
     small = float(job.network.params) < LARGE or q.ask.task != "train"
-    if at is None or small or q.run.global_batch or float(at.spread.zero) >= 3.0:
-        return job.global_batch
-    once = float(at.time.bubble_s + at.time.dp_s + at.time.optimiser_s) / at.seconds
-    return grown_batch(job.global_batch, job.seq, once, site.labels["moe"])
+    batch = job.global_batch
+    while not (found.at is None or small or q.run.global_batch or float(found.at.spread.zero) >= 3.0):
+        time = found.at.time
+        once = float(time.bubble_s + time.dp_s + time.optimiser_s) / found.at.seconds
+        grown = grown_batch(found.job.global_batch, found.job.seq, once, site.labels["moe"])
+        if grown <= batch:
+            break
+        batch = grown
+        found = _searched(site, replace(site.job, global_batch=grown), count, q.pins)
+    return found
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> TrainJob:
@@ -708,39 +730,73 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Tr
     )
 
 
-def _searched(
-    site: Site, job: TrainJob, devices: int, pins: Pins
-) -> tuple[Counter[TrainReason], Point | None, TrainJob, float | None]:
-    """How many layouts on so many devices got which verdict, the best of them (None: none is legal), the job that it is
-    of, and seconds of a step as the trainer keeps its memory unless told (None: that does not fit).
+@dataclass(frozen=True)
+class _Searched:
+    """How many layouts got which verdict, the best of them (None: none is legal), the job that it is of, and seconds of
+    a step as the trainer keeps its memory unless told (None: that does not fit)."""
+
+    verdicts: Counter[TrainReason]
+    at: Point | None
+    job: TrainJob
+    own_s: float | None
+
+
+@dataclass(frozen=True)
+class _Policy:
+    """The layouts of a job under one policy of memory, the fastest that fit first."""
+
+    job: TrainJob
+    priced: PricedLayouts
+    order: NDArray[np.intp]
+
+    @property
+    def first(self) -> int:
+        """The place of the fastest."""
+        return int(self.order[0])
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits."""
+        return bool(self.priced.memory_bytes[self.first] <= self.job.aim_bytes)
+
+    def settles(self, *, asked_home: bool) -> bool:
+        """Whether no leaner policy is tried: it fits, and keeps nothing on the host that is not asked to lie there."""
+        spread = self.priced.spread
+        return self.fits and (asked_home or not np.asarray(spread.stash + spread.offload)[self.first])
+
+    @property
+    def seconds(self) -> float:
+        """Of its step."""
+        return float(self.priced.seconds[self.first])
+
+
+def _searched(site: Site, job: TrainJob, count: int, pins: Pins) -> _Searched:
+    """The best layout on so many chips.
 
     Of layouts as fast within a few percent the simplest is taken. What the trainer's configurations recompute and keep
     is kept where that fits on the device; else recomputation is chosen, then a leaner policy; and of what fits only
     with something in host memory the fastest is taken, all of one device's weights last.
     """
+    devices = count * site.devices
     ways = _policies(site, job, devices, pins)
     asked_home = any(int(pins.get(name, 0)) for name in ("stash", "offload"))
-    found: list[tuple[bool, float, TrainJob, PricedLayouts, NDArray[np.intp]]] = []
+    found: list[_Policy] = []
     verdicts: Counter[TrainReason] = Counter()
     for each, fixed in ways:
         priced = search(each, devices, fixed)
-        chosen = best(each, priced, len(priced))
         verdicts = verdicts or tally(priced)
-        if len(chosen):
-            first = int(chosen[0])
-            fits = bool(priced.memory_bytes[first] <= each.aim_bytes)
-            found.append((not fits, float(priced.seconds[first]), each, priced, chosen))
-            away = np.asarray(priced.spread.stash + priced.spread.offload)[first]
-            if fits and (not away or asked_home):
+        order = best(each, priced, len(priced))
+        if len(order):
+            found.append(_Policy(each, priced, order))
+            if found[-1].settles(asked_home=asked_home):
                 break
     own = ways[0][0]
     if not found:
-        return verdicts, None, own, None
-    fitting = [f for f in found if not f[0]]
-    own_s = min((f[1] for f in fitting if f[2] is own), default=None)
-    over, _, each, priced, chosen = min(fitting, key=lambda f: f[1]) if fitting else found[-1]
-    at = int(chosen[0]) if over else simplest(priced, chosen)
-    return tally(priced), point(each, priced, at), each, own_s
+        return _Searched(verdicts, None, own, None)
+    own_s = min((one.seconds for one in found if one.fits and one.job is own), default=None)
+    taken = min((one for one in found if one.fits), key=lambda one: one.seconds, default=found[-1])
+    at = simplest(taken.priced, taken.order) if taken.fits else taken.first
+    return _Searched(tally(taken.priced), point(taken.job, taken.priced, at), taken.job, own_s)
 
 
 def _policies(site: Site, job: TrainJob, devices: int, pins: Pins) -> list[tuple[TrainJob, Pins]]:

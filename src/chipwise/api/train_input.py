@@ -76,14 +76,7 @@ def asked(
     `UsageError`, `UnknownNameError`."""
     seq = min(DEFAULT_SEQ, context or DEFAULT_SEQ) if seq is None else seq
     tokens = DEFAULT_TOKENS[task] if tokens is None else tokens
-    for name, value, most, hint in (
-        ("tokens", tokens, 1e17, "at least 1, as in 15T"),
-        ("seq", seq, 1e7, "1 to 10 million tokens"),
-        ("global_batch", batch or 1, 1e7, "sequences per step, at least 1"),
-    ):
-        if not 1 <= value <= most:
-            said = f"{value:g}" if isinstance(value, float) else value
-            raise UsageError(f"{name}: {said} is out of range", hint)
+    _check_sizes(tokens, seq, batch or 1)
     how = method or ("lora" if task == "finetune" else "full")
     for name, word, known in (("precision", precision, (*PRECISIONS, BEST)), ("method", how, METHODS)):
         if word not in known:
@@ -94,6 +87,18 @@ def asked(
         wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
         batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)
     return Ask(float(tokens), seq, batch, precision, task, how)
+
+
+def _check_sizes(tokens: float, seq: int, batch: int) -> None:
+    """Raises `UsageError` for sizes that no run has."""
+    for name, value, most, hint in (
+        ("tokens", tokens, 1e17, "at least 1, as in 15T"),
+        ("seq", seq, 1e7, "1 to 10 million tokens"),
+        ("global_batch", batch, 1e7, "sequences per step, at least 1"),
+    ):
+        if not 1 <= value <= most:
+            said = f"{value:g}" if isinstance(value, float) else value
+            raise UsageError(f"{name}: {said} is out of range", hint)
 
 
 def documents_of(given: Mapping[str, str]) -> float:

@@ -104,22 +104,24 @@ class Site:
         """The job as the trainer keeps its memory on so many devices, then leaner, as it can be told to: nothing but
         the first where the user says how, the run exists, or its base weights are frozen."""
         own = {**self.trainer.alone, **self.memory} if devices == 1 and not job.adapter else self.memory
-        open_ = not (self.memory or job.known or job.adapter)
-        leaner = [{}, *(self.trainer.leaner or ())] if open_ else [{}]
-        if self.usual and not job.known and not {"loss"} & set(self.memory):
-            loss = min("chunked", self.trainer.memory.loss, key=LOSSES.__getitem__)
-            leaner[1:] = [{"loss": loss}, *({**change, "loss": loss} for change in leaner[1:])]
-        half = "fp16" if self.precision == "fp16" else "bf16"
+        memory, half = self.trainer.memory, "fp16" if self.precision == "fp16" else "bf16"
         found: dict[Recipe, TrainJob] = {}
-        for change in leaner:
+        for change in ({}, *self._leaner(job)):
             said = {**own, **change}
-            recipe = replace(job.recipe, **_kept(self.trainer.memory.changed(said), half))
-            other = {
-                k: v for k, v in said.items() if self.trainer.memory.changed({k: v}) != self.trainer.memory
-            }
+            recipe = replace(job.recipe, **_kept(memory.changed(said), half))
+            other = {k: v for k, v in said.items() if memory.changed({k: v}) != memory}
             words = ",".join(f"{k}={v}" for k, v in other.items() if k not in self.memory)
             found.setdefault(recipe, replace(job, recipe=recipe, policy=words))
         return list(found.values())
+
+    def _leaner(self, job: TrainJob) -> list[dict[str, str]]:
+        """What the trainer can be told to keep less, in the order in which it is tried."""
+        open_ = not (self.memory or job.known or job.adapter)
+        leaner = [dict(change) for change in self.trainer.leaner or ()] if open_ else []
+        if not self.usual or job.known or "loss" in self.memory:
+            return leaner
+        loss = min("chunked", self.trainer.memory.loss, key=LOSSES.__getitem__)
+        return [{"loss": loss}, *({**change, "loss": loss} for change in leaner)]
 
     @property
     def devices(self) -> int:

@@ -181,21 +181,18 @@ class Parameters:
         measured = costs.find
         factors = {(g, q, t): self._of_kind(f"{stem}{g}.{q}.{t}", chips) for g, q, t in named}
 
-        def libraries(dtype: str) -> list[str]:
-            """Whose experts run on each chip, "" where it is who runs everybody's."""
+        def library(chip: Chip, dtype: str) -> str:
+            """Whose experts run on a chip, "" where it is who runs everybody's."""
             usual, own = (
-                [
-                    kernel_library("experts", runtime, c.generation, dtype, software=software, architecture=a)
-                    for c in chips
-                ]
+                kernel_library("experts", runtime, chip.generation, dtype, software=software, architecture=a)
                 for a in ("", architecture)
             )
-            return ["" if one == other else one for one, other in zip(own, usual, strict=True)]
+            return "" if own == usual else own
 
         def find(group: str, labels: Labels) -> Mapping[str, Array]:
             found = {name: np.asarray(value) for name, value in measured(group, labels).items()}
             if group == "simt.experts" and architecture:
-                runs = np.array(libraries(dict(labels).get("dtype", "")))
+                runs = np.array([library(c, dict(labels).get("dtype", "")) for c in chips])
                 for own in sorted(set(runs.tolist()) - {""}):
                     others = measured(group, (*labels, ("library", own)))
                     found = {k: np.where(runs == own, others[k], v) for k, v in found.items()}

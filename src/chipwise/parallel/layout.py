@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -104,6 +104,8 @@ class Reason(Enum):
 
 FILLED = frozenset((Reason.TP_HEADS, Reason.TP_KV_HEADS, Reason.TP_WIDTH, Reason.EP_WIDTH))
 """Rules of runtimes that do not pad what they cut."""
+DIVIDED: Mapping[Reason, str] = {Reason.TP_HEADS: "HSGZO", Reason.TP_KV_HEADS: "KB", Reason.TP_WIDTH: "FU"}
+"""Axes that tensor parallelism divides, in the order in which they are looked at."""
 
 
 def illegal(graph: Graph, layout: Layout, *, padded: bool = False, spare: bool = False) -> NDArray[np.int64]:
@@ -130,17 +132,11 @@ def illegal(graph: Graph, layout: Layout, *, padded: bool = False, spare: bool =
         rule(Reason.EP_NO_EXPERTS, np.maximum(layout.dp, layout.ep) > 1)
     for block in blocks:
         axes = block.axes
-        for heads in ("H", "S", "G", "Z", "O"):
-            if heads in axes:
-                rule(Reason.TP_HEADS, np.asarray(axes[heads]) % layout.tp != 0)
-        # what several heads share is copied where there are more ranks than that
-        for shared in ("K", "B"):
-            if shared in axes:
-                divides = np.asarray(axes[shared]) % layout.tp == 0
-                rule(Reason.TP_KV_HEADS, ~divides & (layout.tp % np.asarray(axes[shared]) != 0))
-        for width in ("F", "U"):
-            if width in axes:
-                rule(Reason.TP_WIDTH, np.asarray(axes[width]) % layout.tp != 0)
+        for reason, names in DIVIDED.items():
+            for size in (np.asarray(axes[name]) for name in names if name in axes):
+                # what several heads share is copied where there are more ranks than that
+                copied = (layout.tp % size == 0) & (reason is Reason.TP_KV_HEADS)
+                rule(reason, (size % layout.tp != 0) & ~np.asarray(copied))
         if "E" in axes:
             rule(Reason.EP_GROUP, (layout.tp * layout.dp) % layout.ep != 0)
             uneven = np.asarray(axes["E"]) % layout.ep != 0

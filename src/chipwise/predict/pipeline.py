@@ -12,7 +12,7 @@ The host runs ahead of the device and is seen only where it is the slower of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Literal, get_args
@@ -27,7 +27,7 @@ from chipwise.parallel.collective import Kind, exchange
 from chipwise.parallel.overlap import uncovered
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
-from chipwise.units import Real
+from chipwise.units import Array, Real
 from chipwise.workload.backward import OPTIMIZER, PARTS, STATES, Counted
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, decodes, pointwise
@@ -406,23 +406,15 @@ def _joined(stages: tuple[_Same, ...], does: _Does, spread: Spread) -> tuple[tup
         return ()
     found = []
     for groups in zip(*each, strict=True):
-        ops = [group.stacked for group in groups]
-
-        def column(values: Iterable[Real]) -> Real:
-            return np.concatenate([np.atleast_1d(value) for value in values])
-
-        whole = replace(
-            ops[0],
-            flops=column(op.flops for op in ops),
-            weight_bytes=column(op.weight_bytes for op in ops),
-            activation_bytes=column(op.activation_bytes for op in ops),
-            kv_bytes=column(op.kv_bytes for op in ops),
-            launches=column(op.launches for op in ops),
-            dims={name: column(op.dims[name] for op in ops) for name in ops[0].dims},
-        )
         ends = np.cumsum([0, *(len(group.counts) for group in groups)])
+        whole = _stacked([group.stacked for group in groups], _end_to_end)
         found.append((whole, tuple(ends.tolist())))
     return tuple(found)
+
+
+def _end_to_end(values: Iterable[Real]) -> Array:
+    """Arrays one after the other."""
+    return np.concatenate([np.atleast_1d(value) for value in values])
 
 
 def _limited(parts: Parts, hardware: Hardware, s: Spread) -> dict[MediaPart, Real]:
@@ -563,12 +555,13 @@ def _alike(ops: Sequence[Counted]) -> Iterator[list[Counted]]:
     yield from groups.values()
 
 
-def _stacked(ops: Sequence[Op]) -> Op:
+def _in_line(values: Iterable[Real]) -> Array:
+    """Numbers one after the other."""
+    return np.array([float(v) for v in values])
+
+
+def _stacked(ops: Sequence[Op], column: Callable[[Iterable[Real]], Array] = _in_line) -> Op:
     """Operators of one kind as one, every number an array."""
-
-    def column(values: Iterable[Real]) -> Real:
-        return np.array([float(v) for v in values])
-
     return replace(
         ops[0],
         flops=column(op.flops for op in ops),

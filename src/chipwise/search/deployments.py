@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import filterfalse
 
 import numpy as np
 
@@ -54,32 +55,44 @@ def deployments(
     `UsageError` for a value that is none.
     """
     wanted = get_runtime(runtime) if runtime else None
+    desk_file = local and model.precision.name in GGUF
     found: list[Deployment] = []
     refused: list[NotOffered] = []
     for chip in chips:
-        if timed and chip.family not in TIMED:
-            refused.append((chip, Reason.NO_COST_MODEL, Reason.NO_COST_MODEL.value))
-            continue
         able, why = runtimes_that(model, chip, wanted)
-        if local and model.precision.name in GGUF:
+        if desk_file:
             # at a desk a file is run by what it was made for; others call their reading of it experimental (vLLM)
-            able = [(r, remark) for r, remark in able if "gguf" in r.made_for] or able
+            able = list(filter(_made_for, able)) or able
         launched = bool(able)
-        if not able and not timed:
-            able = [(r, "") for r in runtimes_for(chip)[:1]]
-        if not able:
-            refused.append((chip, Reason.NO_RUNTIME, why))
-            continue
-        if timed and chip.family == "simt" and not _counts(chip):
-            refused.append((chip, Reason.NO_COST_MODEL, "no rate of its arithmetic is published"))
+        if not timed:
+            able = able or [(r, why) for r in runtimes_for(chip)[:1]]
+        if no := _refused(chip, able, why, timed=timed):
+            refused.append(no)
             continue
         system = machine_for(chip, local=local or not timed, together=together)
         device = Device.of(chip, reserved(chip, system), system)
-        for chosen, remark in able if every else able[:1]:
+        for chosen, said in able if every else able[:1]:
             policies = override(chosen.policies_on(chip), policy or {}, chosen.backends_on(chip))
-            note, caveat = (remark, "") if launched else ("", why)
-            found.append(Deployment(chip, device, chosen, policies, caveat, note, adapter_bytes, system))
+            words = ("", said) if launched else (said, "")
+            found.append(Deployment(chip, device, chosen, policies, *words, adapter_bytes, system))
     return tuple(found), tuple(refused)
+
+
+def _made_for(able: tuple[Runtime, str]) -> bool:
+    """Whether a runtime, which has a remark, is made for files of llama.cpp."""
+    return "gguf" in able[0].made_for
+
+
+def _refused(chip: Chip, able: Sequence[tuple[Runtime, str]], why: str, *, timed: bool) -> NotOffered | None:
+    """Why a chip is left out: nothing runs there (`why`), or, to be timed, no formula prices it or its rates are
+    unknown."""
+    if timed and chip.family not in TIMED:
+        return chip, Reason.NO_COST_MODEL, Reason.NO_COST_MODEL.value
+    if not able:
+        return chip, Reason.NO_RUNTIME, why
+    if timed and chip.family == "simt" and not _counts(chip):
+        return chip, Reason.NO_COST_MODEL, "no rate of its arithmetic is published"
+    return None
 
 
 def _counts(chip: Chip) -> bool:
@@ -102,18 +115,23 @@ def machine_for(chip: Chip, *, local: bool = False, together: float = 1.0) -> Sy
     """
     machines = load_systems().holding(chip.software_id)
     alike = [s for s in machines if (s.form in DESKS) == local]
-    wanted = alike or list(machines)
     way = "buy" if local and alike else "rent"
-    wanted = [s for s in wanted if way in s.offered] or wanted
+    usual = [s for s in alike or machines if way in s.offered] or alike or machines
     if together > 1.0:
-        large = [s for s in machines if s.tiers and s.tiers[-1].chips * chip.devices_per_package >= together]
-        wanted = [s for s in wanted if s in large] or large or wanted
+        joined = together / chip.devices_per_package
+        usual = _large(usual, joined) or _large(machines, joined) or usual
+    return max(usual, key=_reach, default=None)
 
-    def reach(system: System) -> tuple[int, float]:
-        outer = system.tiers[-1] if system.tiers else None
-        return (outer.chips, outer.bytes_per_s or 0.0) if outer else (1, 0.0)
 
-    return max(wanted, key=reach, default=None)
+def _large(machines: Iterable[System], chips: float) -> list[System]:
+    """Those that join so many chips."""
+    return [s for s in machines if s.tiers and _reach(s)[0] >= chips]
+
+
+def _reach(system: System) -> tuple[int, float]:
+    """Chips that a machine joins, and how fast."""
+    outer = system.tiers[-1] if system.tiers else None
+    return (outer.chips, outer.bytes_per_s or 0.0) if outer else (1, 0.0)
 
 
 def few_of(chips: Iterable[Chip], basis: Callable[[str], Rent | OwnCosts | None]) -> frozenset[str]:
@@ -169,22 +187,26 @@ def runtimes_that(
                 able.setdefault(runtime.id, (runtime, "; ".join(words)))
             why = no if no and half == "bf16" else why
     if wanted and not able and wanted.rule(chip) is None:
-        others = ", ".join(r.id for r in runtimes_for(chip))
-        why += (
-            f"; software that does: {others}"
-            if others
-            else f"; {chip.unavailable or 'no runtime that is known does'}"
-        )
+        why += f"; {_instead(chip)}"
     found = list(able.values())
-    if model.precision.name in GGUF:
-        # others read these files by plugins and to save memory (docs.vllm.ai, features/quantization/gguf)
-        foreign = "reads GGUF files, which it was not made for"
-        found = [
-            (r, remark if "gguf" in r.made_for else "; ".join(filter(None, (remark, foreign))))
-            for r, remark in found
-        ]
-        found.sort(key=lambda able: "gguf" not in able[0].made_for)
-    return found, why
+    return (_readers(found) if model.precision.name in GGUF else found), why
+
+
+def _readers(able: list[tuple[Runtime, str]]) -> list[tuple[Runtime, str]]:
+    """The same with their remarks on files of llama.cpp, first those that are made for them. Others read these files by
+    plugins and to save memory (docs.vllm.ai, features/quantization/gguf)."""
+    foreign = "reads GGUF files, which it was not made for"
+    own = list(filter(_made_for, able))
+    return [
+        *own,
+        *((r, f"{said}; {foreign}" if said else foreign) for r, said in filterfalse(_made_for, able)),
+    ]
+
+
+def _instead(chip: Chip) -> str:
+    """Software that a chip has, in words."""
+    others = ", ".join(r.id for r in runtimes_for(chip))
+    return f"software that does: {others}" if others else chip.unavailable or "no runtime that is known does"
 
 
 def _widened(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -157,34 +157,40 @@ def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[i
     Attention replicas only where there are experts to share and the runtime can; expert parallelism over all
     ranks of a stage, or none; over the network attention replicas that share whole experts.
     """
-    domain = int(d.device.domain)
-    most = limits.max_devices
-    if d.chip.memory.kind == "sram":
-        most = max(
-            most, int(d.device.domain)
-        )  # a model takes hundreds of such chips, and they are built for it
-    per_package = d.chip.devices_per_package
-    most = int(min(most, limits.chips(d.chip.id) * per_package))
-    if not np.isfinite(float(d.device.scaleout_bytes_per_s)):
-        most = min(most, domain)
+    domain, most = int(d.device.domain), _most_devices(d, limits)
     features = d.runtime.features
     experts = any("E" in block.axes for _, block in graph.distinct())
-    tps = [t for t in _powers(min(domain, most)) if t == 1 or "tp" in features]
-    stages = [p for p in range(1, min(graph.layers, most) + 1) if p <= 8 or p % 4 == 0]
-    for tp in tps:
-        dps = _powers(min(domain, most) // tp) if experts and "attention_dp" in features else [1]
-        for dp in dps:
-            ranks = tp * dp
-            eps = [1, ranks] if experts and ranks > 1 and "ep" in features else [1]
-            for pp in stages if "pp" in features else [1]:
-                if ranks * pp > most or (ranks * pp) % per_package:
-                    continue
-                for ep in eps:
-                    yield tp, pp, dp, ep
+    stages = _stages(min(graph.layers, most)) if "pp" in features else [1]
+    for tp, dp, eps in _ranks(min(domain, most), features, experts=experts):
+        whole = [p for p in stages if tp * dp * p <= most and not (tp * dp * p) % d.chip.devices_per_package]
+        yield from ((tp, pp, dp, ep) for pp in whole for ep in eps)
     if experts and {"attention_dp", "wide_ep"} <= features:
-        for ranks in _powers(most):
-            if ranks > domain:
-                yield 1, 1, ranks, ranks
+        yield from ((1, 1, ranks, ranks) for ranks in _powers(most) if ranks > domain)
+
+
+def _stages(most: int) -> list[int]:
+    """Numbers of stages: any small one, then every fourth."""
+    return [p for p in range(1, most + 1) if p <= 8 or p % 4 == 0]
+
+
+def _ranks(
+    most: int, features: Collection[str], *, experts: bool
+) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """(tp, dp, degrees of ep) of the stages of at most so many ranks."""
+    shared, parted = (experts and name in features for name in ("attention_dp", "ep"))
+    for tp in _powers(most) if "tp" in features else [1]:
+        for dp in _powers(most // tp) if shared else [1]:
+            yield tp, dp, (1, tp * dp) if parted and tp * dp > 1 else (1,)
+
+
+def _most_devices(d: Deployment, limits: Limits) -> int:
+    """Devices of the largest replica: of a kind with SRAM alone as many as its machine joins, for a model takes
+    hundreds of such chips, and they are built for it."""
+    domain, most = int(d.device.domain), limits.max_devices
+    if d.chip.memory.kind == "sram":
+        most = max(most, domain)
+    most = int(min(most, limits.chips(d.chip.id) * d.chip.devices_per_package))
+    return most if np.isfinite(float(d.device.scaleout_bytes_per_s)) else min(most, domain)
 
 
 def layouts_of(graph: Graph, d: Deployment, devices: int) -> list[tuple[int, int, int, int]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,37 +138,49 @@ def frames(
     over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any
     group, and there ZeRO-2. What is left out is never faster: ZeRO over fewer ranks than there are, or none.
     """
-    heads, domain = int(float(t.heads)), int(min(float(c.domain), 1e6))
-
-    def options(name: str, usual: list[int]) -> list[int]:
-        if name in pins:
-            return [int(pins[name])]
-        return usual if name in (*software.degrees, "micro_batch") else [1]
-
+    domain = int(min(float(c.domain), 1e6))
     experts = int(float(t.experts)) if float(t.moe_share) else 1
-    contexts = [d for d in divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]
+    options = partial(_options, pins, (*software.degrees, "micro_batch"))
     found = [np.empty((len(FRAME), 0))]
-    for tp in options("tp", [d for d in divisors(heads, domain) if devices % d == 0]):
+    for tp, pp, cp, dp in _degrees(t, domain, devices, seq, options):
+        if int(pins.get("dp", dp)) != dp:
+            continue
+        whole = max(batch // dp, 1) if batch % dp == 0 else 1
+        at_once = pp == 1 and not software.accumulates
+        micros = options("micro_batch", [whole] if at_once else divisors(whole, max(MICRO, 2**19 // seq)))
+        eps = options("ep", divisors(math.gcd(experts, tp * cp * dp), experts))
+        cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software)
+        pipelines = _pipelines(t, pp, pins, software.schedules)
+        outer = [
+            (tp, pp, cp, dp, *pipeline, micro)
+            for pipeline, micro in itertools.product(pipelines, micros)
+            if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
+        ]
+        inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
+        if outer and inner:
+            found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
+    return np.concatenate(found, axis=1)
+
+
+def _options(pins: Mapping[str, int | str], able: Collection[str], name: str, usual: list[int]) -> list[int]:
+    """What is tried of a degree: what is pinned, else the usual where software has it."""
+    if name in pins:
+        return [int(pins[name])]
+    return usual if name in able else [1]
+
+
+def _degrees(
+    t: Transformer, domain: int, devices: int, seq: int, options: Callable[[str, list[int]], list[int]]
+) -> Iterator[tuple[int, int, int, int]]:
+    """(tp, pp, cp, dp) whose product are the devices."""
+    contexts = [d for d in divisors(devices, max(CONTEXT, seq // 4096)) if seq % d == 0]
+    for tp in options("tp", [d for d in divisors(int(float(t.heads)), domain) if devices % d == 0]):
         rest = devices // tp if devices % tp == 0 else 1
         stages = options("pp", divisors(rest, int(float(t.layers))))
         for pp, cp in itertools.product(stages, options("cp", contexts)):
             dp, over = divmod(devices, tp * pp * cp)
-            if over or int(pins.get("dp", dp)) != dp:
-                continue
-            whole = max(batch // dp, 1) if batch % dp == 0 else 1
-            once = pp == 1 and not software.accumulates and "micro_batch" not in pins
-            micros = [whole] if once else options("micro_batch", divisors(whole, max(MICRO, 2**19 // seq)))
-            eps = options("ep", [e for e in divisors(experts, experts) if (tp * cp * dp) % e == 0])
-            cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software)
-            outer = [
-                (tp, pp, cp, dp, *pipeline, micro)
-                for pipeline, micro in itertools.product(_pipelines(t, pp, pins, software.schedules), micros)
-                if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
-            ]
-            inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
-            if outer and inner:
-                found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
-    return np.concatenate(found, axis=1)
+            if not over:
+                yield tp, pp, cp, dp
 
 
 def crossed(outer: Table, inner: Table) -> Table:
@@ -212,19 +224,26 @@ def _cuts(
     """(ZeRO stage, ranks that it cuts over) of so many copies, of which `near` share a domain."""
     zero = int(pins["zero"]) if "zero" in pins else None
     if ranks == 1:  # ZeRO-1 has nothing to cut, FSDP can still keep all on the host
-        return [(3.0, 1.0)] if zero == 3 else [] if zero == 2 else [(0.0, 1.0)]
+        return {3: [(3.0, 1.0)], 2: []}.get(zero or 0, [(0.0, 1.0)])
+    kinds = _stages_of(stages, software) if zero is None else [zero]
+    groups = [ranks]
+    if software.hybrid:
+        groups = divisors(ranks, ranks)[1:] if stages == 1 else _groups(near, ranks)
+    fixed = [int(pins["shard"])] if "shard" in pins else []
+    spans = {0: [1], 3: fixed or groups}
+    every = ((kind, span) for kind in kinds for span in dict.fromkeys(spans.get(kind, fixed or [ranks])))
+    return [(float(kind), float(span)) for kind, span in every if ranks % span == 0]
+
+
+def _groups(near: int, ranks: int) -> list[int]:
+    """Groups of ranks that shards are kept in beside a pipeline: those of a domain, and all."""
+    return [r for r in (near, ranks) if 1 < r <= ranks]
+
+
+def _stages_of(stages: int, software: TrainerRules) -> list[int]:
+    """The ZeRO stages that software tries beside so many stages of a pipeline."""
     usual = [1, 2, 3] if stages == 1 else [1, 3] if software.staged else [1]
-    usual = [kind for kind in usual if kind in software.zero] or [*software.zero]
-    kinds = usual if zero is None else [zero]
-    groups = divisors(ranks, ranks)[1:] if stages == 1 else [r for r in (near, ranks) if 1 < r <= ranks]
-    groups = groups if software.hybrid else [ranks]
-    cuts = []
-    for kind in kinds:
-        spans = [1] if not kind else groups if kind == 3 else [ranks]
-        if kind and "shard" in pins:
-            spans = [int(pins["shard"])]
-        cuts += [(float(kind), float(span)) for span in dict.fromkeys(spans) if ranks % span == 0]
-    return cuts
+    return [kind for kind in usual if kind in software.zero] or [*software.zero]
 
 
 def _kind(full: float, selective: float) -> str:

@@ -7,6 +7,7 @@ Works on tables with the columns of `media.csv`, one figure a row.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -139,18 +140,10 @@ def question_of(row: Row) -> EstimateRequest:
     """The question of a row. Raises `UsageError` for a row that leaves out what must be known."""
     detail = _details(row)
     metric = row.get("metric", "")
-    if metric not in METRICS:
-        raise UsageError(f"{shorten(metric)} is not read", f"one of {', '.join(METRICS)}")
-    if UNITS in detail:
-        raise UsageError(f"its figure counts {shorten(detail[UNITS])}, not samples")
-    vague = [name for name in detail if VAGUE.search(name)]
-    if vague and any("frames" in name or "length" in name for name in vague):
-        raise UsageError(f"{vague[0].replace('_', ' ')}", "the size of a request must be known")
+    _check_told(detail, metric)
     chips, training = int(float(row.get("chips") or 1)), row.get("phase") == "train"
     habit = habit_of(row.get("source", ""))
     kept = {**_settings(detail), **habit.sizes(trained=training)}
-    distilled = detail.get("distilled_guidance") == "1"
-    guidance = None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
     offload = row.get("offload", "").split(";")[0]
     meant = _precision(row.get("precision", ""))
     return EstimateRequest(
@@ -166,7 +159,7 @@ def question_of(row: Row) -> EstimateRequest:
         or _resolution(detail),
         frames=int(detail["frames"]) if {"frames", "width"} <= set(detail) else None,
         steps=int(detail["steps"]) if "steps" in detail else None,
-        guidance=guidance,
+        guidance=_guidance(detail),
         settings=",".join(f"{name}={value}" for name, value in kept.items()) or None,
         training=training,
         spread=_spread(row, chips, habit),
@@ -174,6 +167,23 @@ def question_of(row: Row) -> EstimateRequest:
         aside=HOST_TEXT[1] if HOST_TEXT[0] in row.get("offload", "") else None,
         evidence="none",
     )
+
+
+def _check_told(detail: Mapping[str, str], metric: str) -> None:
+    """Raises `UsageError` for a figure that is not read, or whose unit or size of a request is not known."""
+    if metric not in METRICS:
+        raise UsageError(f"{shorten(metric)} is not read", f"one of {', '.join(METRICS)}")
+    if UNITS in detail:
+        raise UsageError(f"its figure counts {shorten(detail[UNITS])}, not samples")
+    vague = [name for name in detail if VAGUE.search(name)]
+    if vague and any("frames" in name or "length" in name for name in vague):
+        raise UsageError(f"{vague[0].replace('_', ' ')}", "the size of a request must be known")
+
+
+def _guidance(detail: Mapping[str, str]) -> float | None:
+    """The guidance scale, at least 1; None where it is not told, or distilled into the weights."""
+    distilled = detail.get("distilled_guidance") == "1"
+    return None if distilled or "guidance" not in detail else max(float(detail["guidance"]), 1.0)
 
 
 def _batch(row: Row, detail: Mapping[str, str], chips: int) -> int:
@@ -335,6 +345,13 @@ class _MediaLine:
         return self.asked.metric not in STEPS or self.work.pipeline.trained
 
 
+LABELS = (
+    "chip", "core", "generation", "runtime", "pace", "folds", "attends", "dtype", "phase", "unit", "use", "layout",
+    "host",
+)  # fmt: skip
+"""Labels of work that effects of the fit are chosen by."""
+
+
 @dataclass(frozen=True)
 class _MeasuredMedia:
     """Measured rows that were priced, as a fit reads them, and how many were not."""
@@ -345,28 +362,18 @@ class _MeasuredMedia:
     def rows(self, index: Sequence[int]) -> MediaRows:
         """Some rows, all of times or all of memory."""
         lines = [self.lines[i] for i in index]
-        names = (
-            "chip", "core", "generation", "runtime", "pace", "folds", "attends", "dtype", "phase", "unit", "use",
-            "layout", "host",
-        )  # fmt: skip
         each_ = [line.work.labels for line in lines]
-        labels = {name: np.array([labels_[name] for labels_ in each_], dtype=np.str_) for name in names}
-        cells = [line.asked.cell for line in lines]
+        labels = {name: np.array([labels_[name] for labels_ in each_], dtype=np.str_) for name in LABELS}
+        sizes = Counter(line.asked.cell for line in lines)
         # a source with many rows of one model says little more than one with few
-        size = {cell: cells.count(cell) for cell in set(cells)}
-        weight = np.array([size[cell] ** -0.5 for cell in cells])
+        weight = np.array([sizes[line.asked.cell] ** -0.5 for line in lines])
         measured = np.array([line.value for line in lines])
         if lines and lines[0].memory:
-            weights, activations = (
-                np.array([getattr(line.work.tensors, name) for line in lines])
-                for name in ("weights", "activations")
-            )
-            kinds = [line.asked.habit.memory for line in lines]
-            reserved, device = (
-                np.array([float(kind in shown) for kind in kinds])
-                for shown in (("reserved", "device"), ("device",))
-            )
-            return MediaRows(labels, measured, (), weights, activations, reserved, device, weight)
+            held = np.array([(w.tensors.weights, w.tensors.activations) for w in (x.work for x in lines)])
+            kinds = np.array([line.asked.habit.memory for line in lines])
+            reserved = np.isin(kinds, ("reserved", "device")).astype(float)
+            device = (kinds == "device").astype(float)
+            return MediaRows(labels, measured, (), held[:, 0], held[:, 1], reserved, device, weight)
         stages = MediaRows.together([line.work.asking(line.asked.metric) for line in lines])
         whole = np.array([float(line.whole) for line in lines])
         return MediaRows(labels, measured, stages, weight=weight, whole=whole)
@@ -426,6 +433,17 @@ def _fitted(m: _MeasuredMedia, _: Parameters) -> dict[str, tuple[Fitting, Index]
     }
 
 
+TOLD: Mapping[str, Callable[[_MediaLine], str]] = {
+    "cell": lambda line: line.asked.cell,
+    "chip": lambda line: line.asked.question.chip,
+    "task": lambda line: f"{line.asked.row.get('task', '')} {line.asked.row.get('phase', '')}",
+    "runtime": lambda line: str(line.asked.question.runtime),
+    "model": lambda line: line.asked.row["model"],
+    "kind": lambda line: "memory" if line.memory else "time",
+}
+"""What is told of a row, by the name that its residual carries it under."""
+
+
 def _compared(m: _MeasuredMedia, out: Index, fitted: MediaFit, _: str) -> Residuals:
     """Every row against what a fit says that did not see it, in the unit of its metric."""
     parts = []
@@ -444,14 +462,7 @@ def _compared(m: _MeasuredMedia, out: Index, fitted: MediaFit, _: str) -> Residu
                 row=[line.asked.id for line in lines],
                 figure=[line.figure for line in lines],
                 tier=UNSEEN,
-                cell=[line.asked.cell for line in lines],
-                chip=[line.asked.question.chip for line in lines],
-                task=[
-                    f"{line.asked.row.get('task', '')} {line.asked.row.get('phase', '')}" for line in lines
-                ],
-                runtime=[str(line.asked.question.runtime) for line in lines],
-                model=[line.asked.row["model"] for line in lines],
-                kind=["memory" if line.memory else "time" for line in lines],
+                **{name: [told(line) for line in lines] for name, told in TOLD.items()},
                 host=["host" if not line.memory and line.work.hosted(fitted) else "device" for line in lines],
             )
         )

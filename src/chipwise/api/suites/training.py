@@ -106,20 +106,21 @@ def lines_of(run: TrainingRun, plan: TrainPlanRecord, numbers: Parameters) -> It
 
 def impossible(row: Row) -> str:
     """Why a row describes no run; empty where it may. Blanks are left to what they default to."""
-    given: dict[str, float] = {}
-    for name in (*COUNTS, "chips_total"):
-        try:
-            number = float(row.get(name) or "nan")
-        except ValueError:
-            return ""  # the reader names what is no number
-        if math.isnan(number):
-            continue
-        if math.isinf(number) or number < 0 or (number == 0 and name in COUNTS):
+    try:
+        told = {name: float(row.get(name) or "nan") for name in (*COUNTS, "chips_total")}
+    except ValueError:
+        return ""  # the reader names what is no number
+    given = {name: value for name, value in told.items() if not math.isnan(value)}
+    for name, value in given.items():
+        if math.isinf(value) or value < 0 or (value == 0 and name in COUNTS):
             return f"{name} {row[name]}: not a count (at least 1)"
-        given[name] = number
+    return _illegal(given, _devices(row, given.get("chips_total", 0.0)))
+
+
+def _illegal(given: Mapping[str, float], devices: float) -> str:
+    """Why degrees suit no such model or so many devices, each where it is known; empty where they may."""
     tp, pp, cp = (given.get(name, 1.0) for name in ("tp", "pp", "cp"))
     heads, layers = given.get("heads"), given.get("layers")
-    devices = _devices(row, given.get("chips_total", 0.0))
     if heads and heads % tp:
         return f"tp {tp:g} does not divide {heads:g} heads (nearest: {near(int(tp), int(heads))})"
     if layers and pp > layers:
