@@ -311,9 +311,9 @@ def plan(
 def rl(
     model: Model, *, price: Literal['rent', 'spot', 'own'] = ..., provider: str = ..., region: str = ...,
     owning: Table = ..., price_of: Table = ..., chips: Names = ..., counts: Names | Number = ...,
-    prompts: str | int = ..., samples: str | int = ..., steps: str | int = ..., in_: Number = ...,
-    out: Number = ..., cv: Number = ..., longest: Number = ..., algorithm: Literal['grpo', 'ppo'] = ...,
-    reference: bool = ..., method: Literal['full', 'lora'] = ...,
+    prompts: str | int = ..., samples: str | int | None = ..., steps: str | int = ..., in_: Number = ...,
+    out: Number = ..., cv: Number = ..., longest: Number = ..., algorithm: Literal['grpo', 'ppo', 'distill'] = ...,
+    teacher: Model | None = ..., reference: bool = ..., method: Literal['full', 'lora'] = ...,
     placement: Literal['best', 'together', 'apart'] = ..., train_share: Number = ..., precision: str = ...,
     rollout_precision: str | None = ..., trainer: str | None = ..., runtime: str | None = ..., layout: Table = ...,
 ) -> RlReport: ...

@@ -47,6 +47,23 @@ def test_a_critic_trains_twice_and_a_reference_scores() -> None:
     assert critic["scoring"] == pytest.approx(1.5 * scored["scoring"])
 
 
+def test_a_teacher_scores_in_place_of_the_policy_and_larger_ones_longer() -> None:
+    asked = {"placement": "together", "algorithm": "distill", "samples": 8}
+    small, large = (
+        plans(**asked, teacher=name)["together"].parts for name in ("Qwen/Qwen3-1.7B", "Qwen/Qwen3-14B")
+    )
+    plain = plans(placement="together", reference=False)["together"].parts
+    assert small["training"] == large["training"] == plain["training"]
+    assert 0.7 * plain["scoring"] < small["scoring"] < 2.0 * plain["scoring"]
+    assert 4.0 * small["scoring"] < large["scoring"] < 12.0 * small["scoring"]
+    once = RlRequest(**ASKED, algorithm="distill", teacher="Qwen/Qwen3-14B").asked()  # type: ignore[arg-type]
+    assert once.answers.samples == 1
+    assert not once.reference
+    for wrong in ({"algorithm": "distill"}, {"teacher": "Qwen/Qwen3-14B"}):
+        with pytest.raises(UsageError, match="--algorithm distill --teacher MODEL"):
+            RlRequest(**ASKED, **wrong).asked()  # type: ignore[arg-type]
+
+
 def test_a_share_that_is_asked_for_is_kept_and_more_answers_take_longer() -> None:
     kept = plans(placement="apart", train_share="50%")["apart"]
     assert (kept.train_chips, kept.rollout_chips) == (4, 4)

@@ -552,6 +552,7 @@ def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
         precision=plan["precision"],
         rollout_precision=plan["rollout_precision"],
         expected=(f"predicted: {step} a step (80 %), {days} for {asked.steps:,} steps",),
+        teacher=asked.teacher,
     )
 
 

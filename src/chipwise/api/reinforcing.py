@@ -22,6 +22,7 @@ from chipwise.evidence.training_tiers import tier_of
 from chipwise.parallel.collective import exchange
 from chipwise.predict.training.rollout import (
     FORWARD,
+    JUDGED,
     LOOP,
     LOOP_SPREAD,
     UPDATES,
@@ -59,6 +60,7 @@ class AskedLoop:
     steps: int
     critic: bool = False
     reference: bool = True
+    teacher: str = ""
     method: str = "full"
     placement: str = "best"
     train_share: float | None = None
@@ -89,7 +91,7 @@ class _Engine:
 class _Trained:
     """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
     that leave a device while it samples, seconds until engines have new weights, devices of a chip, bytes of the new
-    weights, and chips of a host."""
+    weights, chips of a host, and seconds that a teacher takes to come from the host, read all answers and go back."""
 
     seconds: float
     layout: TrainLayoutRecord
@@ -102,6 +104,7 @@ class _Trained:
     devices: int
     sync_bytes: float
     per_host: int
+    taught: float = 0.0
 
 
 def reinforce(asked: AskedLoop) -> RlReport:
@@ -277,21 +280,19 @@ def _trained(
     joins them."""
     a = asked.answers
     batch = max(round(a.count / UPDATES / chips), 1) * chips
-    site, at = situate(
-        Training(
-            asked.model,
-            chips=(chip.id,),
-            counts=(chips,),
-            task="train" if asked.method == "full" else "finetune",
-            seq=round(a.prompt_tokens + a.tokens),
-            global_batch=batch,
-            precision=asked.precision,
-            method=asked.method,
-            layout=asked.layout,
-            trainer=asked.trainer,
-        ),
-        numbers,
+    run = Training(
+        asked.model,
+        chips=(chip.id,),
+        counts=(chips,),
+        task="train" if asked.method == "full" else "finetune",
+        seq=round(a.prompt_tokens + a.tokens),
+        global_batch=batch,
+        precision=asked.precision,
+        method=asked.method,
+        layout=asked.layout,
+        trainer=asked.trainer,
     )
+    site, at = situate(run, numbers)
     tier = tier_of(numbers, site.labels, site.levels(asked.method))
     c, used = site.job.cluster, at.memory
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
@@ -316,7 +317,20 @@ def _trained(
         devices=site.devices,
         sync_bytes=weights,
         per_host=site.system.chips_per_host if site.system else 1,
+        taught=_taught(asked, run, float(c.host_bytes_per_s), numbers) * a.count / batch
+        if asked.teacher
+        else 0.0,
     )
+
+
+def _taught(asked: AskedLoop, run: Training, host_bytes_per_s: float, numbers: Parameters) -> float:
+    """Seconds in which the teacher reads the answers of a step of the optimiser: the forward pass of a run on its
+    frozen weights, and its share of the way from the host and back, where it waits meanwhile. Raises the errors of
+    training."""
+    frozen = replace(run, model=asked.teacher, task="finetune", method="lora", layout={}, trainer=None)
+    _, at = situate(frozen, numbers)
+    moved = 2.0 * float(np.asarray(at.memory.weights)) / host_bytes_per_s
+    return JUDGED * at.seconds + moved * run.global_batch / asked.answers.count
 
 
 def _joined(chip: Chip, c: Cluster, devices: int) -> float:
@@ -346,9 +360,10 @@ def _record(
     replicas = max(sample // engine.chips, 1)
     took, drained = rollout_s(asked.answers, engine.decoder, replicas)
     models = 2.0 if asked.critic else 1.0  # trained; each scores once before, the reference besides
+    scored = FORWARD * (models + float(asked.reference)) * trained.seconds
     loop = Loop(
         rollout=LOOP * took,
-        scoring=LOOP * (models + float(asked.reference)) * FORWARD * trained.seconds,
+        scoring=LOOP * (trained.taught or scored),
         training=LOOP * models * trained.seconds,
         sync=trained.sync,
         swap=2.0 * trained.state_bytes / trained.host_bytes_per_s if together else 0.0,
@@ -450,10 +465,16 @@ def _assumptions(asked: AskedLoop, notes: tuple[str, ...]) -> tuple[str, ...]:
     spread = f"deviation {a.cv:g} of the mean, cut at {a.longest:,.0f}" if a.cv else "all equal"
     scored = "by the policy" + (" and the reference model" if asked.reference else "")
     critic = ", a critic of the policy's size is trained too" if asked.critic else ""
+    judged = f"answers are scored {scored}{critic}; rewards come from rules that take no chip"
+    if asked.teacher:
+        judged = (
+            f"{asked.teacher} reads every answer once, on the chips that train, and its logits are matched: it has the "
+            "policy's tokens, and waits in host memory meanwhile"
+        )
     return (
         *notes,
         f"answers of {a.tokens:,.0f} tokens ({spread}), prompts of {a.prompt_tokens:,.0f}, each computed once",
-        f"answers are scored {scored}{critic}; rewards come from rules that take no chip",
+        judged,
         f"{UPDATES} steps of the optimiser on the answers of a step, packed; apart training is one step behind",
         "together the trainer's state waits in host memory while chips sample",
         f"sampling, scoring and training take {LOOP:g} times as long as alone, as in ten published loops of NeMo-RL; "

@@ -423,6 +423,52 @@ def test_a_loop_is_told_to_verl() -> None:
     assert own_tool(one, ()) == "verl"
 
 
+def test_a_loop_is_told_to_nemo_rl() -> None:
+    one, apart = PLANS["loop"], PLANS["rollouts"]
+    assert isinstance(one, LoopSpec)
+    assert isinstance(apart, LoopSpec)
+    train, verify = (file.text for file in launch_files(one, "nemo-rl"))
+    assert ("max_num_steps=500" in train, "max_num_steps=3" in verify) == (True, True)
+    assert ("checkpointing.enabled=true" in train, "checkpointing.enabled=false" in verify) == (True, True)
+    said = (
+        "grpo_math_1B_megatron.yaml",
+        "megatron_cfg.enabled=true",
+        "dtensor_cfg.enabled=false",
+        '"/16.0 GPU"',
+    )
+    assert all(text in train for text in said)
+    assert "async_grpo" not in train
+    other = launch_files(replace(apart, critic=False), "nemo-rl")[0].text
+    said = (
+        "grpo_math_1B.yaml",
+        "dtensor_cfg.lora_cfg.dim=16",
+        "async_grpo.enabled=true",
+        "colocated.enabled=false",
+        "resources.num_nodes=1",
+        "vllm_cfg.precision=fp8",
+        "cluster.num_nodes=3",
+    )
+    assert all(text in other for text in said)
+    taught = launch_files(replace(one, teacher="Qwen/Qwen3-32B", reference=False), "nemo-rl")[0].text
+    said = (
+        "run_distillation.py",
+        "++teacher.model_name=Qwen/Qwen3-32B",
+        "distillation.num_prompts_per_step=",
+    )
+    assert all(text in taught for text in said)
+    assert "grpo" not in taught
+    for changes, words in (
+        ({"critic": True}, "trains no critic here"),
+        ({"runtime": "sglang"}, "does not sample with sglang.*--runtime vllm"),
+        ({"method": "lora"}, "adapters under FSDP"),
+        ({"machine": TPU}, "does not run on tpu-v5p"),
+    ):
+        with pytest.raises(ChipwiseError, match=words):
+            launch_files(replace(one, **changes), "nemo-rl")
+    with pytest.raises(ChipwiseError, match=r"not told of a teacher here.*--for nemo-rl"):
+        launch_files(replace(one, teacher="Qwen/Qwen3-32B"), "verl")
+
+
 def test_without_a_name_a_plan_is_started_by_its_own_software() -> None:
     chosen = {name: own_tool(PLANS[name], tools_of(getattr(PLANS[name], "runtime", ""))) for name in PLANS}
     asked = ("dense", "neuron", "local", "mac", "clips", "pictures")

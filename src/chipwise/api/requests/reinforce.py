@@ -31,7 +31,7 @@ class RlRequest(Money):
     )
     counts: str | None = ask("chips to try, e.g. 16,64; default: 8, 16, 32 and 64", reading=COUNTS)
     prompts: int = ask("prompts of a step", 256)
-    samples: int = ask("answers to each prompt", 8)
+    samples: int | None = ask("answers to each prompt; default: 8, with a teacher 1")
     steps: int = ask("steps of the run", 500)
     in_: str = ask("mean prompt tokens", "500", name="in", reading=LENGTH)
     out: str = ask("mean tokens of an answer", "4000", reading=LENGTH)
@@ -39,8 +39,12 @@ class RlRequest(Money):
         "spread of answers, deviation over mean, e.g. 0.8", "0.8", reading=figure("", low=0.0, high=5.0)
     )
     longest: str | None = ask("answers are cut there; default: four times the mean", reading=LENGTH)
-    algorithm: Literal["grpo", "ppo"] = ask(
-        "grpo: the policy alone is trained; ppo: a critic of its size too", "grpo"
+    algorithm: Literal["grpo", "ppo", "distill"] = ask(
+        "grpo: the policy alone is trained; ppo: a critic of its size too; distill: it learns from --teacher",
+        "grpo",
+    )
+    teacher: str | None = ask(
+        "distill: the model that reads every answer, whose logits are matched", file=True, reading=CONFIG
     )
     reference: bool = ask("answers are scored by a frozen reference model too", True)
     method: Literal["full", "lora"] = ask("what is trained: full, or lora", "full")
@@ -64,10 +68,14 @@ class RlRequest(Money):
 
     def asked(self) -> AskedLoop:
         """The loop that is asked about. Raises `UsageError`."""
-        for name in ("prompts", "samples", "steps"):
-            if not 1 <= getattr(self, name) <= MOST_ANSWERS:
-                said = f"--{name} {getattr(self, name)} is out of range"
-                raise UsageError(said, f"1 to {MOST_ANSWERS:,}", field=name)
+        taught = self.algorithm == "distill"
+        samples = (1 if taught else 8) if self.samples is None else self.samples
+        for name, value in (("prompts", self.prompts), ("samples", samples), ("steps", self.steps)):
+            if not 1 <= value <= MOST_ANSWERS:
+                raise UsageError(f"--{name} {value} is out of range", f"1 to {MOST_ANSWERS:,}", field=name)
+        if taught is not bool(self.teacher):
+            what = "distill needs a teacher" if taught else "a teacher is for --algorithm distill"
+            raise UsageError(what, "--algorithm distill --teacher MODEL", field="teacher")
         v = self.values
         share = v["train_share"]
         if share is not None and self.placement == "together":
@@ -86,10 +94,11 @@ class RlRequest(Money):
             model=self.model,
             chips=tuple(dict.fromkeys(v["chips"] or USUAL[:3])),
             counts=v["counts"] or (8, 16, 32, 64),
-            answers=Answers(self.prompts, self.samples, float(v["in_"]), mean, float(v["cv"]), longest),
+            answers=Answers(self.prompts, samples, float(v["in_"]), mean, float(v["cv"]), longest),
             steps=self.steps,
             critic=self.algorithm == "ppo",
-            reference=self.reference,
+            reference=self.reference and not taught,
+            teacher=self.teacher or "",
             method=self.method,
             placement=self.placement,
             train_share=share,

@@ -15,6 +15,10 @@ FORWARD = 1.0 / 3.0
 """share of a training step: its forward pass alone. Exact: the backward pass has two products for each of the forward
 pass."""
 
+JUDGED = 1.0 / 2.0
+"""share of a training step on frozen weights: its forward pass alone. Exact: the backward pass has one product for each
+of the forward pass."""
+
 UPDATES = 4
 """count: steps of the optimiser on the answers of a step. Source: recipes of NVIDIA-NeMo/RL (train_global_batch_size
 512 of 2,048 answers) and volcengine/verl (ppo_mini_batch_size 256 of 1,024 prompts)."""

@@ -1,8 +1,10 @@
-"""Reinforcement learning: a loop that samples and trains, through verl."""
+"""Reinforcement learning: a loop that samples and trains, through verl or NeMo RL."""
 
 from __future__ import annotations
 
-from chipwise.catalog.tools import get_tool
+from collections.abc import Callable, Sequence
+
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, script
 from chipwise.report.launch.facts import told
@@ -11,6 +13,9 @@ from chipwise.report.launch.spec import LaunchFile, LoopSpec
 SAMPLERS = ("vllm", "sglang", "trtllm")
 """Engines that verl samples with, by their names here and there."""
 ENTRY = "python3 -m verl.trainer.main_ppo"
+NEMO = "uv run examples/run_{loop}.py"
+NEMO_CONFIGS = {"grpo": "grpo_math_1B", "distillation": "distillation_math"}
+"""The settings that NeMo RL begins with, by its loop; behind the name where Megatron trains: `_megatron`."""
 PORT = 6379  # of Ray's head
 RANK = 16  # of adapters, as the plan has them
 MEASURED = 3  # steps of the run that verifies a prediction
@@ -20,17 +25,51 @@ DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 def verl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
     """A script for every host, and the same loop for a few steps. Raises `UsageError` for chips, software or a number
     format that verl has no setting for here, and for hosts that are shared between sampling and training apart."""
-    tool = get_tool("verl")
-    _checked(spec)
+    _checked(spec, get_tool("verl"), SAMPLERS, (*DTYPES, "fp8"))
+    if spec.teacher:
+        raise UsageError("verl is not told of a teacher here", "launch it --for nemo-rl")
+    mini = max(spec.prompts // spec.updates, 1) * spec.samples
+    shared = spec.layout.dp * spec.layout.micro_batch
+    if mini % shared:
+        raise UsageError(
+            f"verl shares {mini} answers of a step of the optimiser evenly, not among {spec.layout.dp} ranks "
+            f"by {spec.layout.micro_batch}",
+            f"plan with --layout dp=N that divides {mini}, or another --prompts",
+        )
+    note = "to verify the plan: timing_s/step of its log; rewards are a function of your own (reward.*)"
+    return _scripts(spec, get_tool("verl"), _command, [note])
+
+
+def nemo_rl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
+    """The same through NeMo RL, in a checkout of it. Raises `UsageError` for chips, software, an algorithm or a number
+    format that it has no setting for here, and for hosts that are shared between sampling and training apart."""
+    tool = get_tool("nemo-rl")
+    _checked(spec, tool, ("vllm",), (*DTYPES, "fp8"))
+    if spec.critic:
+        raise UsageError(f"{tool.name} trains no critic here", "plan with --algorithm grpo, or --for verl")
+    if spec.method == "lora" and spec.layout.sharding != "fsdp":
+        raise UsageError(f"{tool.name} trains adapters under FSDP here", "plan with --trainer pytorch-fsdp")
+    notes = [
+        "in a checkout of github.com/NVIDIA-NeMo/RL; to verify the plan: Total step time of its log",
+        "each line of TRAIN_FILES has input and output, by which answers are graded (env.math)",
+    ]
+    if spec.teacher:
+        notes.append("the teacher is spread over devices as the file of --config says (teacher.*)")
+    return _scripts(spec, tool, _nemo_command, notes)
+
+
+def _scripts(
+    spec: LoopSpec, tool: Tool, command: Callable[[LoopSpec, int], Command], notes: list[str]
+) -> tuple[LaunchFile, ...]:
+    """The loop, and a few steps of it, with what comes first on several hosts."""
     hosts = -(-(spec.train_devices + spec.sample_devices) // spec.machine.per_host)
-    notes = ["to verify the plan: timing_s/step of its log; rewards are a function of your own (reward.*)"]
     ray = ""
     if hosts > 1:
         notes.append(f"on each of {hosts} hosts, the first with NODE_RANK=0")
         ray = _joined(hosts * spec.machine.per_host)
     files = {"train.sh": spec.steps, "verify.sh": min(MEASURED, spec.steps)}
     return tuple(
-        LaunchFile(name, script(spec, tool, f"{ray}{_command(spec, steps)}", notes=notes), script=True)
+        LaunchFile(name, script(spec, tool, f"{ray}{command(spec, steps)}", notes=notes), script=True)
         for name, steps in files.items()
     )
 
@@ -49,29 +88,20 @@ def _joined(devices: int) -> str:
     )
 
 
-def _checked(spec: LoopSpec) -> None:
-    tool = get_tool("verl")
+def _checked(spec: LoopSpec, tool: Tool, samplers: Sequence[str], formats: Sequence[str]) -> None:
     if spec.machine.vendor not in tool.vendors:
         raise UsageError(
             f"{tool.name} does not run on {spec.machine.chip} here",
             f"plan on chips of {', '.join(tool.vendors)}",
         )
-    if spec.runtime not in SAMPLERS:
+    if spec.runtime not in samplers:
         raise UsageError(
-            f"{tool.name} does not sample with {spec.runtime}", f"plan with --runtime {' or '.join(SAMPLERS)}"
+            f"{tool.name} does not sample with {spec.runtime}", f"plan with --runtime {' or '.join(samplers)}"
         )
-    if spec.precision not in DTYPES or spec.rollout_precision not in (*DTYPES, "fp8"):
+    if spec.precision not in DTYPES or spec.rollout_precision not in formats:
         raise UsageError(
             f"{tool.name} does not train in {spec.precision} and sample in {spec.rollout_precision} here",
             "plan with --precision bf16 and --rollout-precision bf16 or fp8",
-        )
-    mini = max(spec.prompts // spec.updates, 1) * spec.samples
-    shared = spec.layout.dp * spec.layout.micro_batch
-    if mini % shared:
-        raise UsageError(
-            f"{tool.name} shares {mini} answers of a step of the optimiser evenly, not among {spec.layout.dp} ranks "
-            f"by {spec.layout.micro_batch}",
-            f"plan with --layout dp=N that divides {mini}, or another --prompts",
         )
     split = [n for n in (spec.train_devices, spec.sample_devices) if n and n % spec.machine.per_host]
     if spec.sample_devices and split:
@@ -119,3 +149,43 @@ def _command(spec: LoopSpec, steps: int) -> Command:
         "steps": steps,
     }
     return told(Command.of("verl", ENTRY), facts)
+
+
+def _nemo_command(spec: LoopSpec, steps: int) -> Command:
+    per_host, layout = spec.machine.per_host, spec.layout
+    megatron, loop = layout.sharding != "fsdp", "distillation" if spec.teacher else "grpo"
+    whole = spec.train_devices + spec.sample_devices
+    facts = {
+        "prompts": spec.prompts,
+        "samples": spec.samples,
+        "steps": steps,
+        "teacher": spec.teacher,
+        "apart": bool(spec.sample_devices),
+        "reference": spec.reference,
+        "model": spec.model,
+        "batch": max(spec.prompts // spec.updates, 1) * spec.samples,
+        "micro_batch": layout.micro_batch,
+        "length": spec.longest_prompt + spec.longest,
+        "dtype": DTYPES[spec.precision],
+        "megatron": megatron,
+        "pytorch": str(not megatron).lower(),
+        "recomputed": str(layout.recompute != "none").lower(),
+        "tp": layout.tp,
+        "pp": layout.pp,
+        "cp": layout.cp,
+        "ep": layout.ep,
+        "adapters": RANK if spec.method == "lora" else 0,
+        "longest": spec.longest,
+        "engine_tp": spec.tp,
+        "engine_pp": spec.pp,
+        "fp8": spec.rollout_precision == "fp8",
+        "sampling_hosts": -(-spec.sample_devices // per_host),
+        "sampling_devices": min(spec.sample_devices, per_host),
+        "keeps": str(steps > MEASURED).lower(),
+        "data": Env("TRAIN_FILES", "JSON lines with prompts"),
+        "all_hosts": -(-whole // per_host),
+        "of_host": min(whole, per_host),
+    }
+    config = f"examples/configs/{NEMO_CONFIGS[loop]}{'_megatron' if megatron else ''}.yaml"
+    command = Command.of("nemo-rl", NEMO.format(loop=loop)).option("--config", config)
+    return told(command, facts)

@@ -321,7 +321,8 @@ class PipelineSpec:
 class LoopSpec:
     """A loop of reinforcement learning: `prompts` of a step with `samples` answers each, of `longest` tokens at most.
     `train_devices` train; `sample_devices` sample beside them, 0: the same ones do. An engine has `tp` devices in each
-    of `pp` stages; `updates` steps of the optimiser follow on the answers of a step."""
+    of `pp` stages; `updates` steps of the optimiser follow on the answers of a step. Of a `teacher` the logits are
+    matched, "" where answers earn rewards."""
 
     title: str
     model: str
@@ -344,6 +345,7 @@ class LoopSpec:
     precision: str
     rollout_precision: str
     expected: tuple[str, ...]
+    teacher: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from chipwise.report.launch.founding import founding_jax, founding_neuronx, foun
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.keda import keda
 from chipwise.report.launch.kubernetes import kubernetes
-from chipwise.report.launch.loops import verl
+from chipwise.report.launch.loops import nemo_rl, verl
 from chipwise.report.launch.networks import network_jax, network_torch
 from chipwise.report.launch.pipelines import diffusers, mflux
 from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
@@ -66,7 +66,7 @@ PIPELINES: Mapping[str, Render] = {
     "torch": network_torch,
     "jax": network_jax,
 }
-LOOPS: Mapping[str, Render] = {"verl": verl}
+LOOPS: Mapping[str, Render] = {"verl": verl, "nemo-rl": nemo_rl}
 SWEEPS: Mapping[str, Render] = {"kubernetes": sweep_kubernetes, "skypilot": sweep_skypilot}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *LOOPS, *ANYWHERE)))
 
