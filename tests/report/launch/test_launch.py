@@ -465,7 +465,7 @@ def test_a_loop_is_told_to_nemo_rl() -> None:
     ):
         with pytest.raises(ChipwiseError, match=words):
             launch_files(replace(one, **changes), "nemo-rl")
-    with pytest.raises(ChipwiseError, match=r"not told of a teacher here.*--for nemo-rl"):
+    with pytest.raises(ChipwiseError, match=r"learns from no teacher here.*--for nemo-rl"):
         launch_files(replace(one, teacher="Qwen/Qwen3-32B"), "verl")
 
 

@@ -77,15 +77,7 @@ class RlRequest(Money):
             what = "distill needs a teacher" if taught else "a teacher is for --algorithm distill"
             raise UsageError(what, "--algorithm distill --teacher MODEL", field="teacher")
         v = self.values
-        share = v["train_share"]
-        if share is not None and self.placement == "together":
-            raise UsageError(
-                "--train-share parts chips, --placement together does not", "one of them", field="train_share"
-            )
-        if share is not None and not 0.0 < share < 1.0:
-            raise UsageError(
-                "--train-share leaves chips on both sides", "for example 50%", field="train_share"
-            )
+        self._check_share(v["train_share"])
         mean = float(v["out"])
         longest = float(v["longest"] or 4.0 * mean)
         if longest < mean:
@@ -101,7 +93,7 @@ class RlRequest(Money):
             teacher=self.teacher or "",
             method=self.method,
             placement=self.placement,
-            train_share=share,
+            train_share=v["train_share"],
             precision=self.precision,
             rollout_precision=self.rollout_precision,
             trainer=self.trainer,
@@ -109,3 +101,16 @@ class RlRequest(Money):
             layout=v["layout"] or {},
             pricing=self.pricing(),
         )
+
+    def _check_share(self, share: float | None) -> None:
+        """Raises `UsageError` for a share that leaves one side without chips, or beside --placement together."""
+        if share is None:
+            return
+        if self.placement == "together":
+            raise UsageError(
+                "--train-share parts chips, --placement together does not", "one of them", field="train_share"
+            )
+        if not 0.0 < share < 1.0:
+            raise UsageError(
+                "--train-share leaves chips on both sides", "for example 50%", field="train_share"
+            )

@@ -27,7 +27,7 @@ def verl(spec: LoopSpec) -> tuple[LaunchFile, ...]:
     format that verl has no setting for here, and for hosts that are shared between sampling and training apart."""
     _checked(spec, get_tool("verl"), SAMPLERS, (*DTYPES, "fp8"))
     if spec.teacher:
-        raise UsageError("verl is not told of a teacher here", "launch it --for nemo-rl")
+        raise UsageError("verl learns from no teacher here", "launch it --for nemo-rl")
     mini = max(spec.prompts // spec.updates, 1) * spec.samples
     shared = spec.layout.dp * spec.layout.micro_batch
     if mini % shared:
