@@ -183,7 +183,7 @@ class Market:
             else 1.0,  # in a machine that joins as many as were said, as `fit` has it
         )
         offered = tuple(d for d in offered if one.reads(d.runtime.id))
-        able, unable = context.tactics.on(offered, context.found.graph)
+        able, unable = context.tactics.on(offered, context.found.graph, self.policy)
         prices = {d.chip.id: context.basis(d.chip.id) for d in able}
         never = [RefusalRecord(c.id, r.name, why) for c, r, why in refused]
         return search(context, able, self.limits, prices), never + unable

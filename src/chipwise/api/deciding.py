@@ -154,6 +154,7 @@ def _owned(
         usd_per_month=float(hour.mid) * HOURS_PER_MONTH,
         purchase_usd=chips * each.capex_usd,
         chips=chips,
+        used=min(first.chips, chips),
         power_w=chips * each.power_w,
         years=each.years,
         above_rent=above(rent.mid if rent else None),

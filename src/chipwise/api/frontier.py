@@ -92,7 +92,7 @@ def _curves(
     """The points of the curves of chips in the formats of terms, and the chips that run nothing so."""
     graph, w = context.found.graph, context.workload
     offered, never = deployments(graph.model, chips, terms.runtime, policy=terms.policy)
-    able, unable = context.tactics.on(offered, graph)
+    able, unable = context.tactics.on(offered, graph, terms.policy)
     groups = candidates(graph, tuple(able), Limits(max_devices=most))
     priced = (evaluate(graph, group, w, *context.rates(group.deployments)) for group in groups)
     found = [record for e in priced for record in _records(context, e)]

@@ -161,7 +161,7 @@ def placed(
         policy=terms.policy,
         together=together if local else 1.0,
     )
-    able, unable = context.tactics.on(offered, graph)
+    able, unable = context.tactics.on(offered, graph, terms.policy)
     if not able:
         why = refused[0][2] if refused else unable[0].detail
         raise InfeasibleError(f"{hardware.id}: no plan", why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -91,8 +91,11 @@ class Tactics:
             lengths = replace(lengths, prompt_tokens=prompt, output_tokens=output)
         return replace(workload, prompt_tokens=prompt, output_tokens=output, lengths=lengths)
 
-    def on(self, offered: Sequence[Deployment], graph: Graph) -> tuple[list[Deployment], list[RefusalRecord]]:
-        """Deployments run so, and a refusal for each that cannot be."""
+    def on(
+        self, offered: Sequence[Deployment], graph: Graph, said: Collection[str] = ()
+    ) -> tuple[list[Deployment], list[RefusalRecord]]:
+        """Deployments run so, and a refusal for each that cannot be. Policies that the user `said` stay, whatever they
+        were in software of that date."""
         found: list[Deployment] = []
         refused: dict[str, RefusalRecord] = {}
         drafts = self._drafts(graph)
@@ -102,7 +105,8 @@ class Tactics:
                 refused[d.chip.id] = RefusalRecord(d.chip.id, Reason.NO_RUNTIME.name, why)
             else:
                 dated = d.runtime.policies_until(d.chip, month_of(self.software))
-                policies = replace(d.policies, **dated) if dated else d.policies
+                changed = {name: value for name, value in dated.items() if name not in said}
+                policies = replace(d.policies, **changed) if changed else d.policies
                 run = replace(d, policies=policies, speculation=self.speculation)
                 found.append(replace(run, drafts=drafts, apart=self.apart))
         able = {d.chip.id for d in found}
