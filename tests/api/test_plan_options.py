@@ -103,7 +103,7 @@ def test_older_software_is_slower_and_the_newest_is_what_was_measured() -> None:
 def test_a_policy_that_is_said_holds_for_older_software_too() -> None:
     asked = {"runtime": "vllm", "software": "2025-04"}
     usual, half = placed(**asked), placed(policy="memory_share=0.5", **asked)
-    assert half.memory.items["cache"] < 0.6 * usual.memory.items["cache"]
+    assert half.memory.cache_bytes < 0.6 * usual.memory.cache_bytes
     assert placed(policy="memory_share=0.9", **asked).memory == usual.memory  # as vLLM had it then
 
 
