@@ -182,8 +182,8 @@ def explain(
 def fit(
     model: Model, *, own_chips: str | None = ..., precision: str | None = ..., kv: str | None = ...,
     runtime: str | None = ..., policy: Table = ..., set_: Table = ..., share: Table = ..., offload: Table = ...,
-    chips: Names = ..., count: str | int | None = ..., context: Number = ..., host_memory: Number = ...,
-    lora: Table = ...,
+    chips: Names = ..., software: str | None = ..., count: str | int | None = ..., context: Number = ...,
+    host_memory: Number = ..., lora: Table = ...,
 ) -> FitReport: ...
 @overload
 def fit(
@@ -191,7 +191,7 @@ def fit(
     set_: Table = ..., share: Table = ..., batch: str | int = ..., resolution: Names | Number = ...,
     frames: str | int | None = ..., steps: str | int | None = ..., guidance: str | float | None = ...,
     settings: Table = ..., training: bool = ..., spread: Table = ..., offload: Table = ..., aside: Names = ...,
-    chips: Names = ..., host_memory: Number = ...,
+    chips: Names = ..., software: str | None = ..., host_memory: Number = ...,
 ) -> MediaReport: ...
 def fleet(
     fleet: Table, *, gap: Number = ..., seconds: str | float = ..., simulate: bool = ...,

@@ -305,3 +305,15 @@ def test_a_load_takes_no_more_of_ones_own_chips_than_it_needs() -> None:
     assert full.chips == 8
     both = cw.plan(LARGE, have="8xh100,8xmi300x", rate="3/s", evidence="none").plans
     assert [p.chips for p in both] == sorted(p.chips for p in both)
+
+
+def test_fit_and_estimate_hold_the_same_software_of_a_date() -> None:
+    asked = {"model": "Qwen/Qwen2.5-72B", "precision": "bf16", "runtime": "vllm", "software": "2025-04"}
+    (fitted,) = FitRequest(chips=f"2x{CHIP}", context="1152", **asked).run().fits
+    assert fitted.verdict == "no"
+    with pytest.raises(InfeasibleError, match=r"3.5 GB short .*chipwise fit .*--software 2025-04"):
+        EstimateRequest(chip=CHIP, tp=2, concurrency=1, in_="1024", out="128", **asked).run()  # type: ignore[arg-type]
+    (newest,) = FitRequest(chips=f"2x{CHIP}", context="1152", **(asked | {"software": None})).run().fits  # type: ignore[arg-type]
+    assert newest.verdict == "tight"
+    with pytest.raises(UsageError, match="nothing of the memory of a model without tokens"):
+        FitRequest(model="resnet50", software="2025-04").run()

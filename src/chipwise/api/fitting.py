@@ -63,9 +63,10 @@ def fit(
     offered, refused = deployments(
         found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held
     )
+    of_date, _ = terms.tactics.on(offered, found.graph, terms.policy)
     each = [
         *(RefusalRecord(c.id, r.name, why) for c, r, why in refused),
-        *(load_.on(d, n) for d in offered for n in counts.get(d.chip.id, (None,))),
+        *(load_.on(d, n) for d in of_date for n in counts.get(d.chip.id, (None,))),
         *(_on_parts(model, machine, terms, context, sequences) for machine in machines),
     ]
     records = sorted((one for one in each if isinstance(one, FitRecord)), key=_roomy)

@@ -43,8 +43,10 @@ from chipwise.api.requests.parts import (
     Targets,
     numbers_of,
 )
+from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
+from chipwise.catalog.releases import dated
 from chipwise.errors import CommandText, InfeasibleError, Sentence, Setting, UsageError
 from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.report.fit import FitReport
@@ -544,6 +546,9 @@ class FitOptions(SampleOptions, SoftwareOptions):
         file=True,
         reading=NAMES,
     )
+    software: str | None = ask(
+        "date or version of the serving software, e.g. 2025-06 or vllm 0.11, as it keeps memory; default: the newest"
+    )
     count: int | None = ask("ask about this many chips; default: the fewest that fit")
     context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
     batch: int = ask("sequences, or samples of models without tokens, held at once", 1)
@@ -565,14 +570,18 @@ class FitRequest(FitOptions):
         if self.media(self.model):
             from chipwise.api import media
 
+            if self.software is not None:
+                what = "--software says nothing of the memory of a model without tokens"
+                raise UsageError(what, "leave it out", field="software")
             asked = self.sampling()
             return media.fit(self.model, self.terms(), asked, self.values["chips"] or ())
         count_of(self.count, "--count", "chips", 100_000)
         count_of(self.batch, "--batch", "sequences", 10_000_000)
         context = self.values["context"]
+        tactics = Tactics(software=dated(self.software or "", self.runtime or ""))
         return fit(
             self.model,
-            self.terms(),
+            replace(self.terms(), tactics=tactics),
             context=None if context is None else int(context),
             sequences=self.batch,
             chips=self.values["chips"] or (),
