@@ -8,12 +8,13 @@ from math import ceil
 
 import numpy as np
 
+from chipwise.api.cache_tiers import CacheBytes, GivenTiers, below_record, check_log, tiers_of
 from chipwise.api.estimating import AskedLoad, loads_of, parted
 from chipwise.api.scaling import said_policy
 from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.predict.events.cache import ENDLESS
+from chipwise.predict.events.cache import ENDLESS, CacheTier
 from chipwise.predict.events.engine import Fleet, Outcome, run, run_apart
 from chipwise.predict.events.rank import Rules
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
@@ -119,9 +120,16 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
         alone=policies.prefill == "alone",
         static=policies.batch == "static",
         known=prefix.cached_share if prefix else 0.0,
-        moved_s=_moved_s(one, float(np.max(np.asarray(account.sequence_bytes))) / held),
+        moved_s=_moved_s(one, _token_bytes(one)),
     )
     return Fleet(rules, passes.mid, one.replicas * stages, ranks, route, stages)
+
+
+def _token_bytes(one: AskedLoad) -> float:
+    """Bytes of the cache of a token on the device that holds most of it."""
+    held = float(np.asarray(one.requests.held))
+    account = account_of(one.context.found.graph, one.deployment, one.layout, held)
+    return float(np.max(np.asarray(account.sequence_bytes))) / held
 
 
 def _moved_s(one: AskedLoad, token_bytes: float) -> float | None:
@@ -137,13 +145,20 @@ def _moved_s(one: AskedLoad, token_bytes: float) -> float | None:
 
 
 def runs_of(
-    one: AskedLoad, traffic: SimulatedTraffic, *, route: str = "least", scaling: Scaling | None = None
+    one: AskedLoad,
+    traffic: SimulatedTraffic,
+    *,
+    route: str = "least",
+    scaling: Scaling | None = None,
+    tiers: tuple[CacheTier, ...] = (),
 ) -> RepeatedRuns:
-    """The requests on a deployment, at the middle and the ends of its interval: the same requests each time. Raises the
-    errors of `fleet_of` and `pass_times`, and `UsageError` for clients and scaling of pools."""
+    """The requests on a deployment, at the middle and the ends of its interval: the same requests each time; `tiers`
+    are those of a rank that has some below its cache. Raises the errors of `fleet_of` and `pass_times`, and
+    `UsageError` for clients and scaling of pools."""
     passes = pass_times(one)
     tables = (passes.low, passes.mid, passes.high)
     fleet = replace(fleet_of(one, passes, route=route), scaling=scaling)
+    fleet = replace(fleet, rules=replace(fleet.rules, tiers=tiers))
     host_s = float(np.asarray(one.context.rates([one.deployment])[1].request_s))
     if not one.deployment.apart:
         whole = (
@@ -180,12 +195,16 @@ def simulate(
     route: str = "least",
     targets: Mapping[str, float] | None = None,
     scaling: ScalingGiven | None = None,
+    below: GivenTiers | None = None,
 ) -> SimulationReport:
     """What becomes of requests on a deployment; `targets` are seconds by name (TTFT, TPOT, whole answer), of which the
-    share within is told. Raises the errors of `runs_of` and `said_policy`, and `InfeasibleError` where no request can
+    share within is told, `below` the tiers below the cache of each replica. Raises the errors of `runs_of`,
+    `said_policy` and `tiers_of`, and `InfeasibleError` where no request can
     be served."""
     followed = said_policy(scaling, one)
-    runs = runs_of(one, traffic, route=route, scaling=followed)
+    found = None if below is None else _below(one, traffic, below)
+    tiers = () if found is None else found[1]
+    runs = runs_of(one, traffic, route=route, scaling=followed, tiers=tiers)
     if not runs.mid.served.any():
         longest = float(np.min(runs.mid.prompt + runs.mid.output))
         what = f"{one.name}: not one request fits its cache, the shortest has {longest:,.0f} tokens"
@@ -195,6 +214,10 @@ def simulate(
     words = _words(one, traffic, runs, route)
     if followed is not None:
         record = replace(record, scaling=scaling_record(followed, runs.mid, one.replicas))
+    if below is not None and found is not None:
+        without = runs_of(one, traffic, route=route, scaling=followed).mid
+        told = below_record(below, one, found[0], tiers, traffic.arrivals, runs.mid, without)
+        record, words = replace(record, below=told), (*words, *_below_words(one))
     return SimulationReport(
         model_record(context.found.graph, context.found.config),
         workload_record(context.workload),
@@ -205,6 +228,25 @@ def simulate(
         record,
         rows_of(record),
         (*words, *context.found.notes),
+    )
+
+
+def _below(
+    one: AskedLoad, traffic: SimulatedTraffic, given: GivenTiers
+) -> tuple[CacheBytes, tuple[CacheTier, ...]]:
+    """The cache of a deployment, and the tiers of one rank below it. Raises the errors of `check_log`, `tiers_of`."""
+    log = traffic.arrivals
+    check_log(log, apart=one.deployment.apart, static=one.deployment.policies.batch == "static")
+    cache = CacheBytes.of(one, fleet_of(one, pass_times(one)), _token_bytes(one))
+    return cache, tiers_of(given, one, cache, log.block_tokens)
+
+
+def _below_words(one: AskedLoad) -> tuple[str, ...]:
+    """What the tiers of an answer rest on."""
+    below = one.deployment.runtime.cache_below
+    return (
+        f"tiers: {below.through if below else '-'}; what the cache forgets moves down, least recently used first, and "
+        "comes up where that is sooner than computing it; its request waits, others run",
     )
 
 

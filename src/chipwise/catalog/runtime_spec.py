@@ -299,6 +299,16 @@ class Offload:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheBelow:
+    """Memories below the device's in which a runtime keeps prefixes that its cache has no room for: the `host`'s, and
+    below it a `disk`. `through` is the part of the software, or beside it, that does so, with its first release."""
+
+    holds: frozenset[Literal["host", "disk"]]
+    through: str
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceHabits:
     """What a vendor is known to run behind its own API. `stored`: the format in which it keeps 16-bit checkpoints, ""
     where none narrower is known. `drafts_since`: the date since which a small model drafts for its large ones
@@ -331,6 +341,7 @@ class Runtime(Software):
     it turns 16-bit weights into when it loads them, `made_for` classes of formats that it was made for. `published_as`
     is what published results call it where that is not its id. `narrow_cache` are formats of checkpoints
     beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
+    `cache_below`: where it keeps prefixes that its cache has no room for, None: nowhere.
     `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
     `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
     it, None where nothing is known of that. `unfused_experts`: kernels that routed experts take of it for one of a
@@ -354,6 +365,7 @@ class Runtime(Software):
     published_as: str = ""
     narrow_cache: frozenset[str] = frozenset()
     offload: Offload | None = None
+    cache_below: CacheBelow | None = None
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     service: ServiceHabits | None = None
@@ -376,7 +388,9 @@ class Runtime(Software):
             f"{where}.backends", {k: v for k, v in said.items() if k in CITED}, default
         )
         plain["backends"] = {kind: names for kind, names in said.items() if kind not in CITED}
-        kinds: dict[str, type[Any]] = {"offload": Offload, "service": ServiceHabits}
+        kinds: dict[str, type[Any]] = {
+            "offload": Offload, "cache_below": CacheBelow, "service": ServiceHabits
+        }  # fmt: skip
         parts: dict[str, Any] = {
             key: table.part(kind, f"{where}.{key}", plain.pop(key), default)
             for key, kind in kinds.items()

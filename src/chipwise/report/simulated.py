@@ -16,7 +16,7 @@ from chipwise.report.records import (
     WorkloadRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.units import duration_words, format_number, format_seconds
+from chipwise.units import duration_words, format_bytes, format_number, format_seconds
 from chipwise.workload.arrivals import rate_words
 
 
@@ -70,12 +70,83 @@ class FollowingRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TierRecord:
+    """A tier of each replica below its cache: `room_bytes` of it, from which prefixes come at `bytes_per_s`;
+    `hit_rate` is the share of prompt tokens that did. They spared `spared_s` seconds of passes, at this load
+    `replica_h_month` hours of a replica a month, which is worth `usd_per_gb_month` for each GB (None: no price is
+    known)."""
+
+    tier: str
+    room_bytes: float
+    bytes_per_s: float
+    hit_rate: float
+    spared_s: float
+    replica_h_month: float
+    usd_per_gb_month: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityRecord:
+    """The share of prompt tokens that one cache of `room_bytes` for all requests finds (None: without end). `what` is
+    the room on the chips, with tiers, or a step beside them ("")."""
+
+    what: str
+    room_bytes: float | None
+    hit_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class BelowRecord:
+    """What `tiers` below the cache change. `hit_rate` is the share of prompt tokens found on the chips, and
+    `hit_rate_without` what would be without tiers; times to the first token are the middle run's. A replica costs
+    `usd_per_h`."""
+
+    tiers: tuple[TierRecord, ...]
+    hit_rate: float
+    hit_rate_without: float
+    ttft_p50_without_s: float
+    ttft_p99_without_s: float
+    ttft_p50_s: float
+    ttft_p99_s: float
+    usd_per_h: float | None
+    by_capacity: tuple[CapacityRecord, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Times, hits and worth, a line each."""
+        shares = [
+            f"{self.hit_rate:.1%} on the chips",
+            *(f"{t.hit_rate:.1%} from {t.tier}" for t in self.tiers),
+        ]
+        p50, p99, without_p50, without_p99 = (
+            format_seconds(s)
+            for s in (self.ttft_p50_s, self.ttft_p99_s, self.ttft_p50_without_s, self.ttft_p99_without_s)
+        )
+        return (
+            f"of prompt tokens {', '.join(shares)}; {self.hit_rate_without:.1%} without tiers",
+            f"TTFT p50 {p50}, p99 {p99}; without tiers {without_p50}, {without_p99}",
+            *(self._worth(t) for t in self.tiers),
+        )
+
+    def _worth(self, t: TierRecord) -> str:
+        if not t.spared_s:
+            return f"{t.tier}: nothing came from it: it saves nothing"
+        hours = f"{format_number(t.replica_h_month)} replica-hours a month"
+        if t.usd_per_gb_month is None or self.usd_per_h is None:
+            return f"{t.tier}: spares {hours} of prompts; no price is known"
+        return (
+            f"{t.tier}: a GB saves ${format_number(t.usd_per_gb_month)} a month: {hours} of prompts spared x "
+            f"${format_number(self.usd_per_h)}/h, over the {format_bytes(t.room_bytes)} of each replica"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SimulationRecord(Quantified):
     """What became of requests. `lost` could never be served, as no rank holds them. `duration_s` from the first arrival
     to the last token; `drained_s` of it after the last arrival, at which `in_flight` requests were there. `hit_rate` is
     the share of prompt tokens found in the prefix cache. `tpot_s` is None where no request has two tokens. Of a network
     without tokens `wait_s` passes until a request is taken up, of others it is None. `scaling` is how replicas follow
-    the load (None: all are there throughout)."""
+    the load (None: all are there throughout), `below` what tiers below the cache change (None: there are none)."""
 
     requests: int
     lost: int
@@ -93,6 +164,7 @@ class SimulationRecord(Quantified):
     within: tuple[WithinRecord, ...]
     wait_s: SpreadRecord | None = None
     scaling: FollowingRecord | None = None
+    below: BelowRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +220,17 @@ class SimulationReport(Answer[TimeRow]):
         foot += [f"scaling: {s.scaling.words}; {s.scaling.started} were started"] if s.scaling else []
         foot += [f"{s.hit_rate:.1%} of prompt tokens found in the prefix cache"] if s.hit_rate else []
         foot += [f"{s.preemptions:,} requests were preempted"] if s.preemptions else []
-        return (Table.of(self.times, TIMES, tuple(head), (*foot, *self.assumptions)),)
+        if s.below is None:
+            return (Table.of(self.times, TIMES, tuple(head), (*foot, *self.assumptions)),)
+        return (
+            Table.of(self.times, TIMES, tuple(head), (*foot, *s.below.words)),
+            Table.of(
+                s.below.by_capacity,
+                CAPACITIES,
+                ("", "hits by capacity, one cache for all requests:"),
+                self.assumptions,
+            ),
+        )
 
 
 TIMES = (
@@ -159,6 +241,12 @@ TIMES = (
     Column("p99", "p99", figures.seconds, right=True),
 )
 """What is said of a time of requests."""
+CAPACITIES = (
+    Column("room", "room_bytes", format_bytes, right=True),
+    Column("of prompt tokens", "hit_rate", lambda share: f"{share:.1%}", right=True),
+    Column("which is", "what"),
+)
+"""What is said of caches of a size."""
 NAMES = {"wait_s": "wait", "ttft_s": "TTFT", "tpot_s": "TPOT", "e2e_s": "whole answer"}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from chipwise.api.cache_tiers import GivenTiers
 from chipwise.api.media_asked import Sampling
 from chipwise.api.placing import Given, Terms
 from chipwise.api.requests.field import (
@@ -166,6 +167,30 @@ def _scaled(text: str, option: str) -> ScalingGiven:
     return ScalingGiven(**found)
 
 
+def _tiers(text: str, option: str) -> GivenTiers:
+    """Tiers below a cache."""
+    given = pairs(text, option)
+    strange = sorted(set(given) - set(TIERS))
+    if strange:
+        raise UnknownNameError("figure of tiers", strange[0], TIERS, f"one of {', '.join(TIERS)}")
+    for name, needs, example in (
+        ("disk", "host", "256GB"),
+        ("disk", "disk_rate", "6GB/s"),
+        ("disk_rate", "disk", "2TB"),
+    ):
+        if name in given and needs not in given:
+            raise UsageError(f"{option}: {name} needs {needs}", f"for example {needs}={example}")
+    if "host" not in given:
+        raise UsageError(f"{option} names no room", "for example host=256GB")
+    found = {
+        f"{name.partition('_')[0]}_bytes{'_per_s' * name.endswith('_rate')}": parse_quantity(
+            said, "B/s" if name.endswith("_rate") else "B", f"{option} {name}", low=1e6, high=1e18
+        )
+        for name, said in given.items()
+    }
+    return GivenTiers(**found)
+
+
 def _figures(text: str, option: str) -> dict[str, float]:
     return {name: parse_quantity(said, "", name, high=1e12) for name, said in pairs(text, option).items()}
 
@@ -221,6 +246,7 @@ def _own_chips(text: str, option: str) -> Mapping[str, Chip]:
     return found
 
 
+TIERS = ("host", "disk", "host_rate", "disk_rate")
 SCALED = ("target", "least", "start", "hold", "every")
 OWN_CHARS = 50_000
 """Characters of a table of chips that is given as text."""
@@ -298,6 +324,17 @@ class LengthOptions(Asked):
             if not found and value:
                 raise UsageError(f"--{name.replace('_', '-')} needs --prefix-hit", hint, field=name)
         return PrefixCache(found, kept["common_prefix"] or 0.0, kept["sharers"] or 1.0) if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TierOptions(Asked):
+    """Where prefixes lie that a cache has no room for."""
+
+    cache_tiers: str | None = ask(
+        "room for prefixes below the cache of each replica, e.g. host=256GB,disk=2TB,disk_rate=6GB/s; host_rate is the "
+        "link of a chip where it differs; for a --log with hash_ids",
+        reading=Reading(_tiers, as_text, (OBJECT,)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -531,7 +568,7 @@ def tokenless(model: str) -> bool:
 TOKENS = (
     "in_", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "sharers", "ttft", "tpot", "kv", "policy",
     "speculate", "disaggregate", "prefill", "harness", "tp", "pp", "dp", "ep", "lora", "context", "tokens",
-    "concurrency", "count", "replicas", "scale",
+    "concurrency", "count", "replicas", "scale", "cache_tiers",
 )  # fmt: skip
 """Fields that ask about language models alone."""
 _COPIES = "--chip 8xh100 is eight of them; --spread shares a request, e.g. ulysses=4"

@@ -14,6 +14,7 @@ from chipwise.api.requests.parts import (
     ScaleOptions,
     Serving,
     SoftwareOptions,
+    TierOptions,
     tokenless,
 )
 from chipwise.api.requests.planning import MODEL
@@ -53,7 +54,7 @@ SHARE_TOLD = ", e.g. 500ms: the share of requests within it is shown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, ScaleOptions):
+class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, ScaleOptions, TierOptions):
     """What one can ask of a deployment through time."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -98,7 +99,12 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
         targets = {told: self.values[name] for name, told in names.items() if self.values[name] is not None}
         traffic = self.traffic(workload.served, workload.log)
         return simulate(
-            one, traffic, route=self.route or "least", targets=targets, scaling=self.values["scale"]
+            one,
+            traffic,
+            route=self.route or "least",
+            targets=targets,
+            scaling=self.values["scale"],
+            below=self.values["cache_tiers"],
         )
 
     def common(self) -> tuple[str, ...]:

@@ -4,23 +4,68 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 ENDLESS = 1 << 60
 """Blocks of a cache that nothing limits."""
 
 
+@dataclass(frozen=True)
+class CacheTier:
+    """A memory below the device's: room for so many pieces of prefixes, which come back over one link, each in
+    `piece_s` seconds, a load after `latency_s`."""
+
+    pieces: int
+    piece_s: float = 0.0
+    latency_s: float = 0.0
+
+
+class LowerPool:
+    """The pieces that lie in a tier, and when its link is free again."""
+
+    __slots__ = ("_lies", "free_s", "tier")
+
+    def __init__(self, tier: CacheTier) -> None:
+        self.tier = tier
+        self.free_s = 0.0
+        self._lies: OrderedDict[int, None] = OrderedDict()
+
+    def __contains__(self, piece: int) -> bool:
+        return piece in self._lies
+
+    def __len__(self) -> int:
+        return len(self._lies)
+
+    def put(self, piece: int) -> int | None:
+        """A piece comes from above, as the one used last; the piece that has to leave for it, where one has to."""
+        self._lies[piece] = None
+        return self._lies.popitem(last=False)[0] if len(self._lies) > self.tier.pieces else None
+
+    def take(self, piece: int) -> None:
+        """A piece goes up."""
+        del self._lies[piece]
+
+    def until(self, pieces: int, now: float) -> float:
+        """When so many pieces would be up, behind all that its link loads already; now where there are none."""
+        if not pieces:
+            return now
+        return max(self.free_s, now) + self.tier.latency_s + pieces * self.tier.piece_s
+
+
 class Blocks:
     """A pool of `total` blocks. `used` belong to running sequences; prefixes that no sequence runs on any more stay,
-    each `unit` blocks, and leave in the order of their last use, tails before heads, as room is needed.
+    each `unit` blocks, and leave in the order of their last use, tails before heads, as room is needed: to the first
+    of the `pools` below, from there to the next, and from the last for good. A piece is in one place at a time.
 
     Prefixes are known by the ids of their pieces: a piece is found only behind all pieces before it.
     """
 
-    __slots__ = ("_idle", "_readers", "total", "unit", "used")
+    __slots__ = ("_idle", "_readers", "pools", "total", "unit", "used")
 
-    def __init__(self, total: int, unit: int = 1) -> None:
+    def __init__(self, total: int, unit: int = 1, tiers: Iterable[CacheTier] = ()) -> None:
         self.total = total
         self.unit = unit
+        self.pools = tuple(map(LowerPool, tiers))
         self.used = 0
         self._readers: dict[int, int] = {}
         self._idle: OrderedDict[int, None] = OrderedDict()
@@ -40,10 +85,23 @@ class Blocks:
             count += 1
         return count
 
+    def places(self, ids: Sequence[int]) -> list[int]:
+        """Where the pieces lie, from the first one on, until one is nowhere: 0 here, 1 in the first of the pools."""
+        found = []
+        for one in ids:
+            if one in self._readers or one in self._idle:
+                found.append(0)
+                continue
+            place = next((i for i, pool in enumerate(self.pools, 1) if one in pool), 0)
+            if not place:
+                break
+            found.append(place)
+        return found
+
     def fits(self, blocks: int, ids: Iterable[int] = ()) -> bool:
-        """Whether so many blocks, and the pieces `ids` that lie idle here, can be used at once."""
-        idle = self._idle
-        again = sum(one in idle for one in ids) * self.unit if idle else 0
+        """Whether so many blocks, and the pieces `ids` that no sequence runs on yet, can be used at once."""
+        readers = self._readers
+        again = sum(one not in readers for one in ids) * self.unit
         return self.used + blocks + again <= self.total
 
     def take(self, blocks: int) -> None:
@@ -67,6 +125,23 @@ class Blocks:
                 readers[one] += 1
         self._make_room()
 
+    def load(self, ids: Sequence[int], places: Sequence[int], now: float) -> float:
+        """One more sequence runs on pieces that lie at `places`: those of the pools come up, each pool over its own
+        link. When all are up, in seconds of the clock."""
+        readers, up_s = self._readers, now
+        for i, pool in enumerate(self.pools, 1):
+            count = places.count(i)
+            if count:
+                pool.free_s = pool.until(count, now)
+                up_s = max(up_s, pool.free_s)
+        for one, place in zip(ids, places, strict=True):
+            if place:
+                self.pools[place - 1].take(one)
+                readers[one] = 0
+                self.used += self.unit
+        self.read(ids)
+        return up_s
+
     def keep(self, ids: Iterable[int]) -> None:
         """Pieces that a sequence has computed, in blocks that it uses already, are there for others: of one that is
         here already the blocks of the second copy are free again."""
@@ -80,6 +155,9 @@ class Blocks:
                 readers[one] = 1
             else:
                 readers[one] = 1
+                for pool in self.pools:
+                    if one in pool:  # computed anew, as that was faster, or what it stands behind was gone
+                        pool.take(one)
 
     def leave(self, ids: Sequence[int]) -> None:
         """One sequence less runs on pieces; those of none stay idle, the last piece the first to go."""
@@ -97,7 +175,10 @@ class Blocks:
     def _make_room(self) -> None:
         idle = self._idle
         while idle and self.used + len(idle) * self.unit > self.total:
-            idle.popitem(last=False)
+            piece: int | None = idle.popitem(last=False)[0]
+            for pool in self.pools:
+                if piece is not None:
+                    piece = pool.put(piece)
 
 
 def hit_rate(requests: Iterable[Sequence[int]], pieces: int) -> float:

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from math import nan
+from math import inf, nan
 from typing import Protocol
 
-from chipwise.predict.events.cache import ENDLESS, Blocks
+from chipwise.predict.events.cache import ENDLESS, Blocks, CacheTier
 from chipwise.predict.steptable import Line
 
 
@@ -36,7 +36,8 @@ class Rules:
     event; without, each is one. `known`: share of every prompt that the cache has, where requests do not say which.
     `ready`: requests come with their prompts, computed elsewhere, and decode at once. `moved_s`: instead of being
     recomputed what a sequence holds is moved to the host and back, so many seconds a token each way, which its pass
-    waits for; None: it is recomputed."""
+    waits for; None: it is recomputed. `tiers` keep prefixes that its cache has no room for, the next below the last; a
+    request whose prefix comes up from there waits for it, others do not."""
 
     budget: int
     most: int
@@ -49,13 +50,15 @@ class Rules:
     known: float = 0.0
     ready: bool = False
     moved_s: float | None = None
+    tiers: tuple[CacheTier, ...] = ()
 
 
 @dataclass
 class Ledger:
     """What is known of every request, lists by number: its prompt and output in tokens, pieces of its prompt (of
     `piece_tokens`), when its first pass began, and its first and last token came. Counted over all: prompt tokens that
-    were `computed`, `found` in a cache, and computed once more after a preemption (`again`)."""
+    were `computed`, `found` in a cache, and computed once more after a preemption (`again`). `loaded` are those found
+    that came up from each tier, which spared `spared_s` seconds of passes."""
 
     prompt: list[int]
     output: list[int]
@@ -70,6 +73,8 @@ class Ledger:
     preempted: int = 0
     passes: int = 0
     events: int = 0
+    loaded: list[int] = field(default_factory=list)
+    spared_s: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for times in (self.began, self.first, self.last):
@@ -80,15 +85,15 @@ class Rank:
     """The requests of one rank. `propose` makes up the next passes, `commit` does them."""
 
     __slots__ = (
-        "batch", "blocks", "books", "closed", "count", "cut", "doing", "ends", "entered", "held", "ledger", "moved",
-        "order", "partial", "passes", "phases", "queue", "reading", "rules", "slope_s", "step_s", "swapped", "table",
-        "todo",
+        "batch", "blocks", "books", "closed", "coming", "count", "cut", "doing", "ends", "entered", "held", "ledger",
+        "loading", "moved", "now", "order", "partial", "passes", "phases", "queue", "reading", "rules", "slope_s",
+        "step_s", "swapped", "table", "todo",
     )  # fmt: skip
 
     def __init__(self, rules: Rules, table: Prices, ledger: Ledger) -> None:
         self.rules, self.table, self.ledger = rules, table, ledger
         unit = max(-(-ledger.piece_tokens // rules.block_tokens), 1)
-        self.blocks = Blocks(rules.blocks, unit)
+        self.blocks = Blocks(rules.blocks, unit, rules.tiers)
         self.queue: deque[int] = deque()
         self.batch = 0
         """Sequences that decode."""
@@ -118,6 +123,12 @@ class Rank:
         """Tokens of requests that wait on the host."""
         self.moved = 0
         """Tokens that go there or come back before the next pass."""
+        self.now = 0.0
+        """When the next passes begin."""
+        self.loading: list[tuple[float, int]] = []
+        """(when its prefix is up, request) of those that have their room and wait for it, a heap."""
+        self.coming: dict[int, float] = {}
+        """When pieces that come up are there."""
         self.doing: list[tuple[int, int]] = []
         """(request, prompt tokens) of the next pass."""
         self.passes, self.step_s, self.slope_s, self.cut = 0, 0.0, 0.0, False
@@ -127,7 +138,12 @@ class Rank:
     @property
     def in_flight(self) -> int:
         """Requests that run or wait here."""
-        return len(self.queue) + len(self.order)
+        return len(self.queue) + len(self.order) + len(self.loading)
+
+    @property
+    def wakes(self) -> float:
+        """When the next prefix is up, infinite where none is on its way."""
+        return min((up_s for up_s, _ in self.loading if up_s > self.now), default=inf)
 
     def share_of(self, request: int) -> float:
         """Share of a request's pieces that are here."""
@@ -141,9 +157,9 @@ class Rank:
         tokens = self.ledger.prompt[request] + self.ledger.output[request] - 1
         return -(-tokens // self.rules.block_tokens) > self.rules.blocks
 
-    def propose(self) -> bool:
-        """Make up the next passes; False where there is nothing to do."""
-        self.moved = 0
+    def propose(self, now: float = 0.0) -> bool:
+        """Make up the next passes, which begin `now`; False where there is nothing to do."""
+        self.now, self.moved = now, 0
         if not self._made_up():
             return False
         if self.moved:
@@ -156,7 +172,7 @@ class Rank:
         self.doing.clear()
         self.passes, self.slope_s, self.cut = 1, 0.0, False
         tokens, pairs = 0, 0.0
-        waits = bool(self.queue) or self.partial >= 0
+        waits = bool(self.queue or self.loading) or self.partial >= 0
         if rules.alone or rules.whole or not self.batch:
             tokens, pairs = self._admitted(0) if waits else (0, 0.0)
         elif not self._grown() and waits:
@@ -379,7 +395,11 @@ class Rank:
             tokens = min(state[0] - state[1], budget)
             pairs = tokens * (state[1] + tokens / 2.0)
             self.doing.append((partial, tokens))
-        while queue and tokens < budget and len(self.order) < rules.most:
+        while self.loading and self.loading[0][0] <= self.now and tokens < budget:
+            request = self._loaded()
+            chunk, more_pairs = self._chunk(request, self.todo[request], budget - tokens)
+            tokens, pairs = tokens + chunk, pairs + more_pairs
+        while queue and tokens < budget and len(self.order) + len(self.loading) < rules.most:
             request = queue[0]
             fresh = request not in self.todo
             state = self.todo.get(request) or [ledger.prompt[request], 0, ledger.output[request]]
@@ -388,20 +408,66 @@ class Rank:
             if not self._entered(request, state, growing + more):
                 break
             queue.popleft()
+            if request not in self.order:
+                continue  # its prefix is on its way
             if ready:
                 state[1] = state[0]
                 growing += more
                 budget -= not rules.alone
                 self._decodes(request, state)
                 continue
-            chunk = min(state[0] - state[1], budget - tokens)
-            pairs += chunk * (state[1] + chunk / 2.0)
-            tokens += chunk
-            self.doing.append((request, chunk))
-            if chunk < state[0] - state[1]:
-                self.partial = request
-                break
+            chunk, more_pairs = self._chunk(request, state, budget - tokens)
+            tokens, pairs = tokens + chunk, pairs + more_pairs
         return tokens, pairs
+
+    def _chunk(self, request: int, state: list[int], room: int) -> tuple[int, float]:
+        """Tokens of a prompt that the next pass computes, and their pairs; what is left is its partial one."""
+        chunk = min(state[0] - state[1], room)
+        self.doing.append((request, chunk))
+        if chunk < state[0] - state[1]:
+            self.partial = request
+        return chunk, chunk * (state[1] + chunk / 2.0)
+
+    def _loaded(self) -> int:
+        """The request whose prefix was up first: it runs."""
+        request = heappop(self.loading)[1]
+        self.order[request] = None
+        for one in self.reading.get(request, ()):
+            if self.coming.get(one, inf) <= self.now:
+                del self.coming[one]
+        return request
+
+    def _worth(self, pieces: Sequence[int], state: list[int]) -> tuple[list[int], float]:
+        """Where the pieces of a prompt lie that it runs on, those of tiers as far as they are up sooner than computed,
+        and the seconds that computing these would take."""
+        ledger, blocks = self.ledger, self.blocks
+        size = ledger.piece_tokens
+        places = blocks.places(pieces)[: (state[0] - 1) // size]
+        here = next((i for i, place in enumerate(places) if place), len(places))
+        best, least_s, spared_s = here, inf, 0.0
+        # as far as the first piece of each tier, or all of it
+        for end in sorted({here, len(places), *(places.index(p) for p in set(places) if p)}):
+            if end < here:
+                continue
+            up_s = max(
+                (s.until(places[:end].count(i), self.now) for i, s in enumerate(blocks.pools, 1)),
+                default=self.now,
+            )
+            rest_s = self._computed_s(end * size, state[0])
+            if up_s - self.now + rest_s < least_s:
+                best, least_s = end, up_s - self.now + rest_s
+        if best > here:
+            spared_s = self._computed_s(here * size, state[0]) - self._computed_s(best * size, state[0])
+        return places[:best], spared_s
+
+    def _computed_s(self, known: int, tokens: int) -> float:
+        """Seconds of passes for the tokens of a prompt after those that are known."""
+        most, total = self.rules.budget, 0.0
+        while known < tokens:
+            chunk = min(most, tokens - known)
+            total += self.table.prompts(0, chunk, chunk * (known + chunk / 2.0))
+            known += chunk
+        return total
 
     def _entered(self, request: int, state: list[int], growing: int) -> bool:
         """Give a request its room in the cache; False where there is none."""
@@ -409,9 +475,15 @@ class Rank:
         size = rules.block_tokens
         pieces: Sequence[int] = ()
         back = self.swapped.get(request)
+        places: Sequence[int] = ()
+        spared_s = 0.0
         if ledger.pieces is not None and back is None:
             ids = ledger.pieces[request]
-            here = min(self.blocks.found(ids), (state[0] - 1) // ledger.piece_tokens)
+            if self.blocks.pools:
+                places, spared_s = self._worth(ids, state)
+                here = len(places)
+            else:
+                here = min(self.blocks.found(ids), (state[0] - 1) // ledger.piece_tokens)
             pieces = ids[:here]
         known = len(pieces) * ledger.piece_tokens
         tokens = state[0] - known
@@ -424,14 +496,35 @@ class Rank:
         blocks = -(-tokens // size)
         if not self.blocks.fits(blocks + growing, pieces):
             return False
+        up_s = self.now
         if pieces:
-            self.blocks.read(pieces)
             self.reading[request] = pieces
+            if places:
+                up_s = self._fetched(pieces, places, spared_s)
+            else:
+                self.blocks.read(pieces)
         ledger.found += known
         self.blocks.take(blocks)
         self.books[request] = blocks
         state[1] = known if back is None else self.swapped.pop(request)
         self.moved += back or 0
         self.todo[request] = state
-        self.order[request] = None
+        if up_s > self.now:
+            heappush(self.loading, (up_s, request))
+        else:
+            self.order[request] = None
         return True
+
+    def _fetched(self, pieces: Sequence[int], places: Sequence[int], spared_s: float) -> float:
+        """When the pieces of a prompt are all up, those that come from tiers being on their way from now on."""
+        up_s = self.blocks.load(pieces, places, self.now)
+        if self.coming:
+            up_s = max(up_s, *(self.coming.get(one, 0.0) for one in pieces))
+        loaded = sum(place > 0 for place in places)
+        for one, place in zip(pieces, places, strict=True):
+            if place:
+                self.ledger.loaded[place - 1] += self.ledger.piece_tokens
+                self.ledger.spared_s[place - 1] += spared_s / loaded
+                if up_s > self.now:
+                    self.coming[one] = up_s
+        return up_s
