@@ -1,4 +1,4 @@
-"""`python -m docs.generate [--check] [PAGE ...]`: bring the generated parts up to date, or fail if they are not."""
+"""`python -m docs.generate [--check] [PAGE | pictures ...]`: bring the generated parts up to date, or fail if stale."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 from docs.generate.console import on_the_day
+from docs.generate.drawings import DRAWN
+from docs.generate.drawn import refresh_drawn
 from docs.generate.notebook import notebooks, refresh_notebook
 from docs.generate.pages import Problem, pages, refresh
 
@@ -18,10 +20,15 @@ def main(arguments: list[str]) -> int:
     """0 where nothing was stale, or all was brought up to date."""
     check = "--check" in arguments
     wanted = {Path(a).resolve() for a in arguments if not a.startswith("-")}
+    pictures = "pictures" in arguments or not wanted
     chosen = [p for p in (*pages(), *notebooks()) if not wanted or p in wanted]
     found: list[Problem] = []
     failed = False
     with on_the_day():
+        if pictures:
+            found += [Problem(f"{name}.svg", "another chart") for name in refresh_drawn(write=not check)]
+            for problem in found:
+                print(f"{problem.page}: {problem.what}", file=sys.stderr)
         for path in chosen:
             try:
                 renew = refresh_notebook if path.suffix == ".ipynb" else refresh
@@ -31,7 +38,9 @@ def main(arguments: list[str]) -> int:
             if problem is not None:
                 found.append(problem)
                 print(f"{problem.page}: {problem.what}", file=sys.stderr)
-    print(f"{len(chosen)} pages, {len(found)} {'stale' if check else 'changed'}")
+    print(
+        f"{len(chosen)} pages, {len(DRAWN) if pictures else 0} pictures, {len(found)} {'stale' if check else 'changed'}"
+    )
     return 1 if failed or (check and found) else 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from docs.generate import reference, tables
 from docs.generate.accuracy import accuracy_table, rounds_table
+from docs.generate.drawn import figure
 from docs.generate.pictures import roofline_picture, tradeoff_picture
 from docs.generate.questions import questions_table, training_table
 from docs.generate.statements import claims_page, claims_table
@@ -38,6 +39,7 @@ PARTS: Mapping[str, Callable[[str], str]] = {
     "story": story_page,
     "questions": questions_table,
     "training-questions": training_table,
+    "picture": figure,
     "roofline-picture": roofline_picture,
     "tradeoff-picture": tradeoff_picture,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from docs.generate.console import DAY
@@ -217,9 +218,29 @@ def _notes(sources: Citations) -> str:
     return f'??? note "Sources"\n\n{_indent(lines)}'
 
 
+ADDRESS = re.compile(r"https?://[^\s\[\]{}<>\"'|;,]+")
+
+
 def _plain(text: str) -> str:
-    """A note that Markdown takes as text."""
-    return text.replace("[", "\\[", 1).replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
+    """A note that Markdown takes as text, with its addresses as links."""
+    parts: list[str] = []
+    end = 0
+    for found in ADDRESS.finditer(text):
+        address = found[0].rstrip(".:)" if "(" not in found[0] else ".:")
+        if "..." not in address:
+            parts += [_escaped(text[end : found.start()]), f"[{_escaped(address)}]({_where(address)})"]
+            end = found.start() + len(address)
+    return "".join([*parts, _escaped(text[end:])]).replace("[", "\\[", 1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
+
+
+def _where(address: str) -> str:
+    """Where an address leads: a repository at a commit is named `owner/name@commit` in the data."""
+    at = re.fullmatch(r"(https://github\.com/[\w.-]+/[\w.-]+)@([0-9a-f]{7,40})(/.*)?", address)
+    return f"{at[1]}/tree/{at[2]}{at[3] or ''}" if at else address
 
 
 def _indent(text: str) -> str:
