@@ -201,12 +201,12 @@ DRAWN = (
 SHOTS = (
     Drawn(
         "page-wide", "how/web.md",
-        "The page in the browser: the form on the left, the verdict, a chart of plans and their table on the right.",
+        "The page in the browser: the form on the left, the verdict, three charts and a table on the right.",
         "The page, 1,400 pixels wide.", "chipwise web", kind="webp",
     ),
     Drawn(
         "page-narrow", "how/web.md",
-        "The same page on a telephone: the verdict above the chart.",
+        "The same page on a telephone: its menu in lines, and the form for the question below it.",
         "The page, 390 pixels wide.", "chipwise web", kind="webp",
     ),
 )  # fmt: skip
