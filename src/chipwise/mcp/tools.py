@@ -70,7 +70,7 @@ SAID: Mapping[str, Offered] = {
     ),
     "fit": Offered(
         "Does it fit in memory",
-        "Memory of a model on chips: the fewest chips that hold it, the largest batch and context.",
+        "The fewest chips that hold a model, the largest batch and context.",
         rows_answer,
         ("model", "chips", "count", "context", "batch", "precision"),
     ),
@@ -113,7 +113,7 @@ SAID: Mapping[str, Offered] = {
     ),
     "rl": Offered(
         "Plan reinforcement learning",
-        "A loop of sampling answers and training on them, on one fleet: time of a step, days, dollars, what bounds it.",
+        "A loop of sampling answers and training on them: time of a step, days, dollars, what bounds it.",
         rows_answer,
         ("model", "chips", "counts", "prompts", "in", "out"),
     ),
