@@ -107,6 +107,7 @@ def test_no_field_opens_a_file(address: str, path: str) -> None:
         ("plan", {"model": SMALL, "parameters": path}),
         ("kernel", {"op": "gemm", "chips": path, "m": 1, "n": 1, "k": 1}),
         ("train", {"model": path}),
+        ("rl", {"model": SMALL, "algorithm": "distill", "teacher": path}),
         ("chips", {"chips": path}),
         ("match", {"model": path, "chip": "l4"}),
         ("plan", {"model": SMALL, "have": f"1x{path}"}),

@@ -119,6 +119,7 @@ def _fleet(text: str, own: Own) -> str:
 
 NAMED: dict[str, Callable[[str, Own], str]] = {
     "model": _model,
+    "teacher": _model,
     "chip": _chip,
     "chips": _chips,
     "day": _rates,
