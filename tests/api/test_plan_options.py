@@ -317,3 +317,11 @@ def test_fit_and_estimate_hold_the_same_software_of_a_date() -> None:
     assert newest.verdict == "tight"
     with pytest.raises(UsageError, match="nothing of the memory of a model without tokens"):
         FitRequest(model="resnet50", software="2025-04").run()
+
+
+def test_hosts_of_one_domain_are_joined_by_its_fabric() -> None:
+    asked = {"model": "deepseek-ai/DeepSeek-V3.2", "concurrency": 32, "in_": "500", "out": "200"}
+    rack, hosts = placed(chip="gb300-nvl72", dp=32, ep=32, **asked), placed(chip="h200", tp=8, pp=2, **asked)
+    assert (rack.replica_hosts, hosts.replica_hosts) == (8, 2)
+    assert rack.network_bytes_per_s == pytest.approx(900e9)  # NVLink of the rack, one way
+    assert hosts.network_bytes_per_s == pytest.approx(50e9)

@@ -326,7 +326,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         job=job,
         hosts=hosts,
         replica_hosts=_hosts(deployment, ReplicaSet(), layout),
-        network_bytes_per_s=_network(deployment),
+        network_bytes_per_s=_network(deployment, layout),
         energy=energy,
         capacity=capacity,
         rate_slope=fleet.slope,
@@ -411,9 +411,12 @@ def _hosts(d: Deployment, fleet: ReplicaSet, layout: Layout) -> int:
     return total
 
 
-def _network(d: Deployment) -> float | None:
-    """Bytes per second of a chip in each direction between hosts, as calculated with; None where none is known."""
-    speed = float(np.asarray(d.device.scaleout_bytes_per_s).reshape(-1)[0]) * d.chip.devices_per_package
+def _network(d: Deployment, layout: Layout) -> float | None:
+    """Bytes per second of a chip in each direction between the hosts of a replica, as calculated with: those of the
+    scale-up domain where it holds all of them; None where none is known."""
+    joined = layout.devices <= np.asarray(d.device.domain)
+    speeds = np.where(joined, d.device.link_bytes_per_s, d.device.scaleout_bytes_per_s)
+    speed = float(np.ravel(speeds)[0]) * d.chip.devices_per_package
     return speed if np.isfinite(speed) else None
 
 
