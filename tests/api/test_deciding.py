@@ -19,7 +19,7 @@ from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.catalog.token_prices import load_token_prices, token_prices_of
 from chipwise.report.decision import age_words, decided
 from chipwise.report.plan import taken
-from chipwise.report.plans import PlanReport
+from chipwise.report.plans import PlanReport, cheaper
 from chipwise.workload.workload import Workload
 
 ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": "none"}
@@ -43,7 +43,18 @@ def test_an_api_costs_what_its_tokens_cost_and_breaks_even_where_both_cost_the_s
     ) / 1e6
     assert cheapest.usd_per_request == pytest.approx(usd)
     assert cheapest.usd_per_h == pytest.approx(3600.0 * 10.0 * usd)
-    assert cheapest.break_even_per_s * 3600.0 * usd == pytest.approx(first.price.mid)
+    even = first.price.mid / 3600.0 / usd
+    assert cheapest.break_even_per_s == (
+        pytest.approx(even) if even <= first.largest_requests_per_s else None
+    )
+    dear = replace(first, price=replace(first.price, mid=3599.0 * first.largest_requests_per_s * usd))
+    (found, *_), (none, *_) = (
+        apis(replace(dear, largest_requests_per_s=part * dear.largest_requests_per_s), LLAMA, LOAD, DAY)
+        for part in (1.0, 0.9)
+    )
+    assert found.break_even_per_s == pytest.approx(dear.largest_requests_per_s, rel=1e-3)
+    assert none.break_even_per_s is None
+    assert "costs more at every rate" in " ".join(cheaper(replace(report, plans=(first,), apis=(none,))))
     assert [api.usd_per_request for api in report.apis] == sorted(api.usd_per_request for api in report.apis)
 
 

@@ -23,8 +23,9 @@ SECONDS_PER_DAY = 86400.0
 
 def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
-    less: its dollars per hour over those of a request. Prices that are not stale, older ones where there is no other;
-    none of a vendor that has ended the model, or does not read prompts of that length."""
+    less: its dollars per hour over those of a request, None where that is more than it serves. Prices that are not
+    stale, older ones where there is no other; none of a vendor that has ended the model, or does not read prompts of
+    that length."""
     if workload.task == "local":
         return ()
     length = workload.prompt_tokens + workload.output_tokens
@@ -35,12 +36,13 @@ def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tupl
         and (p.max_input_tokens is None or length <= p.max_input_tokens)
     ]
     fresh = [p for p in sold if p.age_days(today) <= preferences().stale_days]
-    found = (_record(p, first.price, workload, today) for p in fresh or sold)
+    found = (_record(p, first, workload, today) for p in fresh or sold)
     return tuple(sorted(found, key=lambda api: (api.usd_per_request, api.provider, api.model)))
 
 
-def _record(price: ApiPrice, plan: PriceRecord | None, w: Workload, today: date) -> ApiRecord:
+def _record(price: ApiPrice, first: PlanRecord, w: Workload, today: date) -> ApiRecord:
     usd, vendor = _per_request(price, w), load_api_vendors().get(price.provider)
+    even = None if first.price is None else first.price.mid / 3600.0 / usd
     return ApiRecord(
         provider=price.provider,
         model=price.model,
@@ -48,7 +50,7 @@ def _record(price: ApiPrice, plan: PriceRecord | None, w: Workload, today: date)
         usd_per_million_out=price.output_usd_per_million,
         usd_per_request=usd,
         usd_per_h=None if w.rate_per_s is None else 3600.0 * w.rate_per_s * usd,
-        break_even_per_s=None if plan is None else plan.mid / 3600.0 / usd,
+        break_even_per_s=None if even is None or even > first.largest_requests_per_s else even,
         chip=price.chip,
         base_url=vendor.base_url if vendor else "",
         key=vendor.key if vendor else "",

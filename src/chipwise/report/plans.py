@@ -651,6 +651,8 @@ def cheaper(report: PlanReport) -> list[str]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
         above = api.break_even_per_s
         less = "" if above is None else f"; #1 costs less above {format_number(above)} requests/s"
+        if above is None and first.price is not None:
+            less = "; #1 costs more at every rate that it serves"
         said.append(
             f"as an API: {_sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
         )
