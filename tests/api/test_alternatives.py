@@ -96,3 +96,11 @@ def test_chips_that_one_has_are_said_to_cost_nothing() -> None:
     said = str(cw.plan("Qwen/Qwen3-8B", have="2xh100", evidence="none"))
     assert "Use 2x h100-sxm5-80gb" in said
     assert "$" not in said.split("not shown")[0]
+
+
+def test_a_model_that_guesses_by_itself_is_asked_for_one_token() -> None:
+    asked = {"rate": "5/s", "in_": "500", "out": "8000", "tpot": "30ms", "evidence": "none"}
+    report = cw.plan("deepseek-ai/DeepSeek-V3.2", chips="gb300-nvl72", **asked)
+    lever = next(one for one in report.levers if "--speculate" in one.options)
+    assert lever.options == "--speculate accept=0.85,draft=1"
+    assert "the model's own module" in lever.words
