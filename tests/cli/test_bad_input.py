@@ -361,14 +361,9 @@ def test_closed_streams_lead_nowhere(closed: tuple[int, ...], word: str, code: i
     """Nothing is written to whatever file is opened next, and the exit code is what it would be."""
     said = [open(tmp_path / f"{n}", "w+b") for n in (1, 2)]  # noqa: SIM115 - closed below
 
-    def close() -> None:
-        for number in closed:
-            os.close(number)
-
-    done = subprocess.run(
-        [sys.executable, "-m", "chipwise", "chips", "show", word],
-        stdout=said[0], stderr=said[1], preexec_fn=close, cwd=tmp_path,
-    )  # fmt: skip
+    shut = " ".join(f"{number}>&-" for number in closed)
+    command = ["sh", "-c", f'exec "$0" "$@" {shut}', sys.executable, "-m", "chipwise", "chips", "show", word]
+    done = subprocess.run(command, stdout=said[0], stderr=said[1], cwd=tmp_path)
     for file in said:
         file.close()
     texts = {n: (tmp_path / f"{n}").read_text() for n in (1, 2)}
