@@ -78,7 +78,8 @@ def test_own_basis_takes_the_users_figures_first():
     assert basis.assumed == ("idle_power_share",)
     assert "capex_usd" in own_basis("rtx-4090").assumed
     assert own_basis("h100-sxm5-80gb").capex_usd == pytest.approx(285000 / 8)
-    assert own_basis("h100-sxm5-80gb").power_w == load_chips()["h100-sxm5-80gb"].tdp_w
+    assert own_basis("h100-sxm5-80gb").power_w == pytest.approx(1.4 * 700.0)
+    assert own_basis("h100-sxm5-80gb", wall_power_ratio=1.0).power_w == pytest.approx(700.0)
     assert own_basis("rtx-4090").years == load_assumptions()["years"].value == 4
 
 
@@ -147,7 +148,7 @@ def test_purchases_carry_their_source():
     found = {chip: capex_for(chip).usd_per_chip for chip in BOUGHT}
     assert found == {chip: pytest.approx(usd) for chip, usd in BOUGHT.items()}
     assert set(load_assumptions()) == {
-        "years", "utilisation", "usd_per_kwh", "pue", "other_opex_share", "idle_power_share",
+        "years", "utilisation", "usd_per_kwh", "pue", "other_opex_share", "idle_power_share", "wall_power_ratio",
     }  # fmt: skip
     assert all(assumption.provenance.note for assumption in load_assumptions().values())
 

@@ -436,10 +436,11 @@ def own_basis(
 ) -> OwnCosts:
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
-    `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share and idle_power_share. Without
-    `capex_usd` the price read for a whole machine is taken, and it is bought whole, else of the card (`capex_for`);
-    without `power_w` the chip's TDP, without its host. `Own.assumed` names what was not given. Raises `UsageError`
-    where neither is known, for an unknown or senseless figure, and `UnknownNameError` for an unknown chip.
+    `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share, idle_power_share and wall_power_ratio.
+    Without `capex_usd` the price read for a whole machine is taken, and it is bought whole, else of the card
+    (`capex_for`); without `power_w` the chip's TDP times `wall_power_ratio`, for its share of the host. `Own.assumed`
+    names what was not given. Raises `UsageError` where neither is known, for an unknown or senseless figure, and
+    `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
@@ -448,14 +449,15 @@ def own_basis(
         bought = capex_for(chip.id)
         capex_usd = bought.usd_per_chip
         together = bought.chips if bought.covers == "machine" else 1
-    watts = chip.tdp_w if power_w is None else power_w
-    if watts is None:
-        raise NoPriceError(f"the power of {chip.id} is not published", "give the watts that it draws at work")
     figures = {name: assumption.value for name, assumption in load_assumptions().items()}
     for name, value in replaced.items():
         if name not in figures:
             raise UsageError(f"owning has no figure '{name}'", f"one of {', '.join(figures)}")
         figures[name] = value
+    plugs = figures.pop("wall_power_ratio")
+    if power_w is None and chip.tdp_w is None:
+        raise NoPriceError(f"the power of {chip.id} is not published", "give the watts that it draws at work")
+    watts = (chip.tdp_w or 0.0) * plugs if power_w is None else power_w
     bounds = {"utilisation": (0.0, 1.0), "pue": (1.0, 10.0), "years": (0.0, 50.0)}
     checked = {"capex_usd": capex_usd, "power_w": watts, **figures}
     for name, value in checked.items():

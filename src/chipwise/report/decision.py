@@ -40,7 +40,7 @@ class ApiRecord:
 @dataclass(frozen=True, slots=True)
 class OwningRecord:
     """Buying the chips of a plan: dollars a month in use at all hours, over `years`; the purchase of whole machines
-    with `chips`, of which the plan has `used` (0: not told), and the watts that they draw at work before cooling.
+    with `chips`, of which the plan has `used` (0: not told), and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
     many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give."""
 
@@ -143,7 +143,7 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
     use = f"less than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
     chips = f"{own.chips} chips" + (f", of which {own.used} work" if 0 < own.used < own.chips else "")
-    figures = [f"{usd_words(own.purchase_usd)} for {chips}", f"{own.power_w / 1000.0:.3g} kW"]
+    figures = [f"{usd_words(own.purchase_usd)} for {chips}", f"{own.power_w / 1000.0:.3g} kW at the plugs"]
     figures += [f"{own.years:g} years", *([use] if paid is not None else [])]
     return usd_words(own.usd_per_month), f"owned ({', '.join(figures)})"
 
