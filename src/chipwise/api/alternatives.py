@@ -1,4 +1,4 @@
-"""What stands beside the first plan: single changes that would make it cheaper."""
+"""What stands beside the first plan: changes that would make it cheaper."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import core, formats
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
@@ -23,6 +24,8 @@ from chipwise.workload.lengths import PrefixCache
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
+FLOATS = ("nvfp4", "mxfp4")
+"""Formats of 4 bits, finer scales first."""
 LOOSER = 4.0 / 3.0
 """Times a target for tokens: a pace that a reader does not notice, 40 ms in place of 30."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
@@ -34,11 +37,22 @@ Technical Report, 5.4.3; taken for the modules of others too."""
 
 @dataclass(frozen=True)
 class _Lever:
-    """One change of a question: the options that ask for it, and what they mean."""
+    """One change of a question: the options that ask for it, and what they mean. `keeps`: it leaves the targets and the
+    load as they are, so that it may stand together with another."""
 
     options: str
     words: str
-    context: Callable[[], Context]
+    change: Callable[[Context], Context]
+    keeps: bool = False
+
+    def __add__(self, other: _Lever) -> _Lever:
+        """Both at once."""
+        return _Lever(
+            f"{self.options} {other.options}",
+            f"both: {self.words}; {other.words}",
+            lambda context: other.change(self.change(context)),
+            keeps=True,
+        )
 
 
 def levers(
@@ -48,55 +62,62 @@ def levers(
     model: str,
     plans: Callable[[Context], list[PlanRecord]],
 ) -> tuple[LeverRecord, ...]:
-    """Single changes that would make the first plan cheaper by at least `worth` on the same chip, most first.
+    """Single changes that would make the first plan cheaper by at least `worth` on the same chip, most first, and the
+    best two at once that leave the targets and the load as they are, where they save that much more than one of them.
 
     `context` is that of the first plan on its `chip`, `plans` searches that chip under another. Each figure is the
     answer to the question with the change's options added, on that chip, in the format and under the software of the
-    first plan. Changes
-    that a user has taken already, that the runtime cannot do, or that cost certainty of the targets without saying so
-    are not among them.
+    first plan. Changes that a user has taken already, that the runtime cannot do, or that cost certainty of the targets
+    without saying so are not among them.
     """
     before = goal(first, context.workload, paid=True)
     if before is None or context.workload.task == "local":
         return ()
-    found = []
-    changes = _techniques(context), _looser(context, first), _narrower(context, model, first, chip)
-    for change in chain(*changes):
+    worth = preferences().worth
+
+    def tried(lever: _Lever) -> LeverRecord | None:
+        """The lever as it is shown; None where it does not save enough."""
         try:
-            changed = change.context()
+            changed = lever.change(context)
             ranked = rank_plans(plans(changed), changed.workload)
         except ChipwiseError:  # what cannot be done so is no lever
-            continue
+            return None
         if not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
-            continue
-        plan = ranked[0]
-        after = goal(plan, context.workload, paid=True)
-        if after is not None and after.mid <= before.mid * (1.0 - preferences().worth):
-            found.append(
-                LeverRecord(
-                    change.options,
-                    change.words,
-                    plan.chips,
-                    plan.spread,
-                    plan.price,
-                    1.0 - after.mid / before.mid,
-                )
-            )
-    return tuple(sorted(found, key=lambda lever: -lever.saves))
+            return None
+        plan, after = ranked[0], goal(ranked[0], context.workload, paid=True)
+        if after is None or after.mid > before.mid * (1.0 - worth):
+            return None
+        saves = 1.0 - after.mid / before.mid
+        return LeverRecord(lever.options, lever.words, plan.chips, plan.spread, plan.price, saves)
+
+    changes = chain(_techniques(context), _looser(context, first), _narrower(context, model, first, chip))
+    found = [(lever, record) for lever in changes if (record := tried(lever))]
+    found.sort(key=lambda pair: -pair[1].saves)
+    records = [record for _, record in found]
+    kept = [pair for pair in found if pair[0].keeps][:2]
+    if len(kept) == 2:
+        (one, alone), (other, _) = kept
+        both = tried(one + other)
+        if both and 1.0 - both.saves <= (1.0 - alone.saves) * (1.0 - worth):
+            records.insert(0, both)
+    return tuple(records)
 
 
 def _techniques(context: Context) -> Iterator[_Lever]:
     """What software may do that was not asked of it."""
     w, tactics = context.workload, context.tactics
     if not tactics.apart and w.task == "serve":
-        apart = replace(tactics, apart=True)
-        yield _Lever("--disaggregate", "prompts on separate workers", lambda: replace(context, tactics=apart))
+        yield _Lever(
+            "--disaggregate",
+            "prompts on separate workers",
+            lambda c: replace(c, tactics=replace(c.tactics, apart=True)),
+            keeps=True,
+        )
     if w.prefix is None and w.prompt_tokens > 1:
-        cached = replace(w, prefix=PrefixCache(CACHED))
         yield _Lever(
             f"--prefix-hit {CACHED:.0%}",
             f"if {CACHED:.0%} of prompt tokens are in the prefix cache",
-            lambda: replace(context, workload=cached),
+            lambda c: replace(c, workload=replace(c.workload, prefix=PrefixCache(CACHED))),
         )
     if tactics.speculation is None and w.output_tokens > 1:
         own = context.found.graph.extra("mtp") is not None
@@ -107,7 +128,8 @@ def _techniques(context: Context) -> Iterator[_Lever]:
             f"by the model's own module, if {guess.acceptance:.0%} of its tokens are accepted"
             if own
             else drafted,
-            lambda: replace(context, tactics=replace(tactics, speculation=guess)),
+            lambda c: replace(c, tactics=replace(c.tactics, speculation=guess)),
+            keeps=own,
         )
 
 
@@ -115,18 +137,17 @@ def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
     """Targets that are held less surely, or are later."""
     w, p = context.workload, preferences()
     if first.chance is not None and w.confidence > p.even and first.load < p.idle * w.utilisation:
-        likely = replace(w, confidence=p.even)
         yield _Lever(
             f"--confidence {p.even:.0%}",
             "if the targets may be missed as likely as not",
-            lambda: replace(context, workload=likely),
+            lambda c: replace(c, workload=replace(c.workload, confidence=p.even)),
         )
     if w.tpot_s is not None and w.task == "serve":
         later = typed_s(LOOSER * w.tpot_s)
         yield _Lever(
             f"--tpot {duration_above(LOOSER * w.tpot_s)}",
             "if tokens may take a third longer",
-            lambda: replace(context, workload=replace(w, tpot_s=later)),
+            lambda c: replace(c, workload=replace(c.workload, tpot_s=later)),
         )
 
 
@@ -137,16 +158,28 @@ def _narrower(context: Context, model: str, first: PlanRecord, chip: Chip) -> It
         yield _Lever(
             f"--precision {first.precision} --kv fp8" if first.converted else "--kv fp8",
             f"the cache in fp8, {quality}",
-            lambda: replace(context, found=load_generating(model, first.precision, "fp8")),
+            lambda c: replace(c, found=load_generating(model, first.precision, "fp8")),
         )
     graph = context.found.graph
     if 8.0 * graph.weight_bytes() / graph.params() > HALF_BYTE:
-        name = "int4" if chip.peak("fp4") is None else "mxfp4"
+        name, published = _four_bits(graph.model.name, first.runtime, chip)
+        made = f" as {published} has them" if published else " of 4 bits"
         yield _Lever(
             f"--precision {name}",
-            f"weights of 4 bits, {quality}",
-            lambda: replace(context, found=load_generating(model, name, None)),
+            f"weights{made}, {quality}",
+            lambda c: replace(c, found=load_generating(model, name, None)),
+            keeps=True,
         )
+
+
+def _four_bits(model: str, runtime: str, chip: Chip) -> tuple[str, str]:
+    """The format of 4 bits that the software multiplies in on the chip, else integers that it multiplies wider, and a
+    checkpoint of the model in it, "" where none is known: formats with one first."""
+    rule = get_runtime(runtime).rule(chip)
+    native = {weight for weight, kind in rule.native if kind == "fp4"} if rule else set()
+    ready = [name for name in FLOATS if name in native] or ["int4"]
+    found = [(name, published_as(model, name)) for name in ready]
+    return next((pair for pair in found if pair[1]), found[0])
 
 
 @per_snapshot
