@@ -76,16 +76,17 @@ def decision(
 ) -> DecisionRecord | None:
     """What the first plan costs a month rented and owned, and its tokens from the first API of `sold`; None where
     nothing is paid, no rate was asked, or the plan keeps no target. An API is chosen where it costs less by more than a
-    change is worth naming for. Chips that are owned are in use at all hours, as rented ones are."""
+    change is worth naming for, and no provider or region of machines was named. Chips that are owned are in use at all
+    hours, as rented ones are."""
     if pricing is None or first.price is None or not _comparable(first, w):
         return None
-    bought = pricing.kind == "own"
+    bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
     rent, api = _rented(first, pricing, today), _called(first, sold, w)
     own = _owned(first, pricing, rent, api)
     run = own.usd_per_month if bought and own else first.price.mid * HOURS_PER_MONTH
     choice: Way = "own" if bought else "rent"
     return DecisionRecord(
-        choice="api" if api is not None and api <= run * (1.0 - preferences().worth) else choice,
+        choice="api" if api and not named and api <= run * (1.0 - preferences().worth) else choice,
         api_usd_per_month=api,
         rent_usd_per_month=rent.mid * HOURS_PER_MONTH if rent else None,
         rent_date=rent.date if rent else "",
@@ -123,7 +124,7 @@ def _supply(first: PlanRecord, pricing: Pricing, today: date) -> RentalRecord | 
     other = price_record(otherwise.basis(first.chip, today), first.chips, _group(first))
     usd = None if other is None else other.mid * HOURS_PER_MONTH
     sellers = {offer.provider for offer in rent.quotes}
-    return RentalRecord(len(sellers), rent.spot, usd, other.provider if other else "")
+    return RentalRecord(0 if pricing.provider else len(sellers), rent.spot, usd, other.provider if other else "")
 
 
 def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:

@@ -58,7 +58,7 @@ class OwningRecord:
 @dataclass(frozen=True, slots=True)
 class RentalRecord:
     """Who rents the chips of a plan: `providers` with a price on the basis that was asked, on the spot market or on
-    demand; dollars a month on the other basis at its `other_provider` (None: no price is known)."""
+    demand (0: the user named them); dollars a month on the other basis at its `other_provider` (None: no price is known)."""
 
     providers: int
     spot: bool
@@ -87,7 +87,8 @@ def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
     usd, what = ways.pop(decision.choice)
     others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
-    said = f"{_opening(decision)}: {usd} a month at this load, {what}."
+    doubt = ", if its speed will do, which is not known here" if decision.choice == "api" else ""
+    said = f"{_opening(decision)}: {usd} a month at this load, {what}{doubt}."
     return " ".join([said, *([f"Instead: {others}."] if others else []), *_supply(decision)])
 
 
