@@ -29,7 +29,7 @@ def test_chips_that_do_not_carry_the_load_are_told_with_why() -> None:
     report = chipwise.compare(have="l4", chips="h100", **ASKED | {"rate": 50})
     assert report.before is None
     assert report.moved == ()
-    assert "does not do it: Qwen/Qwen3-8B: saturated" in report.verdict()[0]
+    assert "does not do it: Qwen/Qwen3-8B: 50 requests/s are out of reach" in report.verdict()[0]
 
 
 @pytest.mark.parametrize("more", [{"model": "FLUX.1-dev"}, {"model": "Qwen/Qwen3-8B", "task": "local"}])

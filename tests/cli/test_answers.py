@@ -202,7 +202,7 @@ def test_no_plan_is_an_object_for_programs(run: Run) -> None:
     assert ran.code == 4
     found = json.loads(ran.out)["error"]
     assert found["kind"] == "infeasible"
-    assert "saturated" in found["what"]
+    assert "out of reach" in found["what"]
     assert found["reasons"]["above the limit of chips, of cost or of power"] > 0
     largest = found["reachable"]["requests_per_s"]
     again = run(

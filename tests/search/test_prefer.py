@@ -23,7 +23,14 @@ def test_within_the_noise_the_better_founded_then_the_smaller() -> None:
         "smaller alone does not stand above what is cheaper"
     )
     assert first(Contenders.of(cost, doubts=[1, 1, 0]), SURE) == 2, "evidence may cost 10 %"
-    assert first(Contenders.of([100.0, 112.0], doubts=[3, 0]), SURE) == 0, "and no more"
+    assert first(Contenders.of([100.0, 112.0], doubts=[1, 0]), SURE) == 0, "and no more"
+    assert first(Contenders.of([100.0, 112.0], doubts=[2, 0]), SURE) == 1, "but for each doubt"
+
+
+def test_times_that_nobody_tells_apart_do_not_hold_back_a_much_shorter_one() -> None:
+    times = [[100.1e-3, 100.7e-3], [19.3e-3, 12.5e-3]]
+    assert first(Contenders.of([96.0, 96.0], times=times), SURE) == 1
+    assert first(Contenders.of([96.0, 96.0], times=[[0.10, 0.11], times[1]]), SURE) == 0, "10 % is noticed"
 
 
 def test_what_is_beaten_in_everything_does_not_come_first() -> None:

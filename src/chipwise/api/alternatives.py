@@ -38,12 +38,15 @@ Technical Report, 5.4.3; taken for the modules of others too."""
 @dataclass(frozen=True)
 class _Lever:
     """One change of a question: the options that ask for it, and what they mean. `keeps`: it leaves the targets and the
-    load as they are, so that it may stand together with another."""
+    load as they are, so that it may stand together with another. `least`: the share of the cost that it has to save
+    beside what it gives away. `eases`: it asks for less, which all software of the chip is asked for."""
 
     options: str
     words: str
     change: Callable[[Context], Context]
     keeps: bool = False
+    least: float = 0.0
+    eases: bool = False
 
     def __add__(self, other: _Lever) -> _Lever:
         """Both at once."""
@@ -60,14 +63,14 @@ def levers(
     chip: Chip,
     context: Context,
     model: str,
-    plans: Callable[[Context], list[PlanRecord]],
+    plans: Callable[[Context, bool], list[PlanRecord]],
 ) -> tuple[LeverRecord, ...]:
     """Single changes that would make the first plan cheaper by at least `worth` on the same chip, most first, and the
     best two at once that leave the targets and the load as they are, where they save that much more than one of them.
 
-    `context` is that of the first plan on its `chip`, `plans` searches that chip under another. Each figure is the
-    answer to the question with the change's options added, on that chip, in the format and under the software of the
-    first plan. Changes that a user has taken already, that the runtime cannot do, or that cost certainty of the targets
+    `context` is that of the first plan on its `chip`, `plans` searches that chip under another, with all software or
+    that of the first plan alone. Each figure is the answer to the question with the change's options added, on that
+    chip, in the format of the first plan; what asks for less may choose other software. Changes that a user has taken already, that the runtime cannot do, or that cost certainty of the targets
     without saying so are not among them.
     """
     before = goal(first, context.workload, paid=True)
@@ -79,16 +82,17 @@ def levers(
         """The lever as it is shown; None where it does not save enough."""
         try:
             changed = lever.change(context)
-            ranked = rank_plans(plans(changed), changed.workload)
+            ranked = rank_plans(plans(changed, lever.eases), changed.workload)
         except ChipwiseError:  # what cannot be done so is no lever
             return None
         if not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
             return None
         plan, after = ranked[0], goal(ranked[0], context.workload, paid=True)
-        if after is None or after.mid > before.mid * (1.0 - worth):
+        if after is None or after.mid > before.mid * (1.0 - worth) * (1.0 - lever.least):
             return None
         saves = 1.0 - after.mid / before.mid
-        return LeverRecord(lever.options, lever.words, plan.chips, plan.spread, plan.price, saves)
+        other = f", with {plan.runtime}" if plan.runtime != first.runtime else ""
+        return LeverRecord(lever.options, lever.words + other, plan.chips, plan.spread, plan.price, saves)
 
     changes = chain(_techniques(context), _looser(context, first), _narrower(context, model, first, chip))
     found = [(lever, record) for lever in changes if (record := tried(lever))]
@@ -141,6 +145,15 @@ def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
             f"--confidence {p.even:.0%}",
             "if the targets may be missed as likely as not",
             lambda c: replace(c, workload=replace(c.workload, confidence=p.even)),
+            eases=True,
+        )
+    if w.rate_per_s is not None and w.utilisation < p.fullest:
+        yield _Lever(
+            f"--utilisation {p.fullest:.0%}",
+            f"if {p.fullest:.0%} of what they carry may be used, with less room for bursts",
+            lambda c: replace(c, workload=replace(c.workload, utilisation=p.fullest)),
+            least=1.0 - w.utilisation / p.fullest,
+            eases=True,
         )
     if w.tpot_s is not None and w.task == "serve":
         later = typed_s(LOOSER * w.tpot_s)
@@ -148,6 +161,7 @@ def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
             f"--tpot {duration_above(LOOSER * w.tpot_s)}",
             "if tokens may take a third longer",
             lambda c: replace(c, workload=replace(c.workload, tpot_s=later)),
+            eases=True,
         )
 
 

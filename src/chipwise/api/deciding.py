@@ -124,7 +124,9 @@ def _supply(first: PlanRecord, pricing: Pricing, today: date) -> RentalRecord | 
     other = price_record(otherwise.basis(first.chip, today), first.chips, _group(first))
     usd = None if other is None else other.mid * HOURS_PER_MONTH
     sellers = {offer.provider for offer in rent.quotes}
-    return RentalRecord(0 if pricing.provider else len(sellers), rent.spot, usd, other.provider if other else "")
+    return RentalRecord(
+        0 if pricing.provider else len(sellers), rent.spot, usd, other.provider if other else ""
+    )
 
 
 def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:

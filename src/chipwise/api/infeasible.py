@@ -35,8 +35,8 @@ Asked = tuple[str, Limits, Workload]
 def ways_out(
     market: Market, tried: Sequence[CandidateFormat], refusals: Sequence[Refusal], *, timed: bool = False
 ) -> list[str]:
-    """Single changes with which a question without a plan has one that keeps it: a lower rate, more of the chips that
-    one has, more chips, a later target or deadline.
+    """Single changes with which a question without a plan has one that keeps it: a lower rate, less of a reserve, more
+    of the chips that one has, more chips, a later target or deadline.
 
     Each is asked of the chip that came nearest to it (`refusals`), in the formats that were `tried`, so that it costs
     little. `timed`: the rate is the peak of a day, which no option of its own lowers.
@@ -47,6 +47,7 @@ def ways_out(
     carrying = most is not None and most.reach.requests_per_s > 0.0
     return [
         *working(fewest, _less_load(w, limits, most) if most and carrying and not timed else ()),
+        *working(fewest, _fuller(w, limits, most) if most and carrying else ()),
         *working(fewest, _more_of_mine(w, limits, near)),
         *_more_chips(w, limits, near, fewest),
         *working(fewest, _later(w, limits, near), _later_job(w, limits, most) if most and carrying else ()),
@@ -80,6 +81,14 @@ def _less_load(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str
     if w.rate_per_s is not None:
         for rate in map(down, steps(min(best.reach.requests_per_s, w.rate_per_s), LOWER, ASKS)):
             yield f"--rate {rate}/s", (best.chip, limits, replace(w, rate_per_s=float(rate)))
+
+
+def _fuller(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
+    """Less of the reserve for bursts, where the load needs no more than `fullest`."""
+    if w.rate_per_s is not None:
+        needed = math.ceil(100.0 * w.utilisation * w.rate_per_s / best.reach.requests_per_s + 1.0) / 100.0
+        if w.utilisation < needed <= preferences().fullest:
+            yield f"--utilisation {needed:.0%}", (best.chip, limits, replace(w, utilisation=needed))
 
 
 def _more_of_mine(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:
@@ -136,7 +145,7 @@ def refusal_record(refusal: Refusal, workload: Workload) -> RefusalRecord:
     if why is Reason.SLO:
         detail = f"slower than asked at any batch: {_targets(refusal, workload)}"
     elif why is Reason.BUDGET and reach.requests_per_s > 0 and workload.rate_per_s is not None:
-        detail = f"saturated: at most {format_number(reach.requests_per_s)} requests/s within the limits"
+        detail = f"at most {down(reach.requests_per_s)} requests/s within the limits"
     return RefusalRecord(refusal.chip, why.name, detail, _finite(reach))
 
 
@@ -221,8 +230,8 @@ def _beyond(w: Workload, reach: Reach, refusals: Sequence[Refusal]) -> tuple[str
     """What the limits of chips, cost or power leave, and which of them to raise."""
     first, carried = max(refusals, key=lambda r: r.reach.requests_per_s, default=None), reach.requests_per_s
     if first is not None and w.rate_per_s is not None and carried > 0:
-        what = f"saturated at {format_number(w.rate_per_s)} requests/s: within the limits at most "
-        what += f"{format_number(carried)} requests/s are sustained, on {first.chip}"
+        what = f"{format_number(w.rate_per_s)} requests/s are out of reach within the limits: at most {down(carried)} "
+        what += f"on {first.chip}, at {w.utilisation:.0%} of what it carries and with {w.confidence:.0%} probability"
         return what, "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
     if first is not None and w.job and w.job.deadline_s and w.due_per_s and 0 < carried < w.due_per_s:
         soonest = duration_words(w.due_per_s * w.job.deadline_s / carried)

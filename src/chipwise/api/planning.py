@@ -250,6 +250,7 @@ class _PlansAsked:
             kept=kept,
             ways=() if kept else tuple(kept_with(market, space.formats, first)),
             by=market.limits.by,
+            max_watts=market.limits.max_watts,
         )
 
     def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
@@ -276,10 +277,11 @@ class _PlansAsked:
         against what was simulated (`timed`)."""
         first = report.plans[0]
         its = next((c for c in self.market.chips if c.id == first.chip), None)
-        alone = replace(self.market, chips=[its] if its else [], runtime=first.runtime)
 
-        def again(changed: Context) -> list[PlanRecord]:
-            return Space.over(alone, [CandidateFormat(changed)]).plans()
+        def again(changed: Context, every: bool) -> list[PlanRecord]:
+            runtime = self.market.runtime if every else first.runtime
+            market = replace(self.market, chips=[its] if its else [], runtime=runtime)
+            return Space.over(market, [CandidateFormat(changed)]).plans()
 
         found: tuple[LeverRecord, ...] = ()
         if its and not timed:

@@ -52,6 +52,7 @@ class Preferences:
     idle: float
     told: float
     noticed: float
+    fullest: float
     rounded: float
     tie: float
     unseen: float

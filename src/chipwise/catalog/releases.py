@@ -61,6 +61,15 @@ def dated(asked: str, runtime: str) -> str:
     return listed[max(older)]
 
 
+def runtime_named(asked: str) -> str | None:
+    """The runtime that stands before a version ("vllm 0.11"), None where none does. Raises `UnknownNameError` for software
+    that nobody knows."""
+    found = _VERSION.fullmatch(asked.strip())
+    named = found["name"] if found and asked not in ROUNDS else None
+    said = (named or "").lower().removesuffix("v")
+    return get_runtime(said).id if said else None
+
+
 def newest_month() -> str:
     """The month of the newest version that is listed: nothing later is known."""
     return max(month for rows in load_releases().values() for month in rows.values())

@@ -718,8 +718,8 @@ def _ranked_by(report: MediaReport) -> str:
     limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
     near = preferences()
     return (
-        f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} where "
-        "it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
+        f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} a doubt "
+        "where it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
         "hosts and paid chips, more replicas, the usual software; unpriced last"
     )
 

@@ -204,7 +204,7 @@ class PlanReport(Ranking[PlanRecord]):
     first, where it is another, and `saves` the share of the cost of the first. `kept`: a plan keeps the targets as
     surely as was asked; else the likeliest stands first, and `ways` are changes with which one would. `by`: what plans
     are the best of. `software` are the best plans on the chip of the first under other software, their ranks behind
-    those of `plans`."""
+    those of `plans`. `max_watts`: the limit at the plugs (None: none was asked)."""
 
     inside: ClassVar[bool] = True
 
@@ -226,6 +226,7 @@ class PlanReport(Ranking[PlanRecord]):
     by: By = "chip"
     software: tuple[PlanRecord, ...] = ()
     ways: tuple[str, ...] = ()
+    max_watts: float | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def verdict(self) -> tuple[str, ...]:
@@ -262,6 +263,12 @@ class ExplainReport(PlanReport):
         """One plan from inside."""
         more = () if self.amdahl is None else (amdahl_view(self.amdahl),)
         return (*breakdown_view(self.plans[0]), *more)
+
+
+def _unsized(report: PlanReport) -> bool:
+    """Whether plans are of the user's own chips, and ranked by how much they do."""
+    w = report.workload
+    return report.owned and w.task != "local" and w.rate_per_s is None and w.tokens is None
 
 
 def _priced(report: PlanReport) -> bool:
@@ -362,8 +369,8 @@ PLANS = (
            short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", _joules, short="joules_per_token"),
-    Column("", _wall, short="wall_w"),
-    Column("", "requests_per_s", short="requests_per_s"),
+    Column("W", _wall, figures.number, right=True, short="wall_w"),
+    Column("requests/s", "requests_per_s", format_number, right=True, short="requests_per_s"),
     Column("", "largest_requests_per_s", short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
     Column("bottleneck", "bottleneck", spare=3, short="bound"),
@@ -397,7 +404,13 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
     left_out |= set() if report.by == "provider" else {"provider"}
     if report.owned:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
-    columns = [replace(c, spare=0) if c.head == report.by else c for c in PLANS if c.head not in left_out]
+    hidden = set() if _unsized(report) else {"requests/s"}
+    hidden |= set() if report.max_watts else {"W"}
+    columns = [
+        replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)
+        for c in PLANS
+        if c.head not in left_out
+    ]
     head = (report.model.line, "", *report.verdict(), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
     return Table.of(plans, columns, head, foot, values=report.plans)
@@ -446,7 +459,8 @@ def _does(report: PlanReport) -> str:
     if first.job is not None and w.tokens is not None:
         return _finishes(report, first.job, w.tokens)
     does = "It serves" if w.task == "serve" else "It completes"
-    said = f"{does} {format_number(first.requests_per_s)} requests/s at {speed}"
+    most = "up to " if _unsized(report) and report.considered > 1 else ""
+    said = f"{does} {most}{format_number(first.requests_per_s)} requests/s at {speed}"
     if w.task == "local":
         said = f"One user waits {speed}"
     said += _targets(w, first)
@@ -465,7 +479,8 @@ def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
     if first.chance is None:
         return f"; targets: {named}"
     one = len(targets) == 1
-    return f"; the target{'' if one else 's'} {named} {'holds' if one else 'hold'} {_surely(first.chance)}"
+    holds = f"{'holds' if one else 'hold'}{'' if w.percentile or w.task == 'local' else ' in the mean'}"
+    return f"; the target{'' if one else 's'} {named} {holds} {_surely(first.chance)}"
 
 
 def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
@@ -490,10 +505,22 @@ def _alternatives(report: PlanReport) -> list[str]:
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= preferences().told:
         lines.append(_dearer(report.cheapest, first, report))
+    lines += _several(report)
     tied = [_apart(by_rank[rank], first) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
-    alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
+    alike = "About the same throughput" if _unsized(report) else alike
     return lines + tied_words(tied, alike)
+
+
+def _several(report: PlanReport) -> list[str]:
+    """The best plan on chips that several providers rent, where one alone rents those of the first."""
+    first = report.plans[0]
+    if first.price is None or first.price.sellers != 1:
+        return []
+    several = next((p for p in report.plans if p.price and p.price.sellers > 1), None)
+    if several is None:
+        return []
+    return [f"From several providers: {several.machines} ({several.spread}){_cost(report, several, ', ')}."]
 
 
 def _apart(p: PlanRecord, first: PlanRecord) -> str:
@@ -564,13 +591,15 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
 
 
 def _software(report: PlanReport) -> list[str]:
-    """What the chip of the first plan does under other software."""
+    """What the chip of the first plan does under other software; not what takes a multiple of the chips."""
     first, w = report.plans[0], report.workload
     said = []
     for p in report.software:
+        if p.chips > preferences().most_chips * first.chips:
+            continue
         sure = "" if p.keeps_targets(w.confidence) or p.chance is None else f", {chance_percent(p.chance)}%"
         pace = f"{format_seconds(p.pace.mid)} {'per token' if p.tpot_s else 'to the first token'}"
-        rate = f"{format_number(p.tokens_per_s.mid)} tokens/s" if report.owned and not w.rate_per_s else pace
+        rate = f"{format_number(p.requests_per_s)} requests/s" if _unsized(report) else pace
         cost = _cost(report, p, ", ").partition(" at ")[0]
         said.append(f"{p.runtime} {p.machines} ({p.spread}){cost}, {rate}{sure}")
     return [f"{first.chip} with other software: {'; '.join(said)}"] if said else []
@@ -581,7 +610,8 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
     first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
     if any(p.tpot_s is None for p in plans):
         said.append(ONE_TOKEN)
-    said += front_words(report.plans, "no plan is both cheaper and faster")
+    if not report.owned:
+        said += front_words(report.plans, "no plan is both cheaper and faster")
     said += _unpriced(report)
     if first.ties:
         p = preferences()
@@ -589,7 +619,8 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
     left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
     if left and not everything:
         more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
-        said.append(f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {more}")
+        kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
+        said.append(f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all): {more}")
     said += _refusals(report.refused) if everything else _refused(report.refused)
     return [*said, *notes((p.rank, p.note) for p in plans)]
 
@@ -885,13 +916,14 @@ def _ranked(report: PlanReport) -> str:
     priced = any(plan.price for plan in report.plans)
     by = "$/h" if sized else "$ per output token, prompts included"
     if not priced:
-        by = "chips that carry the load" if sized else "tokens per second, most first"
+        by = "chips that carry the load"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
     kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
     unpriced = "" if report.owned else "; unpriced apart" if priced else "; no price is known"
+    best = f"the cheapest ({by})" if sized or priced else "most requests per second"
     return (
-        f"{kept}the cheapest ({by}); within {p.equal:.0%} of it the best founded (measured, recent price), then the "
-        f"fewest hosts and paid chips, then more replicas; better founded plans for up to {p.evidence:.0%} more; "
+        f"{kept}{best}; within {p.equal:.0%} of it the best founded (measured, recent price), then the "
+        f"fewest hosts and paid chips, then more replicas; better founded plans for up to {p.evidence:.0%} more a doubt; "
         f"nothing above what is no dearer, no slower and no less likely{unpriced}"
     )
 

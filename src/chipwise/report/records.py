@@ -202,7 +202,7 @@ class PriceRecord:
     """Dollars per hour of all chips of the plan: `mid` of the offer that was picked, `low` and `high` over the
     providers that count, or one figure of owning; `basis` says how, `billed` are the chips paid for. The offer:
     `provider` and `instance`, `region` and `date` of its price ("" = not stated), and the chips of its smallest
-    order. `stale`: the price may be older than 90 days."""
+    order. `stale`: the price may be older than 90 days. `sellers`: the providers that count (0: nobody is asked)."""
 
     low: float
     mid: float
@@ -215,6 +215,7 @@ class PriceRecord:
     date: str
     smallest: int
     stale: bool
+    sellers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

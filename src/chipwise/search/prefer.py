@@ -4,9 +4,10 @@ A task says what a plan costs, what is waited for, how surely targets hold and w
 plan counts here. The rules, each before the next:
 
 1. plans of a lower `group` (a known price before none), and of those the plans whose targets hold as surely as asked;
-2. nothing stands above a plan that is no dearer, no slower, no less likely and no worse founded;
-3. costs within `equal` of the cheapest count as the same, and what is better founded may cost `evidence` more: of
-   these the best founded, then the smallest by `size`, then the cheapest.
+2. nothing stands above a plan that is no dearer, no slower, no less likely and no worse founded; a time that is longer
+   by less than anybody notices is no slower where another time is shorter by more;
+3. costs within `equal` of the cheapest count as the same, and what is better founded may cost `evidence` more for each
+   doubt fewer: of these the best founded, then the smallest by `size`, then the cheapest.
 
 Of plans that keep no target as surely as asked the likeliest comes first.
 """
@@ -148,9 +149,8 @@ def _leader(
     if np.isfinite(least):
         room = abs(least)
         alike = cost <= least + noise * room
-        near = cost <= least + evidence * room
-        founded = c.doubts[pool]
-        pool = pool[alike | (near & (founded < founded[alike].min()))]
+        fewer = c.doubts[pool][alike].min() - c.doubts[pool]
+        pool = pool[alike | ((fewer > 0) & (cost <= least + evidence * room * fewer))]
     keys = (c.doubts[pool], *c.size[:, pool], np.nan_to_num(c.cost[pool], nan=np.inf), *c.times[:, pool])
     pool = pool[np.lexsort(keys[::-1])]
     for leader in pool:
@@ -160,12 +160,19 @@ def _leader(
 
 
 def _beaten(c: Contenders, plan: int, by: NDArray[np.intp]) -> bool:
-    """Whether another plan is at least as good in everything that is asked for, and better in something."""
-    figures = np.concatenate(
-        [np.nan_to_num(c.cost[None], nan=np.inf), c.times, -c.chance[None], c.doubts[None]]
+    """Whether another plan is at least as good in everything that is asked for, and better in something. Times that
+    nobody tells apart (`noticed`) count as the same where another is shorter by more than that."""
+    exact = np.concatenate([np.nan_to_num(c.cost[None], nan=np.inf), -c.chance[None], c.doubts[None]])
+    mine, its = exact[:, [plan]], exact[:, by]
+    slow, quick = c.times[:, [plan]], c.times[:, by]
+    as_good = (its <= mine).all(axis=0)
+    dominates = (
+        as_good & (quick <= slow).all(axis=0) & ((its < mine).any(axis=0) | (quick < slow).any(axis=0))
     )
-    mine, its = figures[:, [plan]], figures[:, by]
-    return bool(((its <= mine).all(axis=0) & (its < mine).any(axis=0)).any())
+    noticed = preferences().noticed
+    alike = (quick <= slow * (1.0 + noticed)).all(axis=0)
+    quicker = as_good & alike & (quick < slow * (1.0 - noticed)).any(axis=0)
+    return bool((dominates | quicker).any())
 
 
 def tied(c: Contenders, plan: int, confidence: float) -> NDArray[np.bool_]:

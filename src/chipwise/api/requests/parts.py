@@ -44,7 +44,7 @@ from chipwise.catalog.harness import get_harness
 from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
-from chipwise.catalog.releases import dated
+from chipwise.catalog.releases import dated, runtime_named
 from chipwise.catalog.system import parse_have
 from chipwise.errors import Sentence, Setting, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout
@@ -659,8 +659,9 @@ class Serving(SoftwareOptions):
     )
 
     def terms(self, numbers: Parameters | None = None) -> Terms:
-        """The same, with how the software is run."""
-        return replace(super().terms(numbers), tactics=self.tactics())
+        """The same, with how the software is run; a version that names its software chooses that."""
+        runtime = self.runtime or runtime_named(self.software or "")
+        return replace(super().terms(numbers), runtime=runtime, tactics=self.tactics())
 
     def tactics(self) -> Tactics:
         """How the software is run."""
