@@ -70,8 +70,9 @@ def levers(
 
     `context` is that of the first plan on its `chip`, `plans` searches that chip under another, with all software or
     that of the first plan alone. Each figure is the answer to the question with the change's options added, on that
-    chip, in the format of the first plan; what asks for less may choose other software. Changes that a user has taken already, that the runtime cannot do, or that cost certainty of the targets
-    without saying so are not among them.
+    chip, in the format of the first plan; what asks for less may choose other software. Changes that a user
+    has taken already, that the runtime cannot do, or that cost certainty of the targets without saying so are not among
+    them.
     """
     before = goal(first, context.workload, paid=True)
     if before is None or context.workload.task == "local":

@@ -62,8 +62,8 @@ def dated(asked: str, runtime: str) -> str:
 
 
 def runtime_named(asked: str) -> str | None:
-    """The runtime that stands before a version ("vllm 0.11"), None where none does. Raises `UnknownNameError` for software
-    that nobody knows."""
+    """The runtime that stands before a version ("vllm 0.11"), None where none does. Raises `UnknownNameError` for
+    software that nobody knows."""
     found = _VERSION.fullmatch(asked.strip())
     named = found["name"] if found and asked not in ROUNDS else None
     said = (named or "").lower().removesuffix("v")

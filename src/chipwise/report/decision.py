@@ -58,7 +58,8 @@ class OwningRecord:
 @dataclass(frozen=True, slots=True)
 class RentalRecord:
     """Who rents the chips of a plan: `providers` with a price on the basis that was asked, on the spot market or on
-    demand (0: the user named them); dollars a month on the other basis at its `other_provider` (None: no price is known)."""
+    demand (0: the user named them); dollars a month on the other basis at its `other_provider` (None: no price is
+    known)."""
 
     providers: int
     spot: bool

@@ -719,8 +719,8 @@ def _ranked_by(report: MediaReport) -> str:
     near = preferences()
     return (
         f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} a doubt "
-        "where it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then fewer "
-        "hosts and paid chips, more replicas, the usual software; unpriced last"
+        "where it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then "
+        "fewer hosts and paid chips, more replicas, the usual software; unpriced last"
     )
 
 

@@ -922,8 +922,8 @@ def _ranked(report: PlanReport) -> str:
     unpriced = "" if report.owned else "; unpriced apart" if priced else "; no price is known"
     best = f"the cheapest ({by})" if sized or priced else "most requests per second"
     return (
-        f"{kept}{best}; within {p.equal:.0%} of it the best founded (measured, recent price), then the "
-        f"fewest hosts and paid chips, then more replicas; better founded plans for up to {p.evidence:.0%} more a doubt; "
+        f"{kept}{best}; within {p.equal:.0%} of it the best founded (measured, recent price), then the fewest "
+        f"hosts and paid chips, then more replicas; better founded plans for up to {p.evidence:.0%} more a doubt; "
         f"nothing above what is no dearer, no slower and no less likely{unpriced}"
     )
 
