@@ -74,38 +74,42 @@ def levers(
     has taken already, that the runtime cannot do, or that cost certainty of the targets without saying so are not among
     them.
     """
-    before = goal(first, context.workload, paid=True)
-    if before is None or context.workload.task == "local":
+    if goal(first, context.workload, paid=True) is None or context.workload.task == "local":
         return ()
-    worth = preferences().worth
-
-    def tried(lever: _Lever) -> LeverRecord | None:
-        """The lever as it is shown; None where it does not save enough."""
-        try:
-            changed = lever.change(context)
-            ranked = rank_plans(plans(changed, lever.eases), changed.workload)
-        except ChipwiseError:  # what cannot be done so is no lever
-            return None
-        if not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
-            return None
-        plan, after = ranked[0], goal(ranked[0], context.workload, paid=True)
-        if after is None or after.mid > before.mid * (1.0 - worth) * (1.0 - lever.least):
-            return None
-        saves = 1.0 - after.mid / before.mid
-        other = f", with {plan.runtime}" if plan.runtime != first.runtime else ""
-        return LeverRecord(lever.options, lever.words + other, plan.chips, plan.spread, plan.price, saves)
-
     changes = chain(_techniques(context), _looser(context, first), _narrower(context, model, first, chip))
-    found = [(lever, record) for lever in changes if (record := tried(lever))]
+    found = [(lever, record) for lever in changes if (record := _tried(lever, first, context, plans))]
     found.sort(key=lambda pair: -pair[1].saves)
     records = [record for _, record in found]
     kept = [pair for pair in found if pair[0].keeps][:2]
     if len(kept) == 2:
         (one, alone), (other, _) = kept
-        both = tried(one + other)
-        if both and 1.0 - both.saves <= (1.0 - alone.saves) * (1.0 - worth):
+        both = _tried(one + other, first, context, plans)
+        if both and 1.0 - both.saves <= (1.0 - alone.saves) * (1.0 - preferences().worth):
             records.insert(0, both)
     return tuple(records)
+
+
+def _tried(
+    lever: _Lever,
+    first: PlanRecord,
+    context: Context,
+    plans: Callable[[Context, bool], list[PlanRecord]],
+) -> LeverRecord | None:
+    """The lever as it is shown; None where it does not save enough."""
+    before = goal(first, context.workload, paid=True)
+    try:
+        changed = lever.change(context)
+        ranked = rank_plans(plans(changed, lever.eases), changed.workload)
+    except ChipwiseError:  # what cannot be done so is no lever
+        return None
+    if before is None or not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
+        return None
+    plan, after = ranked[0], goal(ranked[0], context.workload, paid=True)
+    if after is None or after.mid > before.mid * (1.0 - preferences().worth) * (1.0 - lever.least):
+        return None
+    other = f", with {plan.runtime}" if plan.runtime != first.runtime else ""
+    saves = 1.0 - after.mid / before.mid
+    return LeverRecord(lever.options, lever.words + other, plan.chips, plan.spread, plan.price, saves)
 
 
 def _techniques(context: Context) -> Iterator[_Lever]:

@@ -231,7 +231,9 @@ def _beyond(w: Workload, reach: Reach, refusals: Sequence[Refusal]) -> tuple[str
     first, carried = max(refusals, key=lambda r: r.reach.requests_per_s, default=None), reach.requests_per_s
     if first is not None and w.rate_per_s is not None and carried > 0:
         what = f"{format_number(w.rate_per_s)} requests/s are out of reach within the limits: at most {down(carried)} "
-        what += f"on {first.chip}, at {w.utilisation:.0%} of what it carries and with {w.confidence:.0%} probability"
+        what += (
+            f"on {first.chip}, at {w.utilisation:.0%} of its limit and with {w.confidence:.0%} probability"
+        )
         return what, "lower --rate, raise --max-chips, --max-usd-per-h or --max-watts, or add chips to --have"
     if first is not None and w.job and w.job.deadline_s and w.due_per_s and 0 < carried < w.due_per_s:
         soonest = duration_words(w.due_per_s * w.job.deadline_s / carried)

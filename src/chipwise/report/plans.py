@@ -392,11 +392,8 @@ ONE_TOKEN = (
 )
 
 
-def plan_view(report: PlanReport, command: str = "", *, everything: bool = False) -> Table:
-    """The ranked plans under the verdict. `command` looks into the first, for the last line."""
-    plans = (
-        report.plans if everything else [p for p in report.plans if p.price or not _priced(report)][:SHOWN]
-    )
+def _columns(report: PlanReport) -> list[Column]:
+    """What is said of each plan of this report."""
     alone = all(p.tpot_s is None for p in report.plans)
     left_out = {"TPOT, ms", "batch", "$/M out", "tok/s/user"} if alone else {"$/k requests"}
     # nobody waits for one request of a job
@@ -406,11 +403,19 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     hidden = set() if _unsized(report) else {"requests/s"}
     hidden |= set() if report.max_watts else {"W"}
-    columns = [
+    return [
         replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)
         for c in PLANS
         if c.head not in left_out
     ]
+
+
+def plan_view(report: PlanReport, command: str = "", *, everything: bool = False) -> Table:
+    """The ranked plans under the verdict. `command` looks into the first, for the last line."""
+    plans = (
+        report.plans if everything else [p for p in report.plans if p.price or not _priced(report)][:SHOWN]
+    )
+    columns = _columns(report)
     head = (report.model.line, "", *report.verdict(), "")
     foot = _foot(report, plans, command, everything=everything or report.considered == 1)
     return Table.of(plans, columns, head, foot, values=report.plans)
@@ -610,19 +615,24 @@ def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool
     first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
     if any(p.tpot_s is None for p in plans):
         said.append(ONE_TOKEN)
-    if not report.owned:
-        said += front_words(report.plans, "no plan is both cheaper and faster")
+    said += [] if report.owned else front_words(report.plans, "no plan is both cheaper and faster")
     said += _unpriced(report)
     if first.ties:
         p = preferences()
         said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
-    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
-    if left and not everything:
-        more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
-        kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
-        said.append(f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all): {more}")
+    said += [] if everything else _left(report, plans)
     said += _refusals(report.refused) if everything else _refused(report.refused)
     return [*said, *notes((p.rank, p.note) for p in plans)]
+
+
+def _left(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
+    """How many plans there are beside those that are shown."""
+    left = [p for p in report.plans[len(plans) :] if p.price or not _priced(report)]
+    if not left:
+        return []
+    kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
+    more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
+    return [f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all): {more}"]
 
 
 def _unpriced(report: PlanReport) -> list[str]:
