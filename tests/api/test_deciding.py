@@ -92,7 +92,7 @@ def test_each_way_costs_a_month_of_hours(report: PlanReport) -> None:
 @pytest.mark.parametrize("other", ["above_rent", "above_api"])
 def test_owning_costs_what_the_other_does_at_the_use_that_is_named(report: PlanReport, other: str) -> None:
     sold = (replace(report.apis[0], usd_per_request=0.01),)  # dear enough that owning can cost less
-    found = decision(report.plans[0], sold, Pricing(), LOAD, DAY)
+    found = decision(report.plans, sold, Pricing(), LOAD, DAY)
     assert found is not None
     assert found.own is not None
     share = getattr(found.own, other)
@@ -111,19 +111,21 @@ def test_an_api_is_called_where_it_costs_less_by_more_than_a_change_is_worth(rep
         (1.0 - 0.9 * preferences().worth, "rent"),
         (2.0, "rent"),
     ):
-        found = decision(first, (replace(api, usd_per_request=0.999999 * part * even),), Pricing(), LOAD, DAY)
+        found = decision(
+            (first,), (replace(api, usd_per_request=0.999999 * part * even),), Pricing(), LOAD, DAY
+        )
         assert found is not None
         assert found.choice == choice, part
-    assert decision(first, (), Pricing(), LOAD, DAY).choice == "rent"
-    assert decision(first, (), Pricing("own"), LOAD, DAY).choice == "own"
+    assert decision((first,), (), Pricing(), LOAD, DAY).choice == "rent"
+    assert decision((first,), (), Pricing("own"), LOAD, DAY).choice == "own"
 
 
 def test_where_nothing_is_paid_or_no_rate_is_asked_nothing_is_decided(report: PlanReport) -> None:
     first, sold = report.plans[0], report.apis
-    assert decision(first, sold, None, LOAD, DAY) is None
-    assert decision(first, sold, Pricing(), Workload(), DAY) is None
-    assert decision(replace(first, price=None), sold, Pricing(), LOAD, DAY) is None
-    assert decision(replace(first, chance=0.2), sold, Pricing(), LOAD, DAY) is None
+    assert decision((first,), sold, None, LOAD, DAY) is None
+    assert decision((first,), sold, Pricing(), Workload(), DAY) is None
+    assert decision((replace(first, price=None),), sold, Pricing(), LOAD, DAY) is None
+    assert decision((replace(first, chance=0.2),), sold, Pricing(), LOAD, DAY) is None
     assert cw.plan(LLAMA, rate="1/s", have="8xh100", evidence="none").decision is None
 
 
@@ -213,7 +215,7 @@ def test_a_plan_without_a_rate_says_how_old_its_price_is(report: PlanReport) -> 
 def test_spot_and_on_demand_stand_side_by_side(report: PlanReport) -> None:
     """Whichever basis was asked, the other is what a plan of that basis pays, and a dearer spot price says so."""
     first = report.plans[0]
-    found = {kind: decision(first, (), Pricing(kind), LOAD, DAY) for kind in ("rent", "spot")}
+    found = {kind: decision((first,), (), Pricing(kind), LOAD, DAY) for kind in ("rent", "spot")}
     rent, spot = found["rent"], found["spot"]
     assert rent is not None
     assert spot is not None
@@ -234,11 +236,28 @@ def test_spot_and_on_demand_stand_side_by_side(report: PlanReport) -> None:
     )
     assert "spot" not in dear
     assert "On the spot market" in cheap
-    assert decision(first, (), Pricing(given={first.chip: 3.0}), LOAD, DAY).supply is None
+    assert decision((first,), (), Pricing(given={first.chip: 3.0}), LOAD, DAY).supply is None
 
 
 def test_a_chip_of_one_provider_is_a_doubt(report: PlanReport) -> None:
-    found = decision(report.plans[0], (), Pricing(), LOAD, DAY)
+    found = decision(report.plans, (), Pricing(), LOAD, DAY)
     one = replace(found, supply=replace(found.supply, providers=1))
     assert "One provider alone" in decided(one, None)
     assert "One provider alone" not in decided(found, None)
+
+
+def test_where_nobody_sells_the_chips_of_the_first_plan_another_is_owned(report: PlanReport) -> None:
+    first = report.plans[0]
+    unsold, others = replace(first, chip="gh200-96gb"), [replace(first, rank=2)]
+    found = decision((unsold, *others), (), Pricing(), LOAD, DAY).own
+    assert found is not None
+    assert found.machines in {p.machines for p in others}
+    assert f"for {found.machines}" in decided(decision((unsold, *others), (), Pricing(), LOAD, DAY), None)
+    assert decision(report.plans, (), Pricing(), LOAD, DAY).own.machines == ""
+
+
+def test_a_rack_is_not_bought_for_one_of_its_chips(report: PlanReport) -> None:
+    one = replace(report.plans[0], chip="gb200-nvl72", chips=1)
+    assert decision((one,), (), Pricing(), LOAD, DAY).own is None
+    whole = decision((replace(one, chips=64),), (), Pricing(), LOAD, DAY).own
+    assert (whole.chips, whole.used) == (72, 64)

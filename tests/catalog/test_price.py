@@ -86,6 +86,8 @@ def test_own_basis_takes_the_users_figures_first():
 def test_machines_are_bought_whole():
     """A rack of 72 is paid for three of its chips, a server of eight for nine as two; who names a price of his own pays
     chip by chip, as do cards."""
+    assert own_basis("mi300x").hour(2).billed == 8, "nobody sells a module of a board"
+    assert own_basis("rtx-4090").hour(2).billed == 2
     rack, server = own_basis("gb200-nvl72"), own_basis("h100-sxm5-80gb")
     assert rack.hour(3).billed == 72
     assert server.hour(9).billed == 16

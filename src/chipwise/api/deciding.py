@@ -72,17 +72,19 @@ def _per_request(price: ApiPrice, w: Workload) -> float:
 
 
 def decision(
-    first: PlanRecord, sold: Sequence[ApiRecord], pricing: Pricing | None, w: Workload, today: date
+    plans: Sequence[PlanRecord], sold: Sequence[ApiRecord], pricing: Pricing | None, w: Workload, today: date
 ) -> DecisionRecord | None:
-    """What the first plan costs a month rented and owned, and its tokens from the first API of `sold`; None where
-    nothing is paid, no rate was asked, or the plan keeps no target. An API is chosen where it costs less by more than a
-    change is worth naming for, and no provider or region of machines was named. Chips that are owned are in use at all
-    hours, as rented ones are."""
+    """What the first of the ranked `plans` costs a month rented and owned, and its tokens from the first API of
+    `sold`; None where nothing is paid, no rate was asked, or the plan keeps no target. An API is chosen where it
+    costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips
+    that are owned are in use at all hours, as rented ones are; where nobody sells those of the first plan, they are
+    those of the plan that keeps the targets for the least."""
+    first = plans[0]
     if pricing is None or first.price is None or not _comparable(first, w):
         return None
     bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
     rent, api = _rented(first, pricing, today), _called(first, sold, w)
-    own = _owned(first, pricing, rent, api)
+    own = _owned(first, pricing, rent, api) or _others_owned(plans[1:], pricing, rent, api, w)
     run = own.usd_per_month if bought and own else first.price.mid * HOURS_PER_MONTH
     choice: Way = "own" if bought else "rent"
     return DecisionRecord(
@@ -94,6 +96,10 @@ def decision(
         own=own,
         supply=_supply(first, pricing, today),
     )
+
+
+IDLE = 2.0
+"""times the chips of a plan: what is bought at most. Exact: half of it works."""
 
 
 def _comparable(first: PlanRecord, w: Workload) -> bool:
@@ -136,17 +142,28 @@ def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float 
     return 3600.0 * HOURS_PER_MONTH * rate * sold[0].usd_per_request if sold and rate else None
 
 
-def _owned(
-    first: PlanRecord, pricing: Pricing, rent: PriceRecord | None, api: float | None
+def _others_owned(
+    plans: Sequence[PlanRecord], pricing: Pricing, rent: PriceRecord | None, api: float | None, w: Workload
 ) -> OwningRecord | None:
-    """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known. `api`
-    is dollars a month."""
+    """The plan that costs the least a month to own, of those that keep the targets."""
+    kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
+    found = [replace(own, machines=p.machines) for p in kept if (own := _owned(p, pricing, rent, api))]
+    return min(found, key=lambda own: own.usd_per_month, default=None)
+
+
+def _owned(
+    plan: PlanRecord, pricing: Pricing, rent: PriceRecord | None, api: float | None
+) -> OwningRecord | None:
+    """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known, or more
+    than half of what one buys would stand idle. `api` is dollars a month."""
     try:
-        each = own_basis(first.chip, **{**pricing.figures, "utilisation": 1.0})
+        each = own_basis(plan.chip, **{**pricing.figures, "utilisation": 1.0})
     except UsageError:
         return None
-    hour = each.hour(first.chips, _group(first))
+    hour = each.hour(plan.chips, _group(plan))
     chips = round(float(hour.billed))
+    if pricing.kind != "own" and chips > IDLE * plan.chips:
+        return None
     idle = replace(each, idle_power_share=1.0, power_w=each.power_w * each.idle_power_share)
     idle_h = chips * idle.usd_per_h
     work_h = float(hour.mid) - idle_h
@@ -159,7 +176,7 @@ def _owned(
         usd_per_month=float(hour.mid) * HOURS_PER_MONTH,
         purchase_usd=chips * each.capex_usd,
         chips=chips,
-        used=min(first.chips, chips),
+        used=min(plan.chips, chips),
         power_w=chips * each.power_w,
         years=each.years,
         above_rent=above(rent.mid if rent else None),

@@ -293,7 +293,7 @@ class _PlansAsked:
             software=_other_software(space, report.plans, timed=timed),
             levers=found,
             apis=sold,
-            decision=decision(first, sold, self.context.pricing, self.workload, day),
+            decision=decision(report.plans, sold, self.context.pricing, self.workload, day),
         )
 
 

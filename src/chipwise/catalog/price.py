@@ -35,6 +35,7 @@ from chipwise.catalog.offer import MARKETPLACES, Offer, counted, load_offers, of
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.system import load_systems
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Array, Real
 
@@ -438,17 +439,13 @@ def own_basis(
 
     `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share, idle_power_share and wall_power_ratio.
     Without `capex_usd` the price read for a whole machine is taken, and it is bought whole, else of the card
-    (`capex_for`); without `power_w` the chip's TDP times `wall_power_ratio`, for its share of the host. `Own.assumed`
-    names what was not given. Raises `UsageError` where neither is known, for an unknown or senseless figure, and
-    `UnknownNameError` for an unknown chip.
+    (`capex_for`), of modules a board; without `power_w` the chip's TDP times `wall_power_ratio`, for its share of the
+    host. `Own.assumed` names what was not given. Raises `UsageError` where neither is known, for an unknown or
+    senseless figure, and `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
-    together = 1
-    if capex_usd is None:
-        bought = capex_for(chip.id)
-        capex_usd = bought.usd_per_chip
-        together = bought.chips if bought.covers == "machine" else 1
+    capex_usd, together = (capex_usd, 1) if capex_usd is not None else _bought(chip.id)
     figures = {name: assumption.value for name, assumption in load_assumptions().items()}
     for name, value in replaced.items():
         if name not in figures:
@@ -469,6 +466,18 @@ def own_basis(
     )
 
 
+def _bought(chip_id: str) -> tuple[float, int]:
+    """Dollars of a chip, and how many are bought at once: a whole machine where its price was read, and the board of
+    modules that a fabric joins, which nobody sells one by one."""
+    found = capex_for(chip_id)
+    boards = [
+        s.chips_per_host for s in load_systems().holding(chip_id) if any(t.fabric in BOARDS for t in s.tiers)
+    ]
+    return found.usd_per_chip, found.chips if found.covers == "machine" else min(boards, default=1)
+
+
+BOARDS = frozenset(("nvswitch", "switched", "mesh", "partial-mesh", "ring", "torus2d", "torus3d"))
+"""Fabrics of modules that share a board or a rack; cards of `pcie`, `bridge` and `socket` are sold one by one."""
 PAST = "not a current price"
 """The doubt of list prices at launch."""
 

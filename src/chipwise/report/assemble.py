@@ -127,7 +127,7 @@ def price_record(basis: Rent | OwnCosts | None, chips: int, group: int = 1) -> P
     billed = round(float(hour.billed))
     if isinstance(basis, OwnCosts):
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
-        words = f"owned: capital, power and cooling{assumed}"
+        words = f"owned, {basis.utilisation:.0%} in use: capital, power and cooling{assumed}"
         return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False)
     offer = basis.quotes[int(np.asarray(hour.offer))]
     words = (

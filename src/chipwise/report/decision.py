@@ -42,7 +42,8 @@ class OwningRecord:
     """Buying the chips of a plan: dollars a month in use at all hours, over `years`; the purchase of whole machines
     with `chips`, of which the plan has `used` (0: not told), and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
-    many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give."""
+    many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give.
+    `machines`: of another plan, where nobody sells the chips of the first."""
 
     usd_per_month: float
     purchase_usd: float
@@ -53,6 +54,7 @@ class OwningRecord:
     above_api: float | None
     assumed: tuple[str, ...]
     used: int = 0
+    machines: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,10 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
     use = f"less than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
     chips = f"{own.chips} chips" + (f", of which {own.used} work" if 0 < own.used < own.chips else "")
+    chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
     figures = [f"{usd_words(own.purchase_usd)} for {chips}", f"{own.power_w / 1000.0:.3g} kW at the plugs"]
     figures += [f"{own.years:g} years", *([use] if paid is not None else [])]
-    return usd_words(own.usd_per_month), f"owned ({', '.join(figures)})"
+    return usd_words(own.usd_per_month), f"owned, always in use ({', '.join(figures)})"
 
 
 def dated(date: str, age_days: int | None) -> str:

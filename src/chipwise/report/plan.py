@@ -203,7 +203,8 @@ def cost_words(price: PriceRecord | None, chips: int) -> str:
     owned = price.basis.startswith("owned")
     whole = f", {price.billed} chips billed" if price.billed > chips else ""
     dated = f", price of {price.date}" if price.date else ", undated"
-    offer = f" to own{whole}" if owned else f" at {price.provider}{whole}{dated}"
+    use = price.basis.partition(":")[0].removeprefix("owned, ")
+    offer = f" of work to own, {use}{whole}" if owned else f" at {price.provider}{whole}{dated}"
     stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
     return f"about ${figures.mid(price)}/h{offer}{stale}"
 
