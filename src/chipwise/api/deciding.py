@@ -59,6 +59,7 @@ def _record(price: ApiPrice, first: PlanRecord, w: Workload, today: date) -> Api
         age_days=price.age_days(today),
         source=price.source,
         licence=price.licence,
+        usd_per_million_cached=price.cached_usd_per_million if w.prefix else None,
     )
 
 

@@ -14,7 +14,8 @@ Way = Literal["api", "rent", "own"]
 
 @dataclass(frozen=True, slots=True)
 class ApiRecord:
-    """Tokens of the same weights from an API: dollars per million, per request and, where a rate was asked, per
+    """Tokens of the same weights from an API: dollars per million (cached ones where the load has a prefix that is
+    found in a cache, None: at the price of others), per request and, where a rate was asked, per
     hour of it. Above `break_even_per_s` requests the first plan costs less (None: it has no price, or serves
     fewer). `chip`: the vendor's own, "" where it runs others'. `base_url` and `key`: the address, and the variable
     that holds a key. `date`: when the package `source` was released in which the price was read, `age_days` ago.
@@ -35,6 +36,7 @@ class ApiRecord:
     age_days: int
     source: str
     licence: str
+    usd_per_million_cached: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -605,6 +605,7 @@ def _software(report: PlanReport) -> list[str]:
         sure = "" if p.keeps_targets(w.confidence) or p.chance is None else f", {chance_percent(p.chance)}%"
         pace = f"{format_seconds(p.pace.mid)} {'per token' if p.tpot_s else 'to the first token'}"
         rate = f"{format_number(p.requests_per_s)} requests/s" if _unsized(report) else pace
+        rate = f"done in {duration_words(p.job.hours.mid * 3600.0)}" if p.job else rate
         cost = _cost(report, p, ", ").partition(" at ")[0]
         said.append(f"{p.runtime} {p.machines} ({p.spread}){cost}, {rate}{sure}")
     return [f"{first.chip} with other software: {'; '.join(said)}"] if said else []
@@ -686,13 +687,18 @@ def cheaper(report: PlanReport) -> list[str]:
     first, said = report.plans[0], []
     for lever in report.levers:
         cost = "" if lever.price is None else f", ${figures.mid(lever.price)}/h"
+        if first.job is not None and first.job.usd is not None:
+            cost = f", ${format_number(first.job.usd.mid * (1.0 - lever.saves))} for the job"
         plan = f"{lever.chips}x {first.chip} ({lever.spread}){cost}"
         said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
     for api in report.apis[:1]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
-        above = api.break_even_per_s
+        above = None if first.job else api.break_even_per_s
         less = "" if above is None else f"; #1 costs less above {format_number(above)} requests/s"
-        if above is None and first.price is not None:
+        if report.workload.tokens is not None:
+            requests = report.workload.tokens / report.workload.output_tokens
+            rate = f", ${format_number(requests * api.usd_per_request)} for the job"
+        elif above is None and first.price is not None:
             less = "; #1 costs more at every rate that it serves"
         said.append(
             f"as an API: {_sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
@@ -701,9 +707,10 @@ def cheaper(report: PlanReport) -> list[str]:
 
 
 def _sells(api: ApiRecord) -> str:
+    cached = "" if api.usd_per_million_cached is None else f", ${api.usd_per_million_cached:g} cached"
     return (
-        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in, ${api.usd_per_million_out:g} out per "
-        "million tokens"
+        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}, ${api.usd_per_million_out:g} out "
+        "per million tokens"
     )
 
 
