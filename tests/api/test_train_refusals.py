@@ -7,9 +7,8 @@ from typing import Literal
 
 import pytest
 
-from chipwise.api.train_chips import check_chip
 from chipwise.api.train_course import Wanted
-from chipwise.api.train_input import USUAL, asked
+from chipwise.api.train_input import USUAL, asked, check_chip
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
 from chipwise.predict.training.course import Failures

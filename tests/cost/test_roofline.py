@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from chipwise.cost.device import DTYPES, Device
-from chipwise.cost.efficiency import Efficiency
-from chipwise.cost.roofline import roofline, time
+from chipwise.cost.roofline import Efficiency, roofline, time
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import attention, gemm, pointwise
 

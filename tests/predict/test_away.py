@@ -7,7 +7,7 @@ import math
 import pytest
 
 import chipwise as cw
-from chipwise.predict.away import at_most_away
+from chipwise.predict.fleet import at_most_away
 
 
 def test_away_by_hand() -> None:

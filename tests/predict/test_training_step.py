@@ -14,8 +14,8 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.system import get_system
 from chipwise.cost.device import DTYPES, Device
-from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.price import price
+from chipwise.cost.roofline import Efficiency
 from chipwise.errors import UsageError
 from chipwise.predict.training.cluster import cluster, on_system
 from chipwise.predict.training.dims import plain, transformer

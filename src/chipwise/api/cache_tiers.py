@@ -10,9 +10,8 @@ import numpy as np
 from chipwise.api.estimating import AskedLoad
 from chipwise.catalog.price import HOURS_PER_YEAR
 from chipwise.errors import UsageError
-from chipwise.predict.events.cache import ENDLESS, CacheTier
+from chipwise.predict.events.cache import ENDLESS, NEVER, CacheTier, depths
 from chipwise.predict.events.engine import Fleet, Outcome
-from chipwise.predict.events.reuse import NEVER, depths
 from chipwise.report.simulated import BelowRecord, CapacityRecord, TierRecord
 from chipwise.workload.arrivals import Arrivals
 

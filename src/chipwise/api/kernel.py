@@ -50,8 +50,8 @@ from chipwise.cost.cpu import PRIOR_LOG_SPREAD as CPU_LOG_SPREAD
 from chipwise.cost.cpu import CpuModel
 from chipwise.cost.dataflow import DataflowModel, Fabric
 from chipwise.cost.device import Device
-from chipwise.cost.efficiency import PEAKS
 from chipwise.cost.price import CostParameters, narrow, price
+from chipwise.cost.roofline import PEAKS
 from chipwise.cost.simt.experts import GROUP_TILES
 from chipwise.cost.simt.family import SimtParameters, dtype_label
 from chipwise.cost.simt.gemm import GemmParameters

@@ -16,8 +16,7 @@ from chipwise.api.media_ways import Way
 from chipwise.api.media_work import Place, Work
 from chipwise.api.over_time import FIRST, GROWTH, MOST, UNSEEN, busiest, fewest
 from chipwise.api.simulating import RepeatedRuns, SimulatedTraffic
-from chipwise.predict.events.engine import QUEUE, Outcome, run
-from chipwise.predict.events.jobs import JobTimes, job_fleet
+from chipwise.predict.events.engine import QUEUE, JobTimes, Outcome, job_fleet, run
 from chipwise.report.media import MediaPlan
 from chipwise.search.space import By
 from chipwise.workload.arrivals import Arrivals, rate_words

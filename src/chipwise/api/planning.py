@@ -32,8 +32,7 @@ from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout, Reason
-from chipwise.predict.away import at_most_away
-from chipwise.predict.fleet import Day, over_day
+from chipwise.predict.fleet import Day, at_most_away, over_day
 from chipwise.report.assemble import (
     cheapest_plan,
     fully_ready,

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.remedies import working
-from chipwise.api.train_chips import precisions_of
 from chipwise.api.train_counts import LARGE, batch_for, counts_to_try, grown_batch, next_count, with_filled
 from chipwise.api.train_course import Wanted, running_of
 from chipwise.api.train_infeasible import (
@@ -42,6 +41,7 @@ from chipwise.api.train_input import (
     check_layout,
     documents_of,
     pins_of,
+    precisions_of,
 )
 from chipwise.api.train_job import Site, TrainSoftware, network_of, site_of
 from chipwise.calibrate.parameters import Parameters, shipped_parameters

@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from chipwise.api.train_chips import check_chip
-from chipwise.api.train_input import PRECISIONS, Ask, Pins
+from chipwise.api.train_input import PRECISIONS, Ask, Pins, check_chip
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameters import Parameters

@@ -23,9 +23,8 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
-from chipwise.cost.efficiency import PEAKS
 from chipwise.cost.price import CostParameters, narrow, price
-from chipwise.cost.roofline import roofline
+from chipwise.cost.roofline import PEAKS, roofline
 from chipwise.cost.simt.family import SimtParameters, dtype_label, group_of
 from chipwise.parallel.collective import (
     CollectiveParameters,

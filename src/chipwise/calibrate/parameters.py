@@ -26,8 +26,8 @@ from chipwise.catalog.runtime_spec import Operator, Policies, Runtime
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text
 from chipwise.catalog.software import all_software
 from chipwise.cost.dataflow import StageNumbers
-from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.price import CostParameters
+from chipwise.cost.roofline import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicParameters
 from chipwise.errors import UnknownNameError

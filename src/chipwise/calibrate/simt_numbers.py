@@ -14,7 +14,7 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import kernel_era, kernel_library, kernels_of
 from chipwise.catalog.runtime_spec import Operator, Runtime
 from chipwise.catalog.software import all_software
-from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.roofline import Efficiency
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.units import Array, Real
 

@@ -23,9 +23,9 @@ COMMANDS = {
     "with their interval.",
     "machines:local": "What a machine of your own can run, in which format and how fast, with the commands; "
     "or what to buy.",
-    "training:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
+    "planning:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
     "bounds it.",
-    "training:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
+    "planning:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
     "together or apart: time of a step, days, cost, and what bounds it.",
     "machines:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it costs, "
     "and what one machine more or fewer would change.",

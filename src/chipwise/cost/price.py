@@ -15,9 +15,9 @@ from chipwise.cost.cost import Cost
 from chipwise.cost.cpu import CpuModel, cpu_time
 from chipwise.cost.dataflow import DataflowModel, stage_time
 from chipwise.cost.device import Device
-from chipwise.cost.efficiency import Efficiency
 from chipwise.cost.local import LocalModel, local_time
 from chipwise.cost.probed import Probed, probed_time
+from chipwise.cost.roofline import Efficiency
 from chipwise.cost.roofline import time as roofline_time
 from chipwise.cost.run import AMONG, Run
 from chipwise.cost.simt.family import SimtParameters, narrowing, simt_time

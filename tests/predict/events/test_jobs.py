@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.predict.events.engine import QUEUE, Outcome, run
-from chipwise.predict.events.jobs import JobTimes, job_fleet
+from chipwise.predict.events.engine import QUEUE, JobTimes, Outcome, job_fleet, run
 from chipwise.predict.waiting import wait_s
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.lengths import Lengths

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.predict.events.cache import Blocks, CacheTier, hit_rate
+from chipwise.predict.events.cache import NEVER, Blocks, CacheTier, depths, hit_rate
 from chipwise.predict.events.engine import Fleet, Outcome, run
 from chipwise.predict.events.rank import Rules
-from chipwise.predict.events.reuse import NEVER, depths
 from chipwise.predict.steptable import StepTable
 from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals, read_log

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chipwise.predict.events.engine import Fleet, run
-from chipwise.predict.events.jobs import JobTimes
+from chipwise.predict.events.engine import Fleet, JobTimes, run
 from chipwise.predict.events.rank import Rules
 from chipwise.predict.events.scaling import Scaling
 from chipwise.workload.arrivals import Arrivals

@@ -14,7 +14,7 @@ import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
-from chipwise.cost.efficiency import Efficiency
+from chipwise.cost.roofline import Efficiency
 from chipwise.cost.run import AMONG, Run
 from chipwise.cost.simt.decode import DecodeParameters, decode_attention
 from chipwise.cost.simt.experts import ExpertParameters, experts

@@ -5,13 +5,11 @@
 `systolic_time` prices any operator with them.
 """
 
-from chipwise.cost.systolic.array import DATAFLOWS, Dataflow, Folds, SystolicArray, folds
-from chipwise.cost.systolic.conv import Gemm, im2col
+from chipwise.cost.systolic.array import DATAFLOWS, Dataflow, Folds, Gemm, SystolicArray, folds, im2col
 from chipwise.cost.systolic.facts import Arrays
 from chipwise.cost.systolic.family import SystolicModel, SystolicParameters, pace_hz, product, systolic_time
-from chipwise.cost.systolic.physical import output_stationary, serial, weight_stationary
+from chipwise.cost.systolic.physical import Schedule, output_stationary, serial, weight_stationary
 from chipwise.cost.systolic.scalesim import Counters, counters
-from chipwise.cost.systolic.schedule import Schedule
 
 __all__ = [
     "DATAFLOWS",

@@ -16,8 +16,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.products import every_expert, products
 from chipwise.cost.systolic.array import SystolicArray
 from chipwise.cost.systolic.facts import Arrays
-from chipwise.cost.systolic.physical import output_stationary, weight_stationary
-from chipwise.cost.systolic.schedule import Schedule
+from chipwise.cost.systolic.physical import Schedule, output_stationary, weight_stationary
 from chipwise.units import Real
 from chipwise.workload.op import Op
 

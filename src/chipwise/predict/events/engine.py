@@ -1,4 +1,5 @@
-"""Replicas that serve a stream of requests: arrivals, routing, passes, in the order of their times."""
+"""Replicas that serve a stream of requests: arrivals, routing, passes, in the order of their times. Work without
+tokens runs in it too: a request is one sample, a pass a batch of them, and nothing decodes."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from chipwise.predict.events.cache import ENDLESS
 from chipwise.predict.events.rank import Ledger, Prices, Rank, Rules
 from chipwise.predict.events.scaling import Scaler, Scaling
+from chipwise.predict.steptable import Line
 from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals
 
@@ -384,3 +386,28 @@ def run_apart(requests: Arrivals, prompts: Fleet, decoding: Fleet, sent_s: Array
         whole_s=max(before.whole_s, float(np.nanmax(last, initial=0.0)) - float(before.arrived[0])),
         replicas=before.replicas + after.replicas,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class JobTimes:
+    """Seconds of a batch by the samples in it: `seconds[n - 1]` of n, up to a full one."""
+
+    seconds: Array
+
+    def prompts(self, batch: float, tokens: float, pairs: float) -> float:
+        """Seconds of a batch of so many samples."""
+        return float(self.seconds[int(tokens) - 1])
+
+    def line(self, batch: float, context: float) -> Line:
+        """Nothing follows a batch."""
+        return Line(0.0, 0.0, inf)
+
+    def scaled(self, factor: float) -> JobTimes:
+        """The same where every batch takes `factor` times as long."""
+        return JobTimes(self.seconds * factor)
+
+
+def job_fleet(times: JobTimes, copies: int, route: str = QUEUE) -> Fleet:
+    """So many copies of a network, each of which takes what waits, up to a full batch, whenever it is free."""
+    most = len(times.seconds)
+    return Fleet(Rules(most, most, alone=True, static=True), times, copies, route=route)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chipwise.predict.away import at_most_away
+from chipwise.predict.fleet import at_most_away
 from chipwise.predict.training.result import goodput, young_daly
 from chipwise.units import Array
 

@@ -1,15 +1,17 @@
-"""Templates, and how figures are written in them."""
+"""Templates, how figures are written in them, and refusals as a page."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
 
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UnknownNameError
@@ -17,6 +19,7 @@ from chipwise.report.figures import split_s
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 from chipwise.units import format_bytes, format_count, format_number
+from chipwise.web.views import VIEWS
 
 HERE = Path(__file__).parents[1]
 STATIC = HERE / "static"
@@ -79,3 +82,21 @@ def _span(figure: Any) -> dict[str, str]:
     """A number and its interval."""
     mid, low, high = (format_number(x) for x in (figure.mid, figure.low, figure.high))
     return {"mid": mid, "low": low, "high": high, "unit": ""}
+
+
+Refusing = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def as_page(refusing: Refusing) -> Refusing:
+    """The same refusal, shown as a page where HTML is asked for."""
+
+    async def shown(request: Request, error: Exception) -> Response:
+        answer = await refusing(request, error)
+        asked = request.headers.get("accept", "").partition(",")[0].strip()
+        if asked != "text/html" or request.method != "GET":
+            return answer
+        page = environment().get_template("refused.html").render(json.loads(bytes(answer.body)), views=VIEWS)
+        kept = {name: value for name, value in answer.headers.items() if name in ("retry-after", "allow")}
+        return HTMLResponse(page, answer.status_code, {"vary": "Accept", **kept})
+
+    return shown
