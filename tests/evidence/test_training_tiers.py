@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.evidence.axes import trained_axes
-from chipwise.evidence.training_tiers import Tier, tier_name, tier_of
+from chipwise.evidence.tiers import Tier, tier_name, trained_tier
 from command_line import Run
 
 HOPPER = {"stack": "nemo", "generation": "hopper", "vendor": "nvidia", "moe": "dense", "kind": "fused"}
@@ -16,7 +16,7 @@ def tier(chip: str = "h100-sxm5-80gb", method: str = "full", what: str = "time",
     levels = trained_axes(
         get_chip(chip), known["stack"], experts=known["moe"] == "moe", method=method, precision="bf16"
     )
-    return tier_of(shipped_parameters(), known, levels, what, packed=method == "qlora")
+    return trained_tier(shipped_parameters(), known, levels, what, packed=method == "qlora")
 
 
 def test_only_pairs_with_rows_of_their_own_count_as_seen() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.media_asked import Files, Sampling
-from chipwise.api.media_record import within
 from chipwise.api.media_ways import MIDDLE, OFFLOADS, NetworkSpace, Tried, Way
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -20,6 +19,7 @@ from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Rent
 from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.evidence.judge import within
 from chipwise.predict.rounds import side_by_side
 from chipwise.report.media import MediaPlan
 from chipwise.report.plan import numbered
@@ -390,7 +390,7 @@ def answered_s(way: Way) -> float:
     """Seconds that a request and its wait, or a job, take with the probability asked."""
     d = way.doing
     if d.job_h is not None:
-        return 3600.0 * within(d.job_h, d.asked.confidence)
+        return 3600.0 * d.job_h.within(d.asked.confidence)
     return d.answered_s * d.speed.within(d.asked.confidence)
 
 
@@ -399,13 +399,14 @@ def cautious_usd(way: Way, usd_per_h: float) -> float:
     hours = way.doing.job_h
     if hours is None or np.isnan(usd_per_h):
         return float("inf")
-    return usd_per_h * within(hours, way.doing.asked.confidence)
+    return usd_per_h * hours.within(way.doing.asked.confidence)
 
 
 def taken(p: MediaPlan, asked: Sampling) -> str:
     """What a plan takes, in words."""
     cost = f"at ${p.price.mid:,.3g}/h" if p.price else "without a known price"
     if p.job is not None and p.job.usd is not None and p.price is not None:
-        usd = format_number(p.price.mid * within(p.job.hours, asked.confidence))
+        hours = p.job.hours
+        usd = format_number(p.price.mid * within(asked.confidence, hours.mid, hours.low, hours.high))
         cost += f", at most ${usd} in total with {asked.confidence:.0%} probability"
     return f"takes {p.chips:,} chips {cost}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,20 +16,19 @@ from chipwise.api.media_judged import tier, timed
 from chipwise.api.media_work import Work
 from chipwise.api.simulating import RepeatedRuns
 from chipwise.calibrate.fit_media import attended, media_seen
-from chipwise.calibrate.parameter import Z80
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.media_runtime import media_runtime_for
 from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
-from chipwise.evidence.judge import Estimate, Nearness, chance
+from chipwise.evidence.judge import Estimate, Nearness, chance, within
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
 from chipwise.predict.waiting import Queue, load_within, replicas_within
-from chipwise.report.assemble import figure, job_record, price_record
+from chipwise.report.assemble import job_record, price_record
 from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
-from chipwise.report.records import EnergyRecord, Figure, PriceRecord
+from chipwise.report.records import EnergyRecord, Figure, PriceRecord, figure
 from chipwise.units import Array, duration_above, duration_words, format_seconds
 
 if TYPE_CHECKING:
@@ -79,7 +77,7 @@ class Speed:
 
     def within(self, confidence: float) -> float:
         """How many times slower than predicted a request may be, with that probability."""
-        return within(self.latency, confidence) / self.latency.mid
+        return self.latency.within(confidence) / self.latency.mid
 
 
 @dataclass(frozen=True)
@@ -291,21 +289,13 @@ def load_kept(asked: Sampling, speed: Speed, batch: int, copies: int, confidence
     return load_within(limit, speed.full.mid * slower, batch, copies, asked.percentile) / slower
 
 
-def within(latency: Figure | Estimate, confidence: float) -> float:
-    """Seconds that a latency keeps with a probability: the inverse of `chance`, around the same centre."""
-    z = NormalDist().inv_cdf(confidence) / Z80
-    centre = latency.centre if isinstance(latency, Estimate) else latency.mid
-    end = latency.high if z > 0.0 else latency.low
-    return float(centre * (end / centre) ** abs(z))
-
-
 def too_late(name: str, soonest: MediaPlan, asked: Sampling) -> tuple[str, str]:
     """What is said of a deadline that no plan keeps, and what helps; `soonest` is the way that is done first."""
     hours = None if soonest.job is None else soonest.job.hours
     due_s = None if asked.job is None else asked.job.deadline_s
     if hours is None or due_s is None or soonest.chance is None:
         return f"{name}: no chip keeps the target", "more --chips, or a narrower --precision"
-    sure_s = 3600.0 * within(hours, asked.confidence)
+    sure_s = 3600.0 * within(asked.confidence, hours.mid, hours.low, hours.high)
     return (
         f"{name}: no chip keeps the deadline of {duration_words(due_s)}, the nearest is "
         f"{soonest.chips}x {soonest.chip}, which is done in {duration_words(3600.0 * hours.mid)}: "

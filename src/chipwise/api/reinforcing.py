@@ -18,7 +18,8 @@ from chipwise.catalog.price import Pricing
 from chipwise.catalog.runtime import Sampler, samplers_for
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
-from chipwise.evidence.training_tiers import tier_of
+from chipwise.evidence.judge import Estimate
+from chipwise.evidence.tiers import trained_tier
 from chipwise.parallel.collective import exchange
 from chipwise.predict.training.rollout import (
     FORWARD,
@@ -33,9 +34,9 @@ from chipwise.predict.training.rollout import (
     rollout_s,
 )
 from chipwise.predict.training.values import Cluster
-from chipwise.report.assemble import model_record, price_record
+from chipwise.report.assemble import dollars, model_record, price_record
 from chipwise.report.plans import PlanRecord
-from chipwise.report.records import Figure, RefusalRecord
+from chipwise.report.records import RefusalRecord, figure
 from chipwise.report.reinforce import RlPlanRecord, RlReport
 from chipwise.report.train_assemble import layout_record, price_doubts
 from chipwise.report.training import TrainLayoutRecord
@@ -293,7 +294,7 @@ def _trained(
         trainer=asked.trainer,
     )
     site, at = situate(run, numbers)
-    tier = tier_of(numbers, site.labels, site.levels(asked.method))
+    tier = trained_tier(numbers, site.labels, site.levels(asked.method))
     c, used = site.job.cluster, at.memory
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
     weights = shard * engine.chips
@@ -375,17 +376,10 @@ def _record(
     )
     away = (float(np.log(end / loop.total)) for end in sums)
     low, high = (loop.total * float(np.exp(np.copysign(np.hypot(a, LOOP_SPREAD), a))) for a in away)
-    step = Figure(loop.total, low, high, "modelled", True)
-    per_s = asked.steps / DAY_S
-    days = Figure(loop.total * per_s, low * per_s, high * per_s, "modelled", True)
+    step = Estimate(loop.total, low, high, "modelled")
+    days = step.scaled(asked.steps / DAY_S)
     tokens = asked.answers.count * asked.answers.tokens
-    basis = asked.pricing.basis(chip.id, day())
-    price = price_record(basis, chips) if basis else None
-    usd = None
-    if price is not None:
-        ends = ((days.mid, price.mid), (days.low, price.low), (days.high, price.high))
-        mid, least, most = (24.0 * d * p for d, p in ends)
-        usd = Figure(mid, least, most, "modelled", True)
+    price = price_record(asked.pricing.basis(chip.id, day()), chips)
     names = ("rollout", "scoring", "training", "sync", "swap")
     parts = {name: float(getattr(loop, name)) for name in names}
     return RlPlanRecord(
@@ -405,14 +399,14 @@ def _record(
         runtime=engine.plan.runtime,
         precision=asked.precision,
         rollout_precision=engine.plan.precision,
-        step_s=step,
-        tokens_per_s=Figure(tokens / loop.total, tokens / high, tokens / low, "modelled", True),
+        step_s=figure(step),
+        tokens_per_s=figure(step.inverse(tokens)),
         parts=parts,
         idle=loop.idle,
         drained=drained,
-        days=days,
+        days=figure(days),
         price=price,
-        usd=usd,
+        usd=dollars(days.scaled(24.0), price),
         host_bytes=trained.state_bytes * trained.devices if together else 0.0,
         bound=max(parts, key=lambda name: parts[name]),
         why=(

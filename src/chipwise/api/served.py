@@ -17,7 +17,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import named_config
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.evidence.speed_rows import CONTEXT, SpeedRun
-from chipwise.report.records import Figure
+from chipwise.report.records import Figure, figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,4 @@ def served_alone(model: str, chip: str, precision: str = "", chips: int = 0) -> 
 
 
 def _speed(case: Case, drafts: float) -> Figure:
-    e = judged(case.run, 1.0 / case.seconds(case.costs, drafts))
-    return Figure(e.mid, e.low, e.high, e.basis, e.provisional)
+    return figure(judged(case.run, 1.0 / case.seconds(case.costs, drafts)))

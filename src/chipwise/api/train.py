@@ -53,8 +53,7 @@ from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.evidence.judge import chance
-from chipwise.evidence.training_tiers import Tier, tier_of
+from chipwise.evidence.tiers import Tier, trained_tier
 from chipwise.predict.training.dims import transformer
 from chipwise.predict.training.values import Transformer
 from chipwise.report.assemble import model_record, price_record
@@ -253,8 +252,8 @@ class _Question:
         return [
             _Tried(
                 site,
-                tier_of(self.numbers, site.labels, site.levels(ask.method), packed=odd),
-                tier_of(self.numbers, site.labels, site.levels(ask.method), "memory"),
+                trained_tier(self.numbers, site.labels, site.levels(ask.method), packed=odd),
+                trained_tier(self.numbers, site.labels, site.levels(ask.method), "memory"),
             )
             for site, odd in zip(sites, strange, strict=True)
         ]
@@ -278,13 +277,12 @@ class _Question:
         days, late = running.days if running else np.inf, self.run.deadline_days
         if late is None:
             return 1.0
-        return chance(late, days * tier.centre, days * tier.low, days * tier.high)
+        return tier.scaled(days).kept(late)
 
     def price(self, site: Site, count: int, tp: int) -> PriceRecord | None:
         """What so many chips cost, with those that stand by; None: not known, or they are one's own."""
-        basis = self.basis(site.chip)
         idle = self.wanted.failures.spares * (site.system.chips_per_host if site.system else 1)
-        return price_record(basis, count + idle, max(tp // site.devices, 1)) if basis else None
+        return price_record(self.basis(site.chip), count + idle, max(tp // site.devices, 1))
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from chipwise.api.remedies import up
-from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.chip import Chip
+from chipwise.evidence.judge import within
 from chipwise.report.records import Figure, PriceRecord, RefusalRecord
 from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.search.training import PricedLayouts, TrainJob, TrainReason
@@ -136,9 +135,7 @@ def needs(p: TrainPlanRecord, name: str, confidence: float) -> float | None:
     figure = LIMITS[name].of(p)
     if figure is None or name != "days":
         return None if figure is None else figure.mid
-    z = NormalDist().inv_cdf(min(max(confidence, 0.01), 0.99))
-    end = p.days.high if z > 0.0 else p.days.low
-    return float(p.days.mid * (end / p.days.mid) ** (abs(z) / Z80))
+    return within(min(max(confidence, 0.01), 0.99), p.days.mid, p.days.low, p.days.high)
 
 
 def relaxed(name: str, least: float) -> tuple[str, dict[str, Any]]:

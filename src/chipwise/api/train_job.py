@@ -26,7 +26,7 @@ from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.axes import Levels, trained_axes
 from chipwise.evidence.judge import Estimate
-from chipwise.evidence.training_tiers import tier_of
+from chipwise.evidence.tiers import trained_tier
 from chipwise.parallel.network import ALIKE
 from chipwise.predict.pipeline import Account, Spread, StageTimes
 from chipwise.predict.training.cluster import Wired, cluster, on_system
@@ -201,8 +201,8 @@ class TrainedStep:
 
     def judged(self, mid: float, what: Literal["time", "memory"]) -> Estimate:
         """A figure with the interval of the model of error of training."""
-        tier = tier_of(self.numbers, self.site.labels, self.site.levels("full"), what)
-        return Estimate(mid, mid * tier.low, mid * tier.high, tier.basis, tier.provisional)
+        tier = trained_tier(self.numbers, self.site.labels, self.site.levels("full"), what)
+        return replace(tier.scaled(mid), measured=None)
 
     @property
     def held(self) -> Account:

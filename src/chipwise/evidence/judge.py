@@ -60,6 +60,10 @@ class Estimate:
         """The probability that the figure is at most `target`."""
         return chance(target, self.centre, self.low, self.high)
 
+    def within(self, confidence: float) -> float:
+        """What the figure keeps with that probability: the inverse of `kept`."""
+        return within(confidence, self.centre, self.low, self.high)
+
 
 def chance(target: float, centre: float, low: float, high: float) -> float:
     """The probability that a figure with this 80 % interval is at most `target`: its logarithm is normal on either side
@@ -69,6 +73,12 @@ def chance(target: float, centre: float, low: float, high: float) -> float:
         return float(target >= centre)
     z = Z80 * math.log(target / centre) / abs(math.log(end / centre))
     return NormalDist().cdf(z)
+
+
+def within(confidence: float, centre: float, low: float, high: float) -> float:
+    """What a figure with this 80 % interval keeps with a probability: the inverse of `chance`."""
+    z = NormalDist().inv_cdf(confidence) / Z80
+    return float(centre * ((high if z > 0.0 else low) / centre) ** abs(z))
 
 
 def judge(

@@ -1,15 +1,22 @@
-"""How near anything measured is to a deployment, in words: what its figures rest on."""
+"""How near anything measured is to a deployment, in words: what its figures rest on; of training and how far they may
+be off, by the model of error."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.fit_level import PREFIX as LEVEL
 from chipwise.calibrate.fit_serving import PREFIX
+from chipwise.calibrate.fit_training import seen_as, seen_runs
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import own_kernels
-from chipwise.evidence.judge import Nearness
+from chipwise.evidence.axes import Levels
+from chipwise.evidence.discrepancy import spread_of
+from chipwise.evidence.judge import Basis, Estimate, Nearness, judge
 
 
 def tier_of(
@@ -123,3 +130,41 @@ def _all_seen(numbers: Parameters) -> dict[tuple[str, str], frozenset[str]]:
         if equals and fit in (PREFIX, LEVEL):
             found.setdefault((fit, label.rpartition(".")[2]), set()).add(value)
     return {attribute: frozenset(values) for attribute, values in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Tier(Estimate):
+    """Measured over predicted, of training. `seen`: several runs of the fit were of such; of step times of dense
+    models, where folds test it, such figures are `calibrated`, else `modelled`. `provisional`: nobody measured the chip
+    or the trainer."""
+
+    seen: bool = False
+
+
+def tier_name(what: str, labels: Mapping[str, str], *, seen: bool) -> str:
+    """What a figure ("time", "memory") is of and whether a fit had `seen` such, in words."""
+    name = "memory" if what == "memory" else "experts" if labels["moe"] == "moe" else "dense"
+    return f"{name}, {'seen' if seen else 'not seen'}"
+
+
+def seen_of(
+    numbers: Parameters, labels: Mapping[str, str], what: str = "time", *, packed: bool = False
+) -> bool:
+    """Whether a fit had seen such; packed weights (QLoRA) count as not seen."""
+    return seen_as(what, labels) in seen_runs(numbers) and not packed
+
+
+def trained_tier(
+    numbers: Parameters,
+    labels: Mapping[str, str],
+    levels: Levels,
+    what: str = "time",
+    *,
+    packed: bool = False,
+) -> Tier:
+    """How far a figure of a plan with these labels of the fit and `levels` in the model of error may be off."""
+    seen = seen_of(numbers, labels, what, packed=packed)
+    spread = spread_of(levels, "training_memory" if what == "memory" else "training")
+    basis: Basis = "calibrated" if seen and what == "time" and labels["moe"] != "moe" else "modelled"
+    e = judge(1.0, spread.around(), basis, provisional=not bool(spread.known[0]))
+    return Tier(e.mid, e.low, e.high, e.basis, e.provisional, e.measured, seen)

@@ -31,6 +31,7 @@ from chipwise.report.records import (
     PriceRecord,
     TailRecord,
     WorkloadRecord,
+    figure,
 )
 from chipwise.search.evaluate import Bounds
 from chipwise.search.prefer import Contenders, order, pareto
@@ -40,11 +41,6 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
 from chipwise.workload.precision import Precision
 from chipwise.workload.workload import Workload
-
-
-def figure(estimate: Estimate) -> Figure:
-    """An estimate as a record."""
-    return Figure(estimate.mid, estimate.low, estimate.high, estimate.basis, estimate.provisional)
 
 
 def model_record(graph: Graph, config: ModelConfig) -> ModelRecord:
@@ -337,10 +333,16 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 def job_record(amount: float, rate: Estimate, price: PriceRecord | None) -> JobRecord:
     """Hours of a job of so many tokens or samples at that many per second, and its dollars by the second."""
     hours = rate.inverse(amount / 3600.0)
+    return JobRecord(figure(hours), dollars(hours, price))
+
+
+def dollars(hours: Estimate, price: PriceRecord | None, beside: float = 0.0) -> Figure | None:
+    """What so many hours cost at a price, with dollars `beside`; None where no price is known."""
     if price is None:
-        return JobRecord(figure(hours), None)
-    ends = (price.mid * hours.mid, price.low * hours.low, price.high * hours.high)
-    return JobRecord(figure(hours), Figure(*ends, hours.basis, hours.provisional))
+        return None
+    pairs = ((price.mid, hours.mid), (price.low, hours.low), (price.high, hours.high))
+    mid, low, high = (usd * length + beside for usd, length in pairs)
+    return Figure(mid, low, high, hours.basis, hours.provisional)
 
 
 def _tail(tail: TailRecord | None) -> tuple[float, float]:

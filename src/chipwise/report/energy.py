@@ -16,7 +16,7 @@ from chipwise.evidence.discrepancy import Scatter, spread_of
 from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import PoweredMachine, PowerModel, Use
-from chipwise.report.records import EnergyRecord, Figure
+from chipwise.report.records import EnergyRecord, Figure, figure
 
 JOULE_PER_KWH = 3.6e6
 TOKENS, SAMPLES, SUBMITTED = "language models served", "images and videos made", "submissions to MLPerf"
@@ -100,9 +100,6 @@ def energy_record(
             low, high = min(e.low, fast), max(e.high, slow)
         return Figure(each, each * low, each * high, watts.basis, watts.provisional)
 
-    def shown(e: Estimate) -> Figure:
-        return Figure(e.mid, e.low, e.high, e.basis, e.provisional)
-
     def request(token: Figure) -> Figure | None:
         if tokens is None:
             return None
@@ -111,9 +108,9 @@ def energy_record(
     inside, plug = joules(one, mid * chips), joules(wall, wall_w)
     plug = replace(plug, low=max(plug.low, inside.low), high=max(plug.high, inside.high))
     return EnergyRecord(
-        chip_w=shown(one),
-        node_w=shown(wall.scaled(1.0 / machines)),
-        wall_w=shown(wall),
+        chip_w=figure(one),
+        node_w=figure(wall.scaled(1.0 / machines)),
+        wall_w=figure(wall),
         joules_per_token=inside,
         joules_per_token_wall=plug,
         joules_per_request=request(inside),

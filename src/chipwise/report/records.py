@@ -6,9 +6,13 @@ Units are in the names; `Figure` is a value with its 80 % interval and basis.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
+
+if TYPE_CHECKING:
+    from chipwise.evidence.judge import Estimate
 
 SCHEMA_VERSION = "0.1"
 
@@ -56,6 +60,11 @@ class Figure(_Named):
         return f"{mid} [{low} to {high}] {unit}".rstrip()
 
     __repr__ = __str__
+
+
+def figure(estimate: Estimate) -> Figure:
+    """An estimate as a record."""
+    return Figure(estimate.mid, estimate.low, estimate.high, estimate.basis, estimate.provisional)
 
 
 def _unit(name: str, value: float) -> tuple[str, float]:

@@ -12,16 +12,16 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
-from chipwise.evidence.judge import Estimate, chance
-from chipwise.evidence.training_tiers import Tier
+from chipwise.evidence.tiers import Tier
 from chipwise.predict.energy import Use
 from chipwise.predict.training.course import MONTH_S, CheckpointStore, Course, Phase
 from chipwise.predict.training.memory import MemoryUse, host_bytes
 from chipwise.predict.training.result import Convention, peak_share, step_flops
 from chipwise.predict.training.values import TrainSpread
+from chipwise.report.assemble import dollars
 from chipwise.report.energy import Powered, energy_record
 from chipwise.report.plan import numbered, saving
-from chipwise.report.records import EnergyRecord, Figure, PriceRecord
+from chipwise.report.records import EnergyRecord, PriceRecord, figure
 from chipwise.report.train_why import reasons, shares
 from chipwise.report.training import (
     SHARDING,
@@ -136,24 +136,14 @@ def plan_record(
     """The record of one plan, not ranked yet; its interval is that of `case.tier`, tested out of fold. `price` is that
     of all chips that are paid, spare ones too. `powered` None: the power of the chip is not known."""
     job, at, s = case.job, case.at, case.at.spread
-    low, high, basis, untested = case.tier.low, case.tier.high, case.tier.basis, case.tier.provisional
-    step = Figure(at.seconds, at.seconds * low, at.seconds * high, basis, untested)
-    rate = Figure(at.tokens_per_s, at.tokens_per_s / high, at.tokens_per_s / low, basis, untested)
     running, course = case.running, case.running.course
     good, days = course.progress, running.days
-    took = Figure(days, days * low, days * high, basis, untested)
     device_s = chips * case.devices * at.seconds
     parts = shares(job, at)
     memory, stages = _bytes(at.memory), tuple(map(_bytes, at.stages))
     held, room = float(np.asarray(at.memory.total_bytes)), float(job.cluster.memory_bytes)
-    bytes_of = case.held
-    taken = Figure(held, held * bytes_of.low, held * bytes_of.high, bytes_of.basis, bytes_of.provisional)
+    took, taken = case.tier.scaled(days), case.held.scaled(held)
     run = _run_record(running, at, days)
-    usd = None
-    if price is not None:
-        ends = ((took.mid, price.mid), (took.low, price.low), (took.high, price.high))
-        mid, low, high = (24.0 * length * rate + run.storage_usd for length, rate in ends)
-        usd = Figure(mid, low, high, basis, untested)
     hfu = float(peak_share(job.network, s, job.cluster, device_s, "hardware"))
     energy = None if powered is None else _energy(case, powered, chips, hfu, parts)
     return TrainPlanRecord(
@@ -167,23 +157,23 @@ def plan_record(
         replicas=round(float(s.dp)),
         global_batch=int(float(s.global_batch)),
         seq=int(float(s.seq)),
-        step_s=step,
-        tokens_per_s=rate,
+        step_s=figure(case.tier.scaled(at.seconds)),
+        tokens_per_s=figure(case.tier.inverse(at.tokens_per_s)),
         tokens_per_day=at.tokens_per_s * 86400.0 * good,
         mfu=float(peak_share(job.network, s, job.cluster, device_s)),
         hfu=hfu,
         tflops_per_chip=float(step_flops(job.network, s, case.counts)) / (1e12 * chips * at.seconds),
         goodput=good,
         checkpoint_s=course.interval_s,
-        days=took,
+        days=figure(took),
         price=price,
-        usd=usd,
+        usd=dollars(took.scaled(24.0), price, run.storage_usd),
         energy_kwh=None if energy is None else energy.chip_w.mid * chips * days * 24.0 / 1000.0,
         energy=energy,
         memory=memory,
         memory_bytes=held,
-        memory_range=taken,
-        memory_chance=chance(room, held * bytes_of.centre, taken.low, taken.high),
+        memory_range=figure(taken),
+        memory_chance=taken.kept(room),
         host_bytes=float(np.asarray(host_bytes(job.network, s, job.recipe))),
         capacity_bytes=room,
         verdict="fits" if held <= job.aim_bytes else "tight" if held <= job.limit_bytes else "over",
@@ -239,10 +229,8 @@ def _energy(
     """Power of a step and joules per token: operations over peak, and of the time that waits for memory all of its
     bandwidth."""
     use = Use(min(parts["memory"] + parts["optimiser"], 1.0), min(hfu, 1.0))
-    each = case.per_host
-    mid, t = case.at.tokens_per_s, case.tier
-    rate = Estimate(mid, mid / t.high, mid / t.low, "calibrated" if t.basis == "calibrated" else "modelled")
-    return energy_record(powered, use, chips, -(-chips // each), rate, None)
+    rate = case.tier.inverse(case.at.tokens_per_s)
+    return energy_record(powered, use, chips, -(-chips // case.per_host), rate, None)
 
 
 def _bytes(used: MemoryUse) -> dict[str, float]:

@@ -25,8 +25,8 @@ from chipwise.calibrate.training_rates import MEMORY_PREFIX, PREFIX
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted
+from chipwise.evidence.tiers import seen_of, tier_name
 from chipwise.evidence.training_measured import row_group, unknown_batch, workload_key
-from chipwise.evidence.training_tiers import seen_of, tier_name
 
 FOLDS = 8  # groups of workloads
 
