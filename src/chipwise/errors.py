@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -198,6 +198,13 @@ class UnknownNameError(ChipwiseError):
     @hint.setter
     def hint(self, said: str) -> None:
         self._hint, self._whole = said, True
+
+
+def check_known(kind: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Raises `UnknownNameError` for the first of some names that a table does not have."""
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(kind, name, known, f"one of {', '.join(known)}")
 
 
 class InfeasibleError(ChipwiseError):

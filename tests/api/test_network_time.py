@@ -12,7 +12,7 @@ import pytest
 
 import chipwise as cw
 from chipwise.api.media_asked import Sampling
-from chipwise.api.media_record import Speed, within
+from chipwise.api.media_record import Speed
 from chipwise.api.media_time import job_times
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
@@ -43,7 +43,7 @@ def bursts(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_what_is_kept_with_a_probability_has_that_chance(confidence: float) -> None:
     """Around what is measured where so much is predicted, which is not the middle."""
     late = Estimate(1.0, 0.9, 2.0, "modelled", measured=1.4)
-    assert late.kept(within(late, confidence)) == pytest.approx(confidence)
+    assert late.kept(late.within(confidence)) == pytest.approx(confidence)
 
 
 def test_random_arrivals_wait_as_the_estimate_says() -> None:

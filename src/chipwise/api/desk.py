@@ -18,8 +18,8 @@ from chipwise.errors import InfeasibleError, UsageError
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction
-from chipwise.report.assemble import ReplicaSet, memory_record, model_record, rank_plans, workload_record
-from chipwise.report.plans import PlanRecord, PlanReport
+from chipwise.report.assemble import ReplicaSet, memory_record
+from chipwise.report.plans import PlanRecord
 from chipwise.report.records import PartRecord, PlacedRecord
 from chipwise.search.assembly import Assembly, assemble
 from chipwise.search.deployments import deployments
@@ -54,8 +54,10 @@ def assembled(
     raise InfeasibleError(f"{machine.name}: no plan", why or "no runtime shares a model so")
 
 
-def machine_estimate(model: str, workload: Workload, given: Given, terms: Terms) -> PlanReport:
-    """`estimate` of a machine of several parts. Raises its errors."""
+def machine_asked(
+    model: str, workload: Workload, given: Given, terms: Terms
+) -> tuple[Context, PlanRecord, tuple[str, ...]]:
+    """The model on a machine of several parts, and what that rests on. Raises the errors of `estimate`."""
     if given.layout.devices != 1 or given.replicas != 1 or given.rate_per_s is not None:
         hint = "the machine says how many of what, as in 2xrtx-3090+epyc-9654; one user, or --concurrency"
         raise UsageError(f"{given.chip}: a machine has no other layout", hint)
@@ -65,16 +67,7 @@ def machine_estimate(model: str, workload: Workload, given: Given, terms: Terms)
         raise UsageError("parts of a machine work on one token after the other", "leave the option out")
     assembly = assembled(context, machine, terms, given.offload)
     record = machine_record(context, machine, assembly, given.concurrency)
-    return PlanReport(
-        model=model_record(context.found.graph, context.found.config),
-        workload=workload_record(context.workload),
-        plans=rank_plans([record], context.workload),
-        refused=(),
-        considered=1,
-        rejected={},
-        assumptions=(*context.assumptions([record]), *machine_words(machine, record), *terms.said),
-        owned=True,
-    )
+    return context, record, machine_words(machine, record)
 
 
 def machine_words(machine: Machine, plan: PlanRecord) -> tuple[str, ...]:

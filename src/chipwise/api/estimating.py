@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from chipwise.api.context import Context
-from chipwise.api.desk import machine_estimate
+from chipwise.api.desk import machine_asked
 from chipwise.api.nearest import beside_published
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.api.probed import measured_words
@@ -26,7 +26,7 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.passes import Requests
 from chipwise.predict.service import Loads, Prediction, Service
 from chipwise.report.assemble import ReplicaSet, model_record, rank_plans, workload_record
-from chipwise.report.plans import PlanReport
+from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.search.evaluate import Pools, engines_of, in_flight
 from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
@@ -227,8 +227,27 @@ def estimate(
     for an illegal layout and `InfeasibleError` where it does not fit or cannot carry the load, saying by how much.
     """
     terms = terms or Terms()
-    if given.parted:
-        return machine_estimate(model, workload, given, terms)
+    context, record, said = (machine_asked if given.parted else _estimated)(model, workload, given, terms)
+    described = model_record(context.found.graph, context.found.config)
+    plans = rank_plans([record], context.workload)
+    if evidence and not given.parted:
+        plans = beside_published(plans, described, context.workload, context.today)
+    return PlanReport(
+        model=described,
+        workload=workload_record(context.workload),
+        plans=plans,
+        refused=(),
+        considered=1,
+        rejected={},
+        assumptions=(*context.assumptions([record]), *said, *terms.said),
+        owned=given.parted,
+    )
+
+
+def _estimated(
+    model: str, workload: Workload, given: Given, terms: Terms
+) -> tuple[Context, PlanRecord, tuple[str, ...]]:
+    """The model on a chip at its load, and what that rests on. Raises the errors of `estimate`."""
     one = asked(model, workload, given, terms)
     context, d = one.context, one.deployment
     one = parted(one, given.layout)
@@ -246,25 +265,7 @@ def estimate(
         in_step=one.in_step,
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
-    described = model_record(context.found.graph, context.found.config)
-    plans = rank_plans([record], context.workload)
-    if evidence:
-        plans = beside_published(plans, described, context.workload, context.today)
-    return PlanReport(
-        model=described,
-        workload=workload_record(context.workload),
-        plans=plans,
-        refused=(),
-        considered=1,
-        rejected={},
-        assumptions=(
-            *context.assumptions([record]),
-            *_devices(d.chip),
-            *_in_step(fleet, found),
-            *measured_words(one.deployment.chip),
-            *terms.said,
-        ),
-    )
+    return context, record, (*_devices(d.chip), *_in_step(fleet, found), *measured_words(one.deployment.chip))
 
 
 def _devices(chip: Chip) -> Iterator[str]:

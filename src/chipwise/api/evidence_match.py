@@ -192,7 +192,7 @@ def match_evidence(
     shown, on axes of its own. Raises `UnknownNameError` for an unknown model or chip.
     """
     terms, count = terms or Terms(), given.count
-    numbers = terms.parameters or shipped_parameters()
+    numbers = terms.numbers
     hardware = get_chip(given.chip)
     if (named := _sampled(model)) is not None:
         facts = network_facts(named, model)
@@ -231,7 +231,7 @@ def claim_evidence(
     `UnknownNameError` for an unknown row, model or chip, `UsageError` for a row that holds no rate or no known chip.
     """
     terms = terms or Terms()
-    terms = replace(terms, parameters=terms.parameters or shipped_parameters())
+    terms = replace(terms, parameters=terms.numbers)
     item = Store().get(result) if result.startswith("own-") else _published(result)
     if item.speed is None or not item.chip:
         raise UsageError(f"{item.id}: no speed of a known chip", "choose a row whose chip has an id")

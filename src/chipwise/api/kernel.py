@@ -57,7 +57,7 @@ from chipwise.cost.simt.family import SimtParameters, dtype_label
 from chipwise.cost.simt.gemm import GemmParameters
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.systolic import SystolicModel, im2col
-from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
+from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, check_known
 from chipwise.parallel.collective import Kind, Traffic, exchange, traffic, wire_bytes
 from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.report.kernel import KernelRecord, KernelReport, LevelRecord
@@ -316,8 +316,7 @@ def _sizes(given: Mapping[str, Any], *needed: str, **besides: int) -> Dims:
 def _dtype(given: Mapping[str, Any]) -> str:
     """The data type. Raises `UnknownNameError`."""
     dtype = str(given.get("dtype", "bf16"))
-    if dtype not in DTYPES:
-        raise UnknownNameError("data type", dtype, DTYPES, f"one of {', '.join(DTYPES)}")
+    check_known("data type", (dtype,), DTYPES)
     return dtype
 
 
@@ -534,8 +533,7 @@ def _expert_anatomy(op: Op, device: Device, units: float | None, library: str) -
 def _copies(named: Sequence[str], given: Mapping[str, Any], changes: Mapping[str, str]) -> KernelReport:
     """A copy from the host to the chip, back, or inside its memory."""
     num_bytes, way = float(given["bytes_"]), str(given.get("way", "to-chip"))
-    if way not in WAYS:
-        raise UnknownNameError("way", way, WAYS, f"one of {', '.join(WAYS)}")
+    check_known("way", (way,), WAYS)
     op = ops.pointwise(num_bytes / 2.0, 2.0 if way == "on-chip" else 1.0, name="copy", flops_each=0.0)
     kernels: list[KernelRecord] = []
     refused: list[RefusalRecord] = []
@@ -615,8 +613,7 @@ def _kind_of(name: str) -> str:
     """An exchange by any spelling: allreduce, All-Reduce, AllReduce. Raises `UnknownNameError`."""
     bare = name.lower().replace("-", "").replace("_", "").replace(" ", "")
     kind = _SPELLINGS.get(bare, name)
-    if kind not in EXCHANGES:
-        raise UnknownNameError("collective", kind, EXCHANGES, f"one of {', '.join(EXCHANGES)}")
+    check_known("collective", (kind,), EXCHANGES)
     return kind
 
 

@@ -16,7 +16,7 @@ from chipwise.api.probed import kept_machine
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.files import output_file, read_text, writing
 from chipwise.cost.probed import group_of
-from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError
+from chipwise.errors import CommandText, Sentence, UsageError, check_known
 from chipwise.evidence.importers import ImportTerms
 from chipwise.evidence.item import own_item
 from chipwise.evidence.store import Store
@@ -71,9 +71,7 @@ def measure_probe(
     if out is not None:
         output_file(out)  # before the work is done
     measured = backend(framework, device, threads)
-    for dtype in dtypes:
-        if dtype not in ("fp32", "bf16", "fp16"):
-            raise UnknownNameError("data type", dtype, ("fp32", "bf16", "fp16"), "one of fp32, bf16, fp16")
+    check_known("data type", dtypes, ("fp32", "bf16", "fp16"))
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     like, memory = _catalogued(measured.kind)
     store, kept = Store(), ""

@@ -14,7 +14,7 @@ from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
-from chipwise.api.media_choice import NetworkChoice, Question, refusal_of, together
+from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
 from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
 from chipwise.api.media_record import Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
@@ -23,12 +23,11 @@ from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.planning import bounded
 from chipwise.api.simulating import ENDS, WHOLE, SimulatedTraffic, record_of
-from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.preferences import preferences
-from chipwise.errors import ChipwiseError, InfeasibleError
+from chipwise.errors import InfeasibleError
 from chipwise.predict.events.engine import QUEUE
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
@@ -54,16 +53,12 @@ def answer(
     """
 
     terms = terms or Terms()
-    numbers = terms.parameters or shipped_parameters()
-    plans, refused = [], []
-    for chip in _chips(chips, terms):
-        try:
-            place = Place.of(chip, terms, numbers)
-            plans.append(priced(pipeline, place, terms, asked or Sampling()))
-        except ChipwiseError as error:
-            if len(chips) == 1:
-                raise
-            refused.append(refusal_of(chip.id, error))
+    numbers = terms.numbers
+
+    def on(chip: Chip) -> MediaPlan:
+        return priced(pipeline, Place.of(chip, terms, numbers), terms, asked or Sampling())
+
+    plans, refused = of_each(((chip.id, chip) for chip in _chips(chips, terms)), on, alone=len(chips) == 1)
     return report_of(pipeline, plans, refused, terms)
 
 
@@ -83,11 +78,9 @@ def explain(model: str, chip: str, terms: Terms, asked: Sampling) -> MediaExplai
 
 def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tuple[MediaReport, Place]:
     """The answer of `estimate` with its errors, and the chip with its runtime."""
-    numbers = terms.parameters or shipped_parameters()
     several = counted(chip)
-    place = Place.of(
-        find_chip(several[0] if several else chip, terms.changes, terms.own_chips), terms, numbers
-    )
+    found = find_chip(several[0] if several else chip, terms.changes, terms.own_chips)
+    place = Place.of(found, terms, terms.numbers)
     runs(place.runtime, model)
     pipeline = place.pipeline(model, terms, asked)
     each = place.packages(asked.spread)
@@ -121,29 +114,30 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:
     """The memory of a request on every chip: as it is, else with weights kept by the host in part. Devices share it
     where `asked.spread` says so; so many chips (`8xh100`, `p5.48xlarge`) are filled with replicas, as in `estimate`."""
-    numbers = terms.parameters or shipped_parameters()
-    plans, refused, pipeline, opened = [], [], None, own_model(model)
+    numbers, opened = terms.numbers, own_model(model)
     if isinstance(opened, Files):
         made(opened, terms, asked, timed=False)  # what is wrong with a file is wrong on every chip
-    for chip, count in _groups(chips, terms):
-        try:
-            place = Place.of(chip, terms, numbers)
-            work = held(opened, place, terms, asked)
-            pipeline, replicas, each = work.pipeline, None, place.packages(asked.spread)
-            if count is not None:
-                replicas = copies(count, each, f"{count}x{chip.id}", "--spread", field="chips")
-            plans.append(plan_of(work, numbers, terms, Replicas(replicas)))
-        except ChipwiseError as error:
-            if len(chips) == 1:
-                raise
-            refused.append(refusal_of(chip.id, error))
-    if pipeline is None:
+    ran: list[Pipeline] = []
+
+    def on(asked_of: tuple[Chip, int | None]) -> MediaPlan:
+        chip, count = asked_of
+        place = Place.of(chip, terms, numbers)
+        work = held(opened, place, terms, asked)
+        ran.append(work.pipeline)
+        replicas, each = None, place.packages(asked.spread)
+        if count is not None:
+            replicas = copies(count, each, f"{count}x{chip.id}", "--spread", field="chips")
+        return plan_of(work, numbers, terms, Replicas(replicas))
+
+    groups = ((one[0].id, one) for one in _groups(chips, terms))
+    plans, refused = of_each(groups, on, alone=len(chips) == 1)
+    if not ran:
         raise InfeasibleError(
             f"{model}: none of these chips has known software for it", "chipwise chips list"
         )
     order = {"comfortable": 0, "tight": 1, "no": 2}
     plans.sort(key=lambda p: (order[p.verdict], p.offload != "none", p.chip, p.chips))
-    return report_of(pipeline, plans, refused, terms)
+    return report_of(ran[-1], plans, refused, terms)
 
 
 def plan(
@@ -192,9 +186,9 @@ def _asked(
     opened: str | Files, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits
 ) -> tuple[Question, list[Chip]]:
     """What is chosen for, and the chips that it is asked of."""
-    numbers = terms.parameters or shipped_parameters()
     if limits.have:
         terms = replace(terms, pricing=None)
+    numbers = terms.numbers
     wanted = _chips(tuple(limits.have) or chips, terms)
     nobodys = not (limits.have or chips) and asked.task != "local"
     limits = bounded(limits, wanted, numbers, terms.basis if nobodys else None)

@@ -3,10 +3,10 @@ those that keep targets and limits, in the one order of `search.prefer`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ from chipwise.units import Array, format_number
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
+Q = TypeVar("Q")
+R = TypeVar("R")
 SIZED = 1e-9  # of a cost: below it two are alike, whose last digits are those of sums in another order
 
 
@@ -280,14 +282,10 @@ class Question:
     def choice(self, chips: Sequence[Chip]) -> tuple[NetworkChoice, list[RefusalRecord]]:
         """The choice on some chips, and those that it cannot be asked of. Raises the errors of `Space.tried` where
         there is one chip."""
-        tried, refused = [], []
-        for chip in chips:
-            try:
-                tried.append(self.space(chip).tried(self.asked, self.numbers))
-            except ChipwiseError as error:
-                if len(chips) == 1:
-                    raise
-                refused.append(refusal_of(chip.id, error))
+        named = ((chip.id, chip) for chip in chips)
+        tried, refused = of_each(
+            named, lambda chip: self.space(chip).tried(self.asked, self.numbers), alone=len(chips) == 1
+        )
         return NetworkChoice(tried, self.asked, self.limits, self.owned), refused
 
     def space(self, chip: Chip) -> NetworkSpace:
@@ -381,9 +379,20 @@ def together(ways: Sequence[Way], asked: Sampling) -> Figure:
     return Figure(rate("mid"), rate("low"), rate("high"), first.basis, first.provisional)
 
 
-def refusal_of(chip: str, error: ChipwiseError) -> RefusalRecord:
-    """Why a chip cannot run it, without the chip's name before the reason."""
-    return RefusalRecord(chip, "NO_RUNTIME", str(error).removeprefix(f"{chip}: "))
+def of_each(
+    named: Iterable[tuple[str, Q]], ask: Callable[[Q], R], *, alone: bool
+) -> tuple[list[R], list[RefusalRecord]]:
+    """What is answered of each chip, and why some cannot run it, without the chip's name before the reason. Raises the
+    error of one that is asked about `alone`."""
+    found, refused = [], []
+    for name, one in named:
+        try:
+            found.append(ask(one))
+        except ChipwiseError as error:
+            if alone:
+                raise
+            refused.append(RefusalRecord(name, "NO_RUNTIME", str(error).removeprefix(f"{name}: ")))
+    return found, refused
 
 
 def answered_s(way: Way) -> float:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from chipwise.api.media_asked import Sampling
+from chipwise.api.media_changes import NARROW, QUALITY
 from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
 from chipwise.api.media_ways import Way
@@ -27,9 +28,7 @@ ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
 LATER = 1.1  # times a limit that does not work yet, that is asked next
-NARROW = ("fp8", "int8")  # formats that are tried, the first that the chip multiplies
 FEWEST = 8  # part of the steps, below which nobody generates
-QUALITY = "quality not assessed"
 
 
 def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipwise.api.media_asked import DEFAULT, Sampling
-from chipwise.api.media_judged import held as held_in
-from chipwise.api.media_judged import tier, timed
 from chipwise.api.media_work import Work
 from chipwise.api.simulating import RepeatedRuns
 from chipwise.calibrate.fit_media import attended, media_seen
@@ -20,7 +18,10 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.media_runtime import media_runtime_for
 from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
-from chipwise.evidence.judge import Estimate, Nearness, chance, within
+from chipwise.evidence.axes import Levels, chip_axes
+from chipwise.evidence.discrepancy import Scatter, spread_of
+from chipwise.evidence.judge import Basis, Estimate, Nearness, chance, judge, within
+from chipwise.evidence.tiers import network_tier
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
@@ -30,12 +31,18 @@ from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord, figure
 from chipwise.units import Array, duration_above, duration_words, format_seconds
+from chipwise.workload.workload import Task
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 ATTENDED = 0.25  # of the time, from which on it matters whether such attention was measured
 LATE = 0.99  # of requests, whose wait is told beside the mean
+
+SCENARIOS: Mapping[Task, str] = {"batch": "Offline", "serve": "Server", "local": "SingleStream"}
+"""Scenario of the submissions by which tuned software is judged: what bounds it."""
+WORDS: Mapping[Nearness, Basis] = {"kind": "modelled"}
+"""What a figure rests on, where that is not the rows of a fit."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ class Speed:
         cost = seconds(work.stages, pace)
         total_s = float(cost.total_s)
         near = _near(work, numbers, total_s)
-        latency = timed(work, near, total_s)
+        latency = _judged_s(work, near, total_s)
         busy_s = total_s if work.asked.level == "stock" else work.busy_s(pace)
         return cls(pace, cost, near, latency, latency.scaled(busy_s / total_s))
 
@@ -191,7 +198,7 @@ class Doing:
         waits = self.waits
         words = float(work.pipeline.settings.get("tokens", 0.0))
         held, capacity = work.held(numbers), work.capacity_bytes
-        taken = held_in(work, tier(work.chip, work.runtime, numbers), held.total)
+        taken = _judged_bytes(work, network_tier(work.chip, work.runtime, numbers), held.total)
         waiting, host = self.waiting_bytes, work.host_capacity_bytes
         queue, usual = self.queue, media_runtime_for(work.chip)
         return MediaPlan(
@@ -306,7 +313,7 @@ def too_late(name: str, soonest: MediaPlan, asked: Sampling) -> tuple[str, str]:
 
 def _near(work: Work, numbers: Parameters, total_s: float) -> Nearness:
     """How near the rows of the fit are; those of other attention are far where that is most of the time."""
-    near = tier(work.chip, work.runtime, numbers, work.asked.level)
+    near = network_tier(work.chip, work.runtime, numbers, work.asked.level)
     attended_s = sum(float(s.calls) * s.of("attention") for s in work.stages)
     if work.asked.level == "tuned" or attended_s < ATTENDED * total_s:
         return near
@@ -418,3 +425,40 @@ def _per_1000(price: PriceRecord | None, rate: Estimate, chips: int, asked: Samp
 def _alone(stage: StageTimes, pace: Pace) -> float:
     """Seconds of all calls of a stage."""
     return float(seconds((stage,), replace(pace, request_s=0.0)).total_s)
+
+
+def levels(work: Work) -> Levels:
+    """Where work lies on the axes of the model of error."""
+    labels = work.labels
+    attended_ = attended(*(labels[name] for name in ("runtime", "attends", "core")))
+    return chip_axes(
+        work.chip,
+        runtime=work.runtime.id,
+        model=work.pipeline.name,
+        precision=labels["dtype"],
+        phase=labels["phase"],
+        unit=work.pipeline.unit,
+        attends=attended_ if work.pipeline.attends else "none",
+    )
+
+
+def _judged_s(work: Work, near: Nearness, mid: float) -> Estimate:
+    """A time with its interval: of tuned software by submissions to MLPerf, of trainers by published runs, else by
+    other people's benchmarks."""
+    if work.trained is not None:
+        return work.trained.judged(mid, "time")
+    if work.asked.level == "tuned":
+        scenario = SCENARIOS[work.asked.task]
+        return _judged(mid, near, spread_of(chip_axes(work.chip, scenario=scenario), "tuned", "samples"))
+    return _judged(mid, near, spread_of(levels(work), "media"))
+
+
+def _judged_bytes(work: Work, near: Nearness, mid: float) -> Estimate:
+    """Bytes with their interval."""
+    if work.trained is not None:
+        return work.trained.judged(mid, "memory")
+    return _judged(mid, near, spread_of(levels(work), "media_memory"))
+
+
+def _judged(mid: float, near: Nearness, spread: Scatter) -> Estimate:
+    return judge(mid, spread.around(), WORDS.get(near, "calibrated"), provisional=not spread.known[0])

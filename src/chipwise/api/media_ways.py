@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import repeat
 from math import ceil, inf
 
 import numpy as np
 
 from chipwise.api.media_asked import Files, Sampling, one_size
-from chipwise.api.media_judged import tier
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
 from chipwise.api.media_work import WINDOWED, Place, Work, family_of, tabled
 from chipwise.api.placing import Terms
@@ -23,10 +23,10 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import paid_for
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import Nearness
+from chipwise.evidence.tiers import network_tier
 from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
-from chipwise.units import Array
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
 
@@ -152,15 +152,10 @@ class NetworkSpace:
         if basis is None or self.have is not None or (asked.rate_per_s is None and asked.job is None):
             yield from ways
             return
-        group = np.array([float(d.group) for d in does])
-
-        def hour(chips: Array) -> Array:
-            paid = basis.hour(chips, group)
-            return np.array([paid.mid, paid.billed])
-
+        paid = partial(basis.paid, group=np.array([float(d.group) for d in does]))
         replicas = np.array([float(d.replicas.count or 1) for d in does])
         alone = np.array([float(d.work.packages) for d in does])
-        more = paid_for(hour, replicas, alone, most=self.most, spare=asked.spare)
+        more = paid_for(paid, replicas, alone, most=self.most, spare=asked.spare)
         for way, count in zip(ways, more.astype(int).tolist(), strict=True):
             d = way.doing
             if asked.job is not None:
@@ -310,7 +305,7 @@ class _Software:
     @property
     def near(self) -> tuple[int, int]:
         """How far what was measured is, 0 the nearest: where attention takes little of the time, and where much."""
-        one = NEAREST.index(tier(self.place.chip, self.place.runtime, self.numbers))
+        one = NEAREST.index(network_tier(self.place.chip, self.place.runtime, self.numbers))
         known = attention_seen(self.work, self.numbers) or not self.work.pipeline.attends
         return one, one if known else FAR
 

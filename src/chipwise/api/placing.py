@@ -79,6 +79,11 @@ class Terms:
         """A card of a machine with the user's figures, and what other work leaves of it."""
         return self.shared(with_figures(chip, self.changes) if self.changes else chip)
 
+    @property
+    def numbers(self) -> Parameters:
+        """The fitted numbers: those given, else those shipped."""
+        return self.parameters or shipped_parameters()
+
     def basis(self, chip_id: str) -> Rent | OwnCosts | None:
         """How a chip is paid; None where no price is known, or the user has it."""
         return self.pricing.basis(chip_id, self.today or day()) if self.pricing else None
@@ -112,7 +117,7 @@ class Terms:
         return Context(
             found,
             self.tactics.drawn(workload),
-            self.parameters or shipped_parameters(),
+            self.numbers,
             self.today or day(),
             None if owned else self.pricing,
             self.policy,

@@ -151,11 +151,12 @@ def runs_of(
     route: str = "least",
     scaling: Scaling | None = None,
     tiers: tuple[CacheTier, ...] = (),
+    passes: PassTimes | None = None,
 ) -> RepeatedRuns:
     """The requests on a deployment, at the middle and the ends of its interval: the same requests each time; `tiers`
-    are those of a rank that has some below its cache. Raises the errors of `fleet_of` and `pass_times`, and
-    `UsageError` for clients and scaling of pools."""
-    passes = pass_times(one)
+    are those of a rank that has some below its cache, `passes` its pass times where they are known. Raises the errors
+    of `fleet_of` and `pass_times`, and `UsageError` for clients and scaling of pools."""
+    passes = passes or pass_times(one)
     tables = (passes.low, passes.mid, passes.high)
     fleet = replace(fleet_of(one, passes, route=route), scaling=scaling)
     fleet = replace(fleet, rules=replace(fleet.rules, tiers=tiers))
@@ -199,12 +200,18 @@ def simulate(
 ) -> SimulationReport:
     """What becomes of requests on a deployment; `targets` are seconds by name (TTFT, TPOT, whole answer), of which the
     share within is told, `below` the tiers below the cache of each replica. Raises the errors of `runs_of`,
-    `said_policy` and `tiers_of`, and `InfeasibleError` where no request can
+    `said_policy`, `check_log` and `tiers_of`, and `InfeasibleError` where no request can
     be served."""
     followed = said_policy(scaling, one)
-    found = None if below is None else _below(one, traffic, below)
-    tiers = () if found is None else found[1]
-    runs = runs_of(one, traffic, route=route, scaling=followed, tiers=tiers)
+    if below is not None:
+        static = one.deployment.policies.batch == "static"
+        check_log(traffic.arrivals, apart=one.deployment.apart, static=static)
+    passes, cache = pass_times(one), None
+    tiers: tuple[CacheTier, ...] = ()
+    if below is not None:
+        cache = CacheBytes.of(one, fleet_of(one, passes), _token_bytes(one))
+        tiers = tiers_of(below, one, cache, traffic.arrivals.block_tokens)
+    runs = runs_of(one, traffic, route=route, scaling=followed, tiers=tiers, passes=passes)
     if not runs.mid.served.any():
         longest = float(np.min(runs.mid.prompt + runs.mid.output))
         what = f"{one.name}: not one request fits its cache, the shortest has {longest:,.0f} tokens"
@@ -214,9 +221,9 @@ def simulate(
     words = _words(one, traffic, runs, route)
     if followed is not None:
         record = replace(record, scaling=scaling_record(followed, runs.mid, one.replicas))
-    if below is not None and found is not None:
-        without = runs_of(one, traffic, route=route, scaling=followed).mid
-        told = below_record(below, one, found[0], tiers, traffic.arrivals, runs.mid, without)
+    if below is not None and cache is not None:
+        without = runs_of(one, traffic, route=route, scaling=followed, passes=passes).mid
+        told = below_record(below, one, cache, tiers, traffic.arrivals, runs.mid, without)
         record, words = replace(record, below=told), (*words, *_below_words(one))
     return SimulationReport(
         model_record(context.found.graph, context.found.config),
@@ -229,16 +236,6 @@ def simulate(
         rows_of(record),
         (*words, *context.found.notes),
     )
-
-
-def _below(
-    one: AskedLoad, traffic: SimulatedTraffic, given: GivenTiers
-) -> tuple[CacheBytes, tuple[CacheTier, ...]]:
-    """The cache of a deployment, and the tiers of one rank below it. Raises the errors of `check_log`, `tiers_of`."""
-    log = traffic.arrivals
-    check_log(log, apart=one.deployment.apart, static=one.deployment.policies.batch == "static")
-    cache = CacheBytes.of(one, fleet_of(one, pass_times(one)), _token_bytes(one))
-    return cache, tiers_of(given, one, cache, log.block_tokens)
 
 
 def _below_words(one: AskedLoad) -> tuple[str, ...]:

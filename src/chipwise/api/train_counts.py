@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from chipwise.api.train_input import Pins
 from chipwise.catalog.price import OwnCosts, Rent, paid_for
 from chipwise.errors import UsageError
-from chipwise.units import Array
 
 MOST = {"train": 1024, "finetune": 8}  # chips that are tried where nobody says how many
 LARGEST = 32768  # chips up to which the search goes on where a deadline asks for more, or nothing fits
@@ -55,14 +55,10 @@ def with_filled(
     paid anyhow works too."""
     if basis is None:
         return [*counts]
-
     asked = np.array(counts, dtype=float)
-
-    def hour(chips: Array) -> Array:
-        paid = basis.hour(chips, asked)
-        return np.array([paid.mid, paid.billed])
-
-    more = paid_for(hour, asked, np.ones(len(asked)), most=np.inf if most is None else most)
+    more = paid_for(
+        partial(basis.paid, group=asked), asked, np.ones(len(asked)), most=np.inf if most is None else most
+    )
     degrees = _degrees(pins)
     return sorted({*counts, *(n for n in more.astype(int).tolist() if n % degrees == 0)})
 

@@ -14,7 +14,7 @@ from chipwise.api.requests.field import whole
 from chipwise.api.train_input import Ask
 from chipwise.api.train_job import Site
 from chipwise.catalog.failures import failing_fleet
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.predict.training.course import (
     CheckpointStore,
     Failures,
@@ -112,9 +112,8 @@ def failures_of(given: Mapping[str, str]) -> Failures:
         fleet = failing_fleet(given["like"].strip())
         found = {"chip_mtbf_h": fleet.chip_mtbf_h, "repair_h": fleet.repair_h}
         found |= {"scatter": fleet.scatter, "among": fleet.servers}
+    check_known("figure of failures", given, names)
     for name, text in given.items():
-        if name not in names:
-            raise UnknownNameError("figure of failures", name, names, f"one of {', '.join(names)}")
         if name in ("spares", "like"):
             continue
         own, unit = FAILURES[name]
@@ -137,9 +136,8 @@ def store_of(given: Mapping[str, str]) -> CheckpointStore:
     """`write=2GB/s,keep=3,price=0.023`. Raises `UsageError`, `UnknownNameError`."""
     names = (*STORAGE, "keep")
     found: dict[str, Any] = {}
+    check_known("figure of storage", given, names)
     for name, text in given.items():
-        if name not in names:
-            raise UnknownNameError("figure of storage", name, names, f"one of {', '.join(names)}")
         if name != "keep":
             own, unit = STORAGE[name]
             least = 0.0 if name in ("price", "token") else 1.0
@@ -153,9 +151,8 @@ def phases_of(given: Mapping[str, str]) -> tuple[Phase, ...]:
     """`ramp=50B:256,context=100B:131072`: the first tokens, from steps of 256 sequences on; the last, in sequences of
     131,072 tokens. Raises `UsageError`, `UnknownNameError`."""
     found = []
+    check_known("phase", given, PHASES)
     for name, text in given.items():
-        if name not in PHASES:
-            raise UnknownNameError("phase", name, PHASES, f"one of {', '.join(PHASES)}")
         size, colon, number = text.partition(":")
         if not colon:
             what = "sequences of its first step" if name == "ramp" else "tokens of a sequence"

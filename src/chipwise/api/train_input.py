@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.api.requests.field import whole
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import TARGETS
 from chipwise.predict.training.values import Adapters
@@ -82,8 +82,7 @@ def asked(
     _check_sizes(tokens, seq, batch or 1)
     how = method or ("lora" if task == "finetune" else "full")
     for name, word, known in (("precision", precision, (*PRECISIONS, BEST)), ("method", how, METHODS)):
-        if word not in known:
-            raise UnknownNameError(name, word, known, f"one of {', '.join(known)}")
+        check_known(name, (word,), known)
     if how == "qlora" and precision != BEST and PRECISIONS[precision][0] != "16":
         raise UsageError("qlora computes in 16 bit on weights of 4 bits", f"not in {precision}: leave it out")
     if not batch:
@@ -127,12 +126,9 @@ def adapters_of(given: Mapping[str, str]) -> Adapters:
     """Adapters as they are asked for, as in rank=64,targets=attention,dora=yes. Raises `UsageError`,
     `UnknownNameError`."""
     legal = ("rank", "targets", "dora")
-    for name in given:
-        if name not in legal:
-            raise UnknownNameError("figure of adapters", name, legal, f"one of {', '.join(legal)}")
+    check_known("figure of adapters", given, legal)
     targets = given.get("targets", "linear")
-    if targets not in TARGETS:
-        raise UnknownNameError("targets of adapters", targets, TARGETS, f"one of {', '.join(TARGETS)}")
+    check_known("targets of adapters", (targets,), TARGETS)
     dora = given.get("dora", "no")
     if dora not in ("yes", "no"):
         raise UnknownNameError("dora", dora, ("yes", "no"), "yes or no")
@@ -142,9 +138,8 @@ def adapters_of(given: Mapping[str, str]) -> Adapters:
 def pins_of(layout: Mapping[str, int | str]) -> dict[str, int | str]:
     """Degrees and choices that the user fixes, by name. Raises `UsageError`, `UnknownNameError`."""
     found: dict[str, int | str] = {}
+    check_known("degree", layout, PINNABLE)
     for name, value in layout.items():
-        if name not in PINNABLE:
-            raise UnknownNameError("degree", name, PINNABLE, f"one of {', '.join(PINNABLE)}")
         if name in NAMED:
             if not _known(name, str(value)):
                 raise UnknownNameError(name, str(value), NAMED[name], _choices(name))

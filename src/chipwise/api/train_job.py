@@ -23,7 +23,7 @@ from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import Labels, SimtParameters
 from chipwise.cost.systolic.family import SystolicModel
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UsageError, check_known
 from chipwise.evidence.axes import Levels, trained_axes
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.tiers import trained_tier
@@ -392,9 +392,7 @@ def _trained(find: Find, attention: str) -> Find:
 
 def network_of(given: Mapping[str, str]) -> dict[str, float]:
     """Figures of the network as numbers. Raises `UsageError`, `UnknownNameError`."""
-    for name in given:
-        if name not in NETWORK:
-            raise UnknownNameError("figure of the network", name, NETWORK, f"one of {', '.join(NETWORK)}")
+    check_known("figure of the network", given, NETWORK)
     return {name: _read(name, text) for name, text in given.items()}
 
 

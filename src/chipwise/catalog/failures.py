@@ -9,7 +9,7 @@ from types import MappingProxyType
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError
+from chipwise.errors import check_known
 
 TABLE = "catalog/data/failures.toml"
 
@@ -52,6 +52,5 @@ def failing_fleets() -> Mapping[str, FailingFleet]:
 def failing_fleet(name: str) -> FailingFleet:
     """The fleet of that id. Raises `UnknownNameError` with the nearest."""
     fleets = failing_fleets()
-    if name not in fleets:
-        raise UnknownNameError("fleet of known failures", name, fleets, f"one of {', '.join(fleets)}")
+    check_known("fleet of known failures", (name,), fleets)
     return fleets[name]

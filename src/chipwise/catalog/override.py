@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip, Link, Provenance, Source
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UsageError, check_known
 from chipwise.units import format_bytes, parse_quantity
 
 GIVEN = Provenance((Source("given by the user", None),), "assumed")
@@ -99,9 +99,8 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
     }
     memory = chip.memory
     links = {"link": chip.scaleup, "host": chip.host}
+    check_known("figure to set", changes, SETTABLE)
     for name, text in changes.items():
-        if name not in SETTABLE:
-            raise UnknownNameError("figure to set", name, SETTABLE, f"one of {', '.join(SETTABLE)}")
         value = parse_quantity(text, SETTABLE[name], name, low=0.0 if name == "system" else 1.0, high=1e20)
         if name == "memory":
             memory = replace(memory, label_bytes=value, usable_bytes=value)

@@ -11,7 +11,7 @@ from typing import Any
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UsageError, check_known
 
 TABLE = "catalog/data/launch.toml"
 COMMANDS = "catalog/data/launch_commands.toml"
@@ -68,8 +68,7 @@ def command_rows() -> Mapping[str, Mapping[str, Any]]:
 def get_tool(name: str) -> Tool:
     """The tool of that id. Raises `UnknownNameError` with the nearest."""
     tools = load_tools()
-    if name not in tools:
-        raise UnknownNameError("target", name, tools, f"one of {', '.join(tools)}")
+    check_known("target", (name,), tools)
     return tools[name]
 
 

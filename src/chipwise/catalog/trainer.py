@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.schema import record
 from chipwise.catalog.software import Software, SoftwareTable, all_software
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, check_known
 
 Kind = Literal["eager", "fsdp", "fused", "xla"]
 Counting = Literal["model", "causal", "hardware"]
@@ -68,9 +68,7 @@ class MemoryPolicy:
 
     def changed(self, given: Mapping[str, str]) -> MemoryPolicy:
         """With what a user says, as in optimizer=adamw-8bit,master=no. Raises `UnknownNameError`."""
-        for name in given:
-            if name not in CHOICES:
-                raise UnknownNameError("memory policy", name, CHOICES, f"one of {', '.join(CHOICES)}")
+        check_known("memory policy", given, CHOICES)
         switch = {"yes": True, "no": False, "1": True, "0": False}
         read: dict[str, Any] = {k: switch.get(v, v) if k == "master" else v for k, v in given.items()}
         return replace(self, **read)

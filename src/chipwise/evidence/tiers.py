@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.fit_level import PREFIX as LEVEL
+from chipwise.calibrate.fit_media import media_seen
 from chipwise.calibrate.fit_serving import PREFIX
 from chipwise.calibrate.fit_training import seen_as, seen_runs
+from chipwise.calibrate.fit_tuned import tuned_numbers
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
+from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.runtime import own_kernels
 from chipwise.evidence.axes import Levels
 from chipwise.evidence.discrepancy import spread_of
@@ -83,6 +86,23 @@ def _timed(numbers: Parameters) -> frozenset[tuple[str, str]]:
         if equals and chip is not None and chip.family == family:
             found.add((family, chip.software_vendor))
     return frozenset(found)
+
+
+def network_tier(chip: Chip, runtime: MediaRuntime, numbers: Parameters, level: str = "stock") -> Nearness:
+    """How near the rows of the fit are: this chip under this runtime, its generation, other chips; of tuned software
+    this chip, others of its vendor, other chips."""
+    if level == "tuned":
+        chips, market = numbers.derived(tuned_numbers).chips, load_chips()
+        if chip.software_id in chips:
+            return "chip"
+        vendors = {market[name].software_vendor for name in chips if name in market}
+        return "vendor" if chip.software_vendor in vendors else "kind"
+    known = numbers.derived(media_seen)
+    if f"runtime={runtime.id}" not in known:
+        return "kind"
+    if f"chip={chip.software_id}" in known:
+        return "chip"
+    return "generation" if f"generation={chip.base_generation}" in known else "kind"
 
 
 def power_tier(chip: Chip, numbers: Parameters) -> Nearness:

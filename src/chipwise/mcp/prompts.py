@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UnknownNameError, UsageError, check_known
 
 MOST_CHARS = 400
 """Characters of an argument."""
@@ -88,8 +88,7 @@ def listed_prompts() -> list[Prompt]:
 def prompted(name: str, given: Mapping[str, str]) -> GetPromptResult:
     """A prompt with its arguments. Raises `UnknownNameError` for another name, `UsageError` for an argument that is
     missing, unknown or too long."""
-    if name not in PROMPTS:
-        raise UnknownNameError("prompt", name, PROMPTS, f"one of {', '.join(PROMPTS)}")
+    check_known("prompt", (name,), PROMPTS)
     asking = PROMPTS[name]
     known = {a: default for a, _, default in asking.arguments}
     for argument, value in given.items():

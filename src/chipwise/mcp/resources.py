@@ -21,7 +21,7 @@ from mcp.types import (
 
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.statements import load_statements
-from chipwise.errors import UnknownNameError
+from chipwise.errors import check_known
 from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
@@ -220,8 +220,7 @@ def read(uri: str, kept: KeptAnswers | None = None) -> ReadResourceResult:
 def _fields(verb: str) -> str:
     from chipwise.mcp.tools import TOOLS, fields_of
 
-    if verb not in TOOLS:
-        raise UnknownNameError("tool", verb, TOOLS, f"one of {', '.join(TOOLS)}")
+    check_known("tool", (verb,), TOOLS)
     return json.dumps(fields_of(verb), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -255,8 +254,7 @@ def _sections() -> dict[str, str]:
 
 def _section(name: str) -> str:
     sections = _sections()
-    if name not in sections:
-        raise UnknownNameError("suite", name, sections, f"one of {', '.join(sections)}")
+    check_known("suite", (name,), sections)
     return sections[name]
 
 

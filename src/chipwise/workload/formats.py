@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from chipwise.errors import UnknownNameError
+from chipwise.errors import UnknownNameError, check_known
 from chipwise.units import Real
 
 
@@ -100,8 +100,7 @@ FORMATS: dict[str, Format] = {
 
 def get_format(name: str) -> Format:
     """The format of that name. Raises `UnknownNameError`."""
-    if name not in FORMATS:
-        raise UnknownNameError("number format", name, FORMATS, f"one of {', '.join(FORMATS)}")
+    check_known("number format", (name,), FORMATS)
     return FORMATS[name]
 
 

@@ -41,7 +41,7 @@ from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.simulate import DeployedSimulation
 from chipwise.api.requests.training import TrainRequest
-from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.errors import UnknownNameError, UsageError, check_known, shorten
 
 TRAINED = ("train", "finetune")  # tasks that train answers
 
@@ -117,8 +117,7 @@ def question_in(kinds: Mapping[str, type[Request]], verb: str, given: Mapping[st
     value that cannot be used; each carries the field.
     """
     verb = FORMER.get(verb, verb)
-    if verb not in kinds:
-        raise UnknownNameError("verb", verb, kinds, f"one of {', '.join(kinds)}")
+    check_known("verb", (verb,), kinds)
     return question_of(kinds[verb], verb, given)
 
 

@@ -46,7 +46,7 @@ from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
 from chipwise.catalog.releases import dated, runtime_named
 from chipwise.catalog.system import parse_have
-from chipwise.errors import Sentence, Setting, UnknownNameError, UsageError, shorten
+from chipwise.errors import Sentence, Setting, UsageError, check_known, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.events.scaling import ScalingGiven
@@ -152,9 +152,7 @@ def _prompt_workers(text: str, option: str) -> tuple[Layout, int]:
 def _scaled(text: str, option: str) -> ScalingGiven:
     """How replicas follow the load."""
     given = pairs(text, option)
-    strange = sorted(set(given) - set(SCALED))
-    if strange:
-        raise UnknownNameError("figure of scaling", strange[0], SCALED, f"one of {', '.join(SCALED)}")
+    check_known("figure of scaling", sorted(given), SCALED)
     found: dict[str, Any] = {}
     for name, said in given.items():
         if name == "least":
@@ -170,9 +168,7 @@ def _scaled(text: str, option: str) -> ScalingGiven:
 def _tiers(text: str, option: str) -> GivenTiers:
     """Tiers below a cache."""
     given = pairs(text, option)
-    strange = sorted(set(given) - set(TIERS))
-    if strange:
-        raise UnknownNameError("figure of tiers", strange[0], TIERS, f"one of {', '.join(TIERS)}")
+    check_known("figure of tiers", sorted(given), TIERS)
     for name, needs, example in (
         ("disk", "host", "256GB"),
         ("disk", "disk_rate", "6GB/s"),

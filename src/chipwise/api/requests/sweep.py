@@ -36,7 +36,7 @@ from chipwise.api.requests.kinds import FORMER, Request, answer_type
 from chipwise.api.requests.known import with_known
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.files import is_file, read_text
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, check_known, shorten
 
 MOST_BYTES = 4_000_000
 """Characters of a file that describes a sweep."""
@@ -266,13 +266,12 @@ def read_sweep(path: str) -> SweepDesign:
 def sweep_of(said: Mapping[str, Any]) -> SweepDesign:
     """The sweep that a mapping describes, every value of it tried. Raises `UnknownNameError` for a key, verb, field,
     model, chip or column that does not exist, `UsageError` for what cannot be used."""
-    _only(said, KEYS, "key of a sweep")
+    check_known("key of a sweep", said, KEYS)
     verb = FORMER.get(str(said.get("verb")), str(said.get("verb", "")))
     asked = {name: kind for name, kind in VERBS.items() if name not in ABOUT_ANSWERS}
     if not verb:
         raise UsageError("the sweep names no verb", FILE)
-    if verb not in asked:
-        raise UnknownNameError("verb", verb, asked, f"one of {', '.join(asked)}")
+    check_known("verb", (verb,), asked)
     axes = tuple(_axes(_table(said, "grid"), {outer(f) for f in fields(asked[verb])}))  # type: ignore[arg-type]
     usual = DEFAULTS.get(verb, SweepDefaults(()))
     own, least, most = (tuple(_texts(said, name)) for name in ("columns", "least", "most"))
@@ -347,12 +346,6 @@ def _check_names(request: Request) -> None:
         return
 
 
-def _only(table: Mapping[str, Any], known: Sequence[str], kind: str) -> None:
-    for name in table:
-        if name not in known:
-            raise UnknownNameError(kind, str(name), known, f"one of {', '.join(known)}")
-
-
 def _table(said: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = said.get(name, {})
     if not isinstance(found, Mapping):
@@ -387,7 +380,7 @@ def _axes(table: Mapping[str, Any], known: set[str], above: str = "") -> Iterato
 
 
 def _span(path: str, said: Mapping[str, Any]) -> SweepSpan:
-    _only(said, [f.name for f in fields(SweepSpan)], f"key of the range {path}")
+    check_known(f"key of the range {path}", said, [f.name for f in fields(SweepSpan)])
     found = SweepSpan(**said)
     number = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (found.low, found.high))
     if not (number and found.low < found.high and (found.low > 0 or not found.log)):
@@ -399,7 +392,7 @@ def _span(path: str, said: Mapping[str, Any]) -> SweepSpan:
 def _drawn(said: Mapping[str, Any], axes: Sequence[SweepAxis]) -> dict[str, int]:
     """What `[random]` says. Raises `UsageError`, also for a range without it."""
     table = _table(said, "random")
-    _only(table, ("cells", "seed"), "key of [random]")
+    check_known("key of [random]", table, ("cells", "seed"))
     if "random" not in said:
         ranged = next((a.name for a in axes if a.span), None)
         if ranged:

@@ -17,7 +17,7 @@ from chipwise.api.suites.suite import Suite
 from chipwise.api.suites.training_folds import MLPERF_TRAINING, TRAINING
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.files import output_file
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UsageError, check_known
 from chipwise.evidence.rows import write_commands, write_predictions
 
 SUITES: Mapping[str, Suite] = {
@@ -54,8 +54,7 @@ def predict_suite(
     for the command line of each answered row that gives the same figures. A row that cannot be answered becomes a
     line with the reason. Raises `UnknownNameError` for an unknown suite, `UsageError` for unreadable rows.
     """
-    if suite not in SUITES:
-        raise UnknownNameError("suite", suite, SUITES, f"one of {', '.join(SUITES)}")
+    check_known("suite", (suite,), SUITES)
     asked = SUITES[suite]
     output_file(out, rows, anchors)  # before the work is done
     if commands is not None:

@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from chipwise.api.media_asked import Sampling
-from chipwise.api.media_judged import levels
-from chipwise.api.media_record import plan_of
+from chipwise.api.media_record import levels, plan_of
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.requests.command import command_line

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from chipwise.api.loaded import load
-from chipwise.api.media_judged import tier as media_tier
 from chipwise.api.media_record import Doing
 from chipwise.api.suites.mlperf import (
     ASKING,
@@ -57,7 +56,7 @@ from chipwise.evidence.judge import judge
 from chipwise.evidence.mlperf_rows import MlperfRun, read_run, run_of
 from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
-from chipwise.evidence.tiers import tier_of
+from chipwise.evidence.tiers import network_tier, tier_of
 from chipwise.units import Array
 
 
@@ -370,7 +369,7 @@ def _answer(m: MeasuredMlperf, out: Index, fitted: _Fits, key: str) -> Residuals
 def _near(run: MlperfRun, numbers: Parameters) -> str:
     """The tier of an answer."""
     if run.benchmark.network:
-        return media_tier(
+        return network_tier(
             run.chip, media_runtime_for(run.chip, media_runtime_of(run)), numbers, level_of(run)
         )
     return tier_of(run.chip, "", numbers, level="tuned")

@@ -25,7 +25,7 @@ from chipwise.calibrate.fit import Bought, Fitting, bought
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
-from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
+from chipwise.errors import ChipwiseError, UsageError, check_known, shorten
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
 from chipwise.workload.graph import Graph
@@ -146,8 +146,7 @@ class Trial(Generic[T, F]):
     def _key(self, key: str | None) -> str:
         """Raises `UnknownNameError`."""
         chosen = key or next(iter(self.keys))
-        if chosen not in self.keys:
-            raise UnknownNameError("key", chosen, self.keys, f"one of {', '.join(self.keys)}")
+        check_known("key", (chosen,), self.keys)
         return chosen
 
     def bought(

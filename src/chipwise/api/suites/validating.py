@@ -14,7 +14,7 @@ from chipwise.api.suites.reliability import reliability
 from chipwise.api.suites.suite import Trial
 from chipwise.calibrate.fit import Bought
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UsageError, check_known
 from chipwise.evidence.residuals import Validation
 from chipwise.evidence.rounds import rounds
 from chipwise.evidence.rows import shipped_table
@@ -46,8 +46,7 @@ def validate(
     those that come with the package. Raises `UnknownNameError` for an unknown suite or key, `UsageError` for rows that
     cannot be read.
     """
-    if suite not in VALIDATIONS:
-        raise UnknownNameError("suite to validate", suite, VALIDATIONS, f"one of {', '.join(VALIDATIONS)}")
+    check_known("suite to validate", (suite,), VALIDATIONS)
     if without and suite not in FITTED:
         raise UsageError(
             f"validate {suite}: no fitted numbers", f"one of {', '.join(FITTED)}", field="without"

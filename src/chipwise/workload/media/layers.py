@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import UsageError, check_known
 from chipwise.workload.backward import LOGITS, SAVED, STATES, backwards, moments_of, update
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise
@@ -68,8 +68,7 @@ of a network, convolutions and what passes between layers too, as engines do who
 
 def get_precision(name: str) -> LayerPrecision:
     """The precision of that name. Raises `UnknownNameError`."""
-    if name not in PRECISIONS:
-        raise UnknownNameError("precision", name, PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+    check_known("precision", (name,), PRECISIONS)
     return PRECISIONS[name]
 
 
