@@ -1,11 +1,14 @@
-"""Where a condition changes, by halving what is left."""
+"""Where a condition changes, by halving what is left; and records whose fields are numbers or arrays, as columns."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from chipwise.units import Array, Real
+
+T = TypeVar("T")
 
 
 def root(keeps: Callable[[Any], Any], low: Real, high: Real, steps: int = 0) -> tuple[Array, Array]:
@@ -17,3 +20,15 @@ def root(keeps: Callable[[Any], Any], low: Real, high: Real, steps: int = 0) -> 
         below, left = keeps(middle), left - 1
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray(low), np.asarray(high)
+
+
+def stack(each: Sequence[T]) -> T:
+    """Several records as one, every number of it an array."""
+    columns = {f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(each[0])}  # type: ignore[arg-type]
+    return replace(each[0], **columns)  # type: ignore[type-var]
+
+
+def take(value: T, index: Any) -> T:
+    """Of a record whose fields are arrays: the entries at `index`, any shape; single numbers stay."""
+    columns = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
+    return replace(value, **{k: np.asarray(v)[index] for k, v in columns.items() if np.ndim(v)})  # type: ignore[type-var]

@@ -17,13 +17,14 @@ from chipwise.cost.device import DTYPES, Device
 from chipwise.cost.price import price
 from chipwise.cost.roofline import Efficiency
 from chipwise.errors import UsageError
+from chipwise.numeric import take
 from chipwise.predict.training.cluster import cluster, on_system
 from chipwise.predict.training.dims import plain, transformer
 from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
 from chipwise.predict.training.operators import OperatorTable, TrainKernels, work_of
 from chipwise.predict.training.result import goodput, step_flops, young_daly
 from chipwise.predict.training.step import StepTime, rank_params, step_time
-from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
 from chipwise.workload.build import build
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.load import load_model

@@ -10,9 +10,10 @@ from kernels_h100 import KERNELS
 from verdicts import verdict
 
 from chipwise.catalog.preferences import preferences
+from chipwise.numeric import take
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
-from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
 from chipwise.search.training import (
     PricedLayouts,
     TrainJob,

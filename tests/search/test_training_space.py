@@ -13,10 +13,11 @@ from verdicts import verdict
 from chipwise.catalog.preferences import preferences
 from chipwise.cost.price import price
 from chipwise.errors import UsageError
+from chipwise.numeric import take
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.operators import work_of
-from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
 from chipwise.search.training import TrainJob, TrainReason, best, evaluate, layouts, search
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, TrainerRules, variants
 from chipwise.workload.formats import FORMATS

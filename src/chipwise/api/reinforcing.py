@@ -11,6 +11,7 @@ from chipwise.api.loaded import find_chip, load
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.train import Training, situate
 from chipwise.api.train_input import BEST, PRECISIONS
+from chipwise.api.train_job import Site
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
@@ -19,8 +20,9 @@ from chipwise.catalog.runtime import Sampler, samplers_for
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.judge import Estimate
-from chipwise.evidence.tiers import trained_tier
+from chipwise.evidence.tiers import Tier, trained_tier
 from chipwise.parallel.collective import exchange
+from chipwise.predict.training.memory import MemoryUse
 from chipwise.predict.training.rollout import (
     FORWARD,
     JUDGED,
@@ -90,22 +92,23 @@ class _Engine:
 
 @dataclass(frozen=True)
 class _Trained:
-    """Training of a step on some chips: seconds of a step of the optimiser, its layout, trainer and interval, bytes
-    that leave a device while it samples, seconds until engines have new weights, devices of a chip, bytes of the new
-    weights, chips of a host, and seconds that a teacher takes to come from the host, read all answers and go back."""
+    """Training of a step on some chips: where, in which layout and how far off it may be; seconds of a step of the
+    optimiser, seconds until engines have new weights, bytes of these, and seconds that a teacher takes to come from the
+    host, read all answers and go back."""
 
-    seconds: float
+    site: Site
     layout: TrainLayoutRecord
-    trainer: str
-    low: float
-    high: float
-    state_bytes: float
-    host_bytes_per_s: float
+    tier: Tier
+    memory: MemoryUse
+    seconds: float
     sync: float
-    devices: int
     sync_bytes: float
-    per_host: int
-    taught: float = 0.0
+    taught: float
+
+    @property
+    def state_bytes(self) -> float:
+        """Bytes that leave a device while it samples."""
+        return float(np.asarray(self.memory.weights + self.memory.gradients + self.memory.optimiser))
 
 
 def reinforce(asked: AskedLoop) -> RlReport:
@@ -294,8 +297,7 @@ def _trained(
         trainer=asked.trainer,
     )
     site, at = situate(run, numbers)
-    tier = trained_tier(numbers, site.labels, site.levels(asked.method))
-    c, used = site.job.cluster, at.memory
+    c = site.job.cluster
     shard = sum(size for name, size in engine.plan.memory.items.items() if name.startswith("weights"))
     weights = shard * engine.chips
     joined = _joined(chip, c, (chips + others) * site.devices)
@@ -307,17 +309,13 @@ def _trained(
         )
         sync = float(np.asarray(gathered.total_s))
     return _Trained(
+        site,
+        layout_record(at.spread),
+        trained_tier(numbers, site.labels, site.levels(asked.method)),
+        at.memory,
         seconds=at.seconds * a.count / batch,
-        layout=layout_record(at.spread),
-        trainer=site.trainer.id,
-        low=tier.low,
-        high=tier.high,
-        state_bytes=float(np.asarray(used.weights + used.gradients + used.optimiser)),
-        host_bytes_per_s=float(c.host_bytes_per_s),
         sync=sync,
-        devices=site.devices,
         sync_bytes=weights,
-        per_host=site.system.chips_per_host if site.system else 1,
         taught=_taught(asked, run, float(c.host_bytes_per_s), numbers) * a.count / batch
         if asked.teacher
         else 0.0,
@@ -356,7 +354,7 @@ def _record(
     together: bool,
 ) -> RlPlanRecord:
     """A plan, not ranked yet."""
-    train, sample = split
+    (train, sample), site = split, trained.site
     chips = train if together else train + sample
     replicas = max(sample // engine.chips, 1)
     took, drained = rollout_s(asked.answers, engine.decoder, replicas)
@@ -367,12 +365,12 @@ def _record(
         scoring=LOOP * (trained.taught or scored),
         training=LOOP * models * trained.seconds,
         sync=trained.sync,
-        swap=2.0 * trained.state_bytes / trained.host_bytes_per_s if together else 0.0,
+        swap=2.0 * trained.state_bytes / float(site.job.cluster.host_bytes_per_s) if together else 0.0,
         together=together,
     )
     sums = (
         replace(loop, rollout=loop.rollout * a, scoring=loop.scoring * b, training=loop.training * b).total
-        for a, b in ((engine.low, trained.low), (engine.high, trained.high))
+        for a, b in ((engine.low, trained.tier.low), (engine.high, trained.tier.high))
     )
     away = (float(np.log(end / loop.total)) for end in sums)
     low, high = (loop.total * float(np.exp(np.copysign(np.hypot(a, LOOP_SPREAD), a))) for a in away)
@@ -383,7 +381,7 @@ def _record(
     names = ("rollout", "scoring", "training", "sync", "swap")
     parts = {name: float(getattr(loop, name)) for name in names}
     return RlPlanRecord(
-        hosts=-(-chips // trained.per_host),
+        hosts=-(-chips // (site.system.chips_per_host if site.system else 1)),
         chip=chip.id,
         chips=chips,
         placement="together" if together else "apart",
@@ -395,7 +393,7 @@ def _record(
         pp=engine.plan.layout.pp,
         replicas=replicas,
         concurrency=asked.answers.count / replicas,
-        trainer=trained.trainer,
+        trainer=site.trainer.id,
         runtime=engine.plan.runtime,
         precision=asked.precision,
         rollout_precision=engine.plan.precision,
@@ -407,7 +405,7 @@ def _record(
         days=figure(days),
         price=price,
         usd=dollars(days.scaled(24.0), price),
-        host_bytes=trained.state_bytes * trained.devices if together else 0.0,
+        host_bytes=trained.state_bytes * site.devices if together else 0.0,
         bound=max(parts, key=lambda name: parts[name]),
         why=(
             *_why(asked, engine, loop, drained, replicas),

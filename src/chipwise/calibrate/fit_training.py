@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.training_rates import MEMORY, MEMORY_PREFIX, PREFIX, QUANTITIES, rates
 from chipwise.catalog.chips import get_chip
+from chipwise.numeric import take
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.predict.training.memory import MemoryRates, memory_use
 from chipwise.predict.training.operators import TrainWork
@@ -52,7 +53,7 @@ class Runs:
     def take(self, index: NDArray[np.intp]) -> Runs:
         """Some of them."""
         parts: dict[str, Any] = {
-            n: _taken(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe", "work")
+            n: take(getattr(self, n), index) for n in ("network", "spread", "cluster", "recipe", "work")
         }
         return Runs(
             labels={k: v[index] for k, v in self.labels.items()},
@@ -61,11 +62,6 @@ class Runs:
             weight=self.weight[index],
             **parts,
         )
-
-
-def _taken(value: T, index: NDArray[np.intp]) -> T:
-    columns = {f.name: np.asarray(getattr(value, f.name))[index] for f in fields(value)}  # type: ignore[arg-type]
-    return replace(value, **columns)  # type: ignore[type-var]
 
 
 def fit(runs: Runs, prior: Parameters) -> Parameters:
@@ -161,7 +157,7 @@ def fitted_times(runs: Runs, numbers: Parameters) -> Fitting:
     def model(values: Any, index: NDArray[np.intp]) -> Array:
         whole = len(index) == len(runs)
         part = runs if whole else runs.take(index)
-        r = rates(values, links if whole else {kind: _taken(p, index) for kind, p in links.items()})
+        r = rates(values, links if whole else {kind: take(p, index) for kind, p in links.items()})
         found: Real = step_time(part.network, part.spread, part.cluster, part.recipe, r, part.work).total_s
         return np.asarray(found)
 

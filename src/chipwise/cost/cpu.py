@@ -8,7 +8,7 @@ GPU does, and starts at once. A GPU spends it on thousands of slow lanes, which 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.products import stretch
+from chipwise.numeric import stack, take
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
@@ -45,8 +46,7 @@ class Cores:
     @classmethod
     def stack(cls, chips: Sequence[Chip]) -> Cores:
         """Several sockets, every number an array."""
-        each = [cls.of(chip) for chip in chips]
-        return cls(**{f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(cls)})
+        return stack([cls.of(chip) for chip in chips])
 
     @classmethod
     def of(cls, chip: Chip) -> Cores:
@@ -101,12 +101,7 @@ class CpuModel:
 
     def take(self, index: np.ndarray) -> CpuModel:
         """Of several chips: those at `index`, any shape."""
-
-        def of(value: Cores | CpuParameters) -> dict[str, Real]:
-            columns = {f.name: np.asarray(getattr(value, f.name)) for f in fields(value)}
-            return {name: c[index] if c.ndim else float(c) for name, c in columns.items()}
-
-        return CpuModel(Cores(**of(self.cores)), CpuParameters(**of(self.numbers)))
+        return CpuModel(take(self.cores, index), take(self.numbers, index))
 
 
 PRIORS = CpuParameters(

@@ -7,7 +7,7 @@ pipeline over chips is one chip, or several that share every operator (`parallel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.products import products
+from chipwise.numeric import stack, take
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
@@ -94,8 +95,7 @@ class Fabric:
     @classmethod
     def stack(cls, chips: Sequence[Chip]) -> Fabric:
         """Several chips, every number an array."""
-        each = [cls.of(chip) for chip in chips]
-        return cls(**{f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(cls)})
+        return stack([cls.of(chip) for chip in chips])
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +143,7 @@ class DataflowModel:
 
     def take(self, index: np.ndarray) -> DataflowModel:
         """Of several chips: those at `index`, any shape."""
-
-        def of(value: Fabric | StageNumbers) -> dict[str, Real]:
-            columns = {f.name: np.asarray(getattr(value, f.name)) for f in fields(value)}
-            return {name: c[index] if c.ndim else float(c) for name, c in columns.items()}
-
-        numbers = StageNumbers(**of(self.numbers))  # type: ignore[arg-type]
-        return replace(self, fabric=Fabric(**of(self.fabric)), numbers=numbers)
+        return replace(self, fabric=take(self.fabric, index), numbers=take(self.numbers, index))
 
     def holding(self, held_bytes: Real) -> DataflowModel:
         """The same for devices that each hold `held_bytes` of weights."""

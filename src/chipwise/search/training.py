@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
-from chipwise.numeric import root
+from chipwise.numeric import root, take
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import layer_time
 from chipwise.predict.training.memory import (
@@ -24,7 +24,7 @@ from chipwise.predict.training.memory import (
 )
 from chipwise.predict.training.operators import OperatorTable, TrainKernels, TrainWork, work_of
 from chipwise.predict.training.step import StepTime, step_time
-from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer, take
+from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.search.training_space import (
     ANY,
     COLUMNS,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from naive import naive
+from naive import machine_seconds, naive
 
 from chipwise.predict.events.cache import ENDLESS, Blocks, hit_rate
 from chipwise.predict.events.engine import ROUTES, Fleet, Outcome, run, run_apart
@@ -30,16 +30,6 @@ POLICIES = {
 }
 
 
-def _seconds(step: Step) -> np.ndarray:
-    """A machine: 5 ms a pass, and something for every token and every token held."""
-    total = np.full(np.shape(step.tokens), 5e-3)
-    for one, columns in step.by_segment():
-        (s,) = one.segments
-        new = np.asarray(s.batch) * np.asarray(s.q)
-        total[..., slice(None) if columns is None else columns] += new * (4e-5 + 2e-8 * np.asarray(s.kv))
-    return total
-
-
 def test_a_prompt_adds_a_tile_where_the_whole_pass_crosses_one() -> None:
     def tiled(step: Step) -> np.ndarray:
         """A machine that works on 128 tokens of a pass at a time."""
@@ -53,12 +43,12 @@ def test_a_prompt_adds_a_tile_where_the_whole_pass_crosses_one() -> None:
 
 @pytest.fixture(scope="module")
 def mixed() -> StepTable:
-    return StepTable.of(_seconds, alone=False)
+    return StepTable.of(machine_seconds, alone=False)
 
 
 @pytest.fixture(scope="module")
 def alone() -> StepTable:
-    return StepTable.of(_seconds, alone=True)
+    return StepTable.of(machine_seconds, alone=True)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +149,7 @@ def test_blocks_are_never_more_than_there_are_and_all_come_back(stream: Arrivals
 
 def test_one_server_waits_as_theory_says() -> None:
     """M/G/1: with one request at a time the mean wait is that of Pollaczek and Khinchine."""
-    table = StepTable.of(_seconds, alone=True)
+    table = StepTable.of(machine_seconds, alone=True)
     rules = Rules(4096, 1, alone=True)
     for load in (0.3, 0.6):
         drawn = Arrivals.drawn(Lengths(400.0, 40.0, 0.7, 0.7), 60_000, 1.0, seed=5)

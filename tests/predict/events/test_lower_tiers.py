@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from naive import machine_seconds
 
 from chipwise.predict.events.cache import NEVER, Blocks, CacheTier, depths, hit_rate
 from chipwise.predict.events.engine import Fleet, Outcome, run
 from chipwise.predict.events.rank import Rules
 from chipwise.predict.steptable import StepTable
-from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals, read_log
-from chipwise.workload.step import Step
 
 SIZE = 64
 """Tokens of a piece."""
@@ -38,19 +37,9 @@ def talks(count: int, seed: int, users: int = 12, most: int = 14) -> Talks:
     return tuple(found)
 
 
-def _seconds(step: Step) -> Array:
-    """A machine: 5 ms a pass, and something for every token and every token held."""
-    total = np.full(np.shape(step.tokens), 5e-3)
-    for one, columns in step.by_segment():
-        (s,) = one.segments
-        new = np.asarray(s.batch) * np.asarray(s.q)
-        total[..., slice(None) if columns is None else columns] += new * (4e-5 + 2e-8 * np.asarray(s.kv))
-    return total
-
-
 @pytest.fixture(scope="module", params=[False, True], ids=["mixed", "alone"])
 def machine(request: pytest.FixtureRequest) -> tuple[Rules, StepTable]:
-    return Rules(1024, 32, 160, 16, alone=request.param), StepTable.of(_seconds, alone=request.param)
+    return Rules(1024, 32, 160, 16, alone=request.param), StepTable.of(machine_seconds, alone=request.param)
 
 
 def stream(gap_s: float, count: int = 300, seed: int = 1) -> Arrivals:

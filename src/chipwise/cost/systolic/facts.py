@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-
-import numpy as np
+from dataclasses import dataclass
 
 from chipwise.catalog.chip import Chip
 from chipwise.errors import UsageError
+from chipwise.numeric import stack
 from chipwise.units import Real
 
 LANES = 1024.0
@@ -53,8 +52,7 @@ class Arrays:
     @classmethod
     def stack(cls, chips: Sequence[Chip]) -> Arrays:
         """Several chips, every number an array. Raises `UsageError` as `of` does."""
-        each = [cls.of(chip) for chip in chips]
-        return cls(**{f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(cls)})
+        return stack([cls.of(chip) for chip in chips])
 
     @classmethod
     def of(cls, chip: Chip) -> Arrays:

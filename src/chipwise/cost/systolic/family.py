@@ -6,7 +6,7 @@ on-chip memory while the tile before is worked on. B sequences, H heads, K kv he
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from chipwise.cost.products import every_expert, products
 from chipwise.cost.systolic.array import SystolicArray
 from chipwise.cost.systolic.facts import Arrays
 from chipwise.cost.systolic.physical import Schedule, output_stationary, weight_stationary
+from chipwise.numeric import take
 from chipwise.units import Real
 from chipwise.workload.op import Op
 
@@ -73,12 +74,7 @@ class SystolicModel:
 
     def take(self, index: np.ndarray) -> SystolicModel:
         """Of several chips: those at `index`, any shape."""
-
-        def of(value: Arrays | SystolicParameters) -> dict[str, Real]:
-            columns = {f.name: np.asarray(getattr(value, f.name)) for f in fields(value)}
-            return {name: c[index] if c.ndim else float(c) for name, c in columns.items()}
-
-        return replace(self, arrays=Arrays(**of(self.arrays)), numbers=SystolicParameters(**of(self.numbers)))
+        return replace(self, arrays=take(self.arrays, index), numbers=take(self.numbers, index))
 
 
 def pace_hz(device: Device, arrays: Arrays, dtype: str) -> Real:

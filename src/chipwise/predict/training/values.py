@@ -5,15 +5,15 @@ Symbols in brackets are those of the equations in `step` and `memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
 from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.parallel.network import Network
-from chipwise.units import Array, Real
+from chipwise.units import Real
 
 T = TypeVar("T")
 
@@ -325,14 +325,3 @@ class TrainRates:
     def of(self, kind: Kind) -> CollectiveParameters:
         """Numbers of one kind of exchange."""
         return self.links.get(kind, CollectiveParameters())
-
-
-def take(value: T, index: Any) -> T:
-    """Of a value whose fields are arrays: the entries at `index`; single numbers stay."""
-    return _mapped(value, lambda v: v[index])
-
-
-def _mapped(value: T, change: Callable[[Array], Array]) -> T:
-    parts = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
-    moved = {k: change(v) for k, v in parts.items() if np.ndim(v)}
-    return replace(value, **moved)  # type: ignore[type-var]
