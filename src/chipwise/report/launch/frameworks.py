@@ -14,7 +14,7 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.facts import MEASURED, PORT, Facts, document, run_facts, told
 from chipwise.report.launch.markup import documented, yaml
-from chipwise.report.launch.ranks import known_optimizer, known_precision, ranks
+from chipwise.report.launch.ranks import known_model, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
 STAGES = {"none": 0, "zero-1": 1, "zero-2": 2, "fsdp": 3}  # of ZeRO
@@ -115,16 +115,6 @@ def _again(spec: TrainSpec) -> bool:
     return spec.recomputed > 0 or spec.selective
 
 
-def _known(spec: TrainSpec, tool: Tool) -> tuple[str, ...]:
-    """The tool's own names of a model. Raises `UsageError` where it has none."""
-    if spec.model not in tool.models:
-        raise UsageError(
-            f"{tool.name} has no configuration of {spec.model} in the table of options",
-            f"it has {', '.join(tool.models)}",
-        )
-    return tool.models[spec.model]
-
-
 def _decoder(spec: TrainSpec, tool: Tool) -> None:
     """Raises `UsageError` for a network that options of dense decoders do not describe."""
     n = spec.network
@@ -221,7 +211,7 @@ def _program(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
 
 def _olmo_core(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "olmo-core")
-    (factory,) = _known(spec, tool)
+    (factory,) = known_model(spec, tool)
     written = _program(
         "olmo_core",
         "olmo_core.py",
@@ -245,7 +235,7 @@ def _olmo_core(spec: TrainSpec, steps: int) -> str:
 
 def _axlearn(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "axlearn")
-    config, seq = _known(spec, tool)
+    config, seq = known_model(spec, tool)
     if int(seq) != spec.seq:
         raise UsageError(
             f"{tool.name}'s {config} has sequences of {seq} tokens, the plan of {spec.seq}",
@@ -324,7 +314,7 @@ def _optimum_habana(spec: TrainSpec, steps: int) -> str:
 
 def _primus(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "primus")
-    (model,) = _known(spec, tool)
+    (model,) = known_model(spec, tool)
     parts = spec.pp * spec.vp
     if spec.network.layers % parts:
         raise UsageError(
@@ -353,7 +343,7 @@ def _primus(spec: TrainSpec, steps: int) -> str:
 
 def _fms_fsdp(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "fms-fsdp")
-    (variant,) = _known(spec, tool)
+    (variant,) = known_model(spec, tool)
     each = spec.machine.devices_of_host
     hybrid = spec.sharding == "fsdp" and spec.shard_ranks < spec.dp
     if hybrid and spec.shard_ranks != each:

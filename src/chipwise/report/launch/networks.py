@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from math import ceil
 
-from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.command import comment
 from chipwise.report.launch.founding import DTYPES, VERIFY
-from chipwise.report.launch.pipelines import COMPILED
+from chipwise.report.launch.pipelines import COMPILED, planned_script, several
 from chipwise.report.launch.spec import LaunchFile, PipelineSpec
 
 WIDE = {**DTYPES, "tf32": "float32"}
@@ -59,13 +58,8 @@ def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         "interval": list(spec.interval),
     }
     needs = f"in an environment with torch and {loader[0]}" if loader else "where your own file runs"
-    notes = [VERIFY, f"one replica, {needs}: python {name}"]
-    if spec.replicas > 1:
-        spare = f" ({spec.spare} spare)" if spec.spare else ""
-        notes.append(f"the plan has {spec.replicas} of them{spare}, behind a queue of your own")
-    body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
-    program = shipped_text("report/launch/data/torch_network.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
-    return (LaunchFile(name, f"#!/usr/bin/env python3\n{comment(spec, tool, notes)}{program}", script=True),)
+    notes = [VERIFY, f"one replica, {needs}: python {name}", *several(spec)]
+    return (planned_script(name, "torch_network", comment(spec, tool, notes), plan),)
 
 
 def network_jax(spec: PipelineSpec) -> tuple[LaunchFile, ...]:

@@ -5,7 +5,7 @@ For diffusers the program is data (`data/diffusers.txt`), the plan a dictionary 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chipwise.catalog.snapshot import shipped_text
@@ -92,11 +92,9 @@ def diffusers(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     notes = [
         VERIFY,
         f"one replica, in an environment with {tool.name}, transformers and accelerate: {start} {name}",
-        *_several(spec),
+        *several(spec),
     ]
-    body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
-    program = shipped_text("report/launch/data/diffusers.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
-    return (LaunchFile(name, f"#!/usr/bin/env python3\n{comment(spec, tool, notes)}{program}", script=True),)
+    return (planned_script(name, "diffusers", comment(spec, tool, notes), plan),)
 
 
 def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
@@ -130,13 +128,20 @@ def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     command = told(Command.of("mflux", program), facts)
     notes = [
         "to verify the plan: a picture's .metadata.json says the seconds of its steps, loading is not predicted",
-        *_several(spec),
+        *several(spec),
     ]
     body = f"{comment(spec, tool, notes)}set -euo pipefail\n\n{command}\n"
     return (LaunchFile("run_mflux.sh", f"#!/usr/bin/env bash\n{body}", script=True),)
 
 
-def _several(spec: PipelineSpec) -> list[str]:
+def several(spec: PipelineSpec) -> list[str]:
     """What is said where a plan has more than one replica."""
     spare = f" ({spec.spare} spare)" if spec.spare else ""
     return [f"the plan has {spec.replicas} of them{spare}, behind a queue of your own"] * (spec.replicas > 1)
+
+
+def planned_script(name: str, program: str, head: str, plan: Mapping[str, Any]) -> LaunchFile:
+    """A script of the package with what it is told of a plan."""
+    body = "".join(f"    {key!r}: {value!r},\n" for key, value in plan.items())
+    text = shipped_text(f"report/launch/data/{program}.txt").replace("@PLAN@", f"{{\n{body}}}", 1)
+    return LaunchFile(name, f"#!/usr/bin/env python3\n{head}{text}", script=True)

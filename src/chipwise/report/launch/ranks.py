@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.catalog.tools import get_tool
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.facts import facts_of, told
@@ -86,3 +86,13 @@ def known_precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> Non
             f"{get_tool(target).name} is not configured here to train in {spec.precision}",
             f"plan with --precision {known[0]}",
         )
+
+
+def known_model(spec: TrainSpec, tool: Tool) -> tuple[str, ...]:
+    """The tool's own names of a model. Raises `UsageError` where it has none."""
+    if spec.model not in tool.models:
+        raise UsageError(
+            f"{tool.name} has no configuration of {spec.model} in the table of options",
+            f"it has {', '.join(tool.models)}",
+        )
+    return tool.models[spec.model]

@@ -14,6 +14,7 @@ from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
     in_memory,
+    known_model,
     known_optimizer,
     known_precision,
     own_program,
@@ -145,17 +146,12 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
 
 def _maxtext(spec: TrainSpec, steps: int) -> str:
     tool = get_tool("maxtext")
-    if spec.model not in tool.models:
-        raise UsageError(
-            f"{tool.name} has no configuration of {spec.model} in the table of options",
-            f"it has {', '.join(tool.models)}",
-        )
+    (name,) = known_model(spec, tool)
     in_memory(spec, "maxtext")
     known_precision(spec, "maxtext", ("bf16", "fp8"))
     known_optimizer(spec, "maxtext")
     if spec.schedule in ("zero-bubble", "zb-v"):
         raise UsageError(f"{spec.schedule} is no schedule of {tool.name}", "plan with --layout schedule=1f1b")
-    (name,) = tool.models[spec.model]
     devices, micro = spec.machine.devices, spec.micro_batch * spec.dp
     passes, chunks = max(spec.global_batch // micro, 1), spec.pp * spec.vp
     if spec.network.layers % chunks:

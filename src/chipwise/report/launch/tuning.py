@@ -12,7 +12,7 @@ from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.facts import document, run_facts, told
 from chipwise.report.launch.frameworks import zero_file
 from chipwise.report.launch.markup import yaml
-from chipwise.report.launch.ranks import in_memory, known_optimizer, known_precision, ranks
+from chipwise.report.launch.ranks import in_memory, known_model, known_optimizer, known_precision, ranks
 from chipwise.report.launch.spec import TrainSpec
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
@@ -167,14 +167,10 @@ def _unsloth(spec: TrainSpec, steps: int) -> str:
 
 def _torchtune(spec: TrainSpec, steps: int) -> str:
     facts, tool = _facts(spec, "torchtune", steps), get_tool("torchtune")
-    if spec.model not in tool.models:
-        raise UsageError(
-            f"{tool.name} has no configuration of {spec.model} in the table of options",
-            f"it has {', '.join(tool.models)}",
-        )
+    (name,) = known_model(spec, tool)
     if spec.dora:
         raise UsageError(f"{tool.name} is not configured here to train DoRA", "plan with --trainer trl")
-    (name,), method = tool.models[spec.model], "lora" if facts["adapters"] else "full"
+    method = "lora" if facts["adapters"] else "full"
     one = facts["single"]
     own = {
         "weights": Env("WEIGHTS", "the folder of the weights"),
