@@ -6,8 +6,9 @@ it is two (`workload.backward`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.predict.training.saved import touched_bytes
-from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
+from chipwise.predict.training.values import Recipe, TrainSpread, Transformer, take
 from chipwise.units import Array, Real
 from chipwise.workload.backward import AGAIN, GRADIENTS, backward
 from chipwise.workload.formats import FORMATS
@@ -283,16 +284,16 @@ def _routed(t: Transformer, s: TrainSpread, k: TrainKernels, back: float) -> tup
 
 @dataclass(frozen=True)
 class OperatorTable:
-    """Work of every (tp, cp, micro-batch, ep) that some layouts have: each is priced once, however many layouts share
-    it. `places` leads from a degree to its place on its axis."""
+    """What every (tp, cp, micro-batch, ep) that some layouts have takes: each is priced once, however many layouts
+    share it. `parts` are values whose fields are columns; `places` leads from a degree to its place on its axis."""
 
-    work: TrainWork
+    parts: tuple[Any, ...]
     places: tuple[NDArray[np.intp], ...]
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> OperatorTable:
-        """The table of all layouts of `s`, columns or single numbers."""
+    def of(cls, s: TrainSpread, priced: Callable[[TrainSpread], tuple[Any, ...]]) -> OperatorTable:
+        """The table of all layouts of `s`, columns or single numbers, of parts that nothing but those degrees moves."""
         values, places = [], []
         for name in DEGREES:
             column = np.asarray(getattr(s, name)).astype(np.intp)
@@ -302,13 +303,15 @@ class OperatorTable:
             places.append(np.cumsum(known) - 1)
         grid = dict(zip(DEGREES, np.meshgrid(*values, indexing="ij", sparse=True), strict=True))
         shape = tuple(len(v) for v in values)
-        work = work_of(t, replace(s, **grid), recipe, k)
-        flat = {f.name: np.broadcast_to(getattr(work, f.name), shape).ravel() for f in fields(work)}
-        return cls(TrainWork(**flat), tuple(places), shape)
+        parts = (
+            replace(p, **{f.name: np.broadcast_to(getattr(p, f.name), shape).ravel() for f in fields(p)})
+            for p in priced(replace(s, **grid))
+        )
+        return cls(tuple(parts), tuple(places), shape)
 
-    def at(self, s: TrainSpread) -> TrainWork:
-        """The work of layouts of the table."""
+    def at(self, s: TrainSpread) -> tuple[Any, ...]:
+        """The parts of layouts of the table."""
         index: Array = np.zeros((), dtype=np.intp)
         for name, places, size in zip(DEGREES, self.places, self.shape, strict=True):
             index = index * size + places[np.asarray(getattr(s, name)).astype(np.intp)]
-        return TrainWork(**{f.name: getattr(self.work, f.name)[index] for f in fields(self.work)})
+        return tuple(take(p, index) for p in self.parts)
