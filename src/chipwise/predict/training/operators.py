@@ -21,7 +21,7 @@ from chipwise.predict.training.values import Recipe, TrainSpread, Transformer, t
 from chipwise.units import Array, Real
 from chipwise.workload.backward import AGAIN, GRADIENTS, backward
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.op import Op, attention, gemm, pointwise
+from chipwise.workload.op import Op, attention, gemm, pointwise, stacked
 
 BLOCK_KERNELS = 10.0
 """count: element-wise kernels of a layer that are started one by one. Chosen: two norms, two residuals, rotation,
@@ -166,8 +166,8 @@ def _products(
 ) -> tuple[Real, Real, Real]:
     """Seconds of (share of layers, columns, depth) products of x rows: forward, gradients of inputs, of weights.
 
-    Products are stacked along a first axis. What writes operands in a narrow type is fused into the kernels that make
-    them.
+    Products are stacked along a first axis, as are those of the three that read and write one type: what a price costs
+    is the call. What writes operands in a narrow type is fused into the kernels that make them.
     """
     shares, n, depth = (
         [np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True)
@@ -180,10 +180,10 @@ def _products(
     many = np.broadcast_to(rows, wide.shape)
     form = FORMATS[name]
     forward = gemm(many, wide, deep, form, form)
-    whole = (forward, *(op for _, op in backward(forward)))
-    first, inputs, weights = (
-        (np.asarray(price(op, k.device, k.numbers).total_s) * share).sum(axis=0) for op in whole
-    )
+    back = [op for _, op in backward(forward)]
+    apart = ((forward, *back),) if back[-1].weight == form.name else ((forward, back[0]), back[1:])
+    took = (np.asarray(price(stacked(ops), k.device, k.numbers).total_s) * share for ops in apart)
+    first, inputs, weights = (seconds.sum(axis=0) for each_op in took for seconds in each_op)
     return first, inputs, weights
 
 
