@@ -22,6 +22,26 @@ def root(keeps: Callable[[Any], Any], low: Real, high: Real, steps: int = 0) -> 
     return np.asarray(low), np.asarray(high)
 
 
+def crossing(
+    keeps: Callable[[Array], Any], low: Array, high: Array, steps: int, most: int
+) -> tuple[Array, Array]:
+    """The ends of `root` after so many halvings, to the bit, of a condition that broadcasts and changes once: of up to
+    `most` places the middles of several halvings are asked together, along a first axis."""
+    low, high = np.broadcast_arrays(low, high)
+    shape, size = low.shape, low.size
+    ahead = max((most // max(size, 1) + 1).bit_length() - 1, 1)
+    ends, every = np.stack([low, high]).reshape(2, size), np.arange(size)
+    while steps > 0:
+        for _ in range(times := min(ahead, steps)):
+            finer = np.empty((2 * len(ends) - 1, size))
+            finer[::2], finer[1::2] = ends, 0.5 * (ends[:-1] + ends[1:])
+            ends = finer
+        below = np.asarray(keeps(ends[1:-1].reshape(-1, *shape))).reshape(-1, size)
+        first = below.sum(axis=0)
+        ends, steps = np.stack([ends[first, every], ends[first + 1, every]]), steps - times
+    return ends[0].reshape(shape), ends[1].reshape(shape)
+
+
 def stack(each: Sequence[T]) -> T:
     """Several records as one, every number of it an array."""
     columns = {f.name: np.array([getattr(e, f.name) for e in each]) for f in fields(each[0])}  # type: ignore[arg-type]

@@ -291,7 +291,7 @@ def test_a_table_of_operators_says_what_each_layout_costs(name: str) -> None:
     rng = np.random.default_rng(3)
     columns = {n: 2.0 ** rng.integers(0, 4, 40) for n in ("tp", "cp", "micro_batch", "ep")}
     s = TrainSpread(**columns, seq=4096.0, global_batch=64.0)
-    many = OperatorTable.of(t, s, Recipe(), KERNELS).at(s)
+    (many,) = OperatorTable.of(s, lambda grid: (work_of(t, grid, Recipe(), KERNELS),)).at(s)
     for i in (0, 17, 39):
         one = work_of(t, take(s, i), Recipe(), KERNELS)
         for f in fields(many):

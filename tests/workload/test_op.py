@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.op import attention, causal_pairs, gemm, lookup, pointwise, scan
+from chipwise.workload.op import attention, causal_pairs, gemm, lookup, pointwise, scan, stacked
 from chipwise.workload.step import decode, prefill
 
 lengths = st.integers(1, 24)
@@ -147,3 +147,13 @@ def test_steps_count_tokens_and_logit_rows() -> None:
     assert (second.q, second.kv) == (500, 600)
     with pytest.raises(AttributeError):
         step.segments = ()  # type: ignore[misc]
+
+
+def test_stacked_operators_are_each_as_alone() -> None:
+    several = [gemm(10.0, 200.0, np.array([300.0, 64.0])), gemm(np.array([7.0, 9.0]), 5.0, 3.0, batch=2.0)]
+    one = stacked(several)
+    assert np.shape(one.flops) == (2, 2)
+    for i, op in enumerate(several):
+        for name in ("flops", "weight_bytes", "activation_bytes"):
+            assert np.array_equal(getattr(one, name)[i], np.broadcast_to(getattr(op, name), 2))
+        assert all(np.array_equal(one.dims[name][i], np.broadcast_to(op.dims[name], 2)) for name in op.dims)

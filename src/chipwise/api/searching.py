@@ -167,6 +167,17 @@ class _Loaded:
         """Row and point of each there."""
         return np.array([c.index for c in self.choices]), np.array([c.point for c in self.choices])
 
+    def bracket(self, w: Workload) -> tuple[Array, Array, NDArray[np.bool_], Array]:
+        """The loads between which the best of each is, whether these lie below the batch of the grid that was found
+        best, as it holds more than a job has, and tokens a second that it makes at least [N]."""
+        (rows, points), grid = self.places, self.evaluated.prediction
+        replicas = self.loads.engines.replicas
+        above = (points > 0) & (grid.concurrency[rows, points] * replicas > (w.pieces or inf))
+        points = points - above
+        low, high = grid.load[rows, points], grid.load[rows, np.minimum(points + 1, grid.load.shape[1] - 1)]
+        best = np.array([0.0 if w.pieces else c.tokens_per_s for c in self.choices]) * replicas
+        return low, np.where(np.isfinite(high), high, low), above, best
+
     def fleets(self, w: Workload) -> list[ReplicaSet]:
         """What carries the load: of each choice the replicas, the rate that one of them takes, and how that falls with
         longer passes."""
@@ -202,33 +213,23 @@ def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> Predict
         return together.closed(one)
     if w.task == "serve" and w.rate_per_s is not None:
         return together.open(one * w.rate_per_s)
-    return together.at(np.concatenate([_most(one, w) for one in groups])[:, None])
+    return together.at(_most(w, together, groups)[:, None])
 
 
-def _most(mine: _Loaded, w: Workload) -> Array:
-    """The load of every choice at which throughput, of a job in whole rounds, is highest within memory and targets
-    [N]: at the batch of the grid that was found best, or between it and the next. Targets hold cautiously wherever they
-    did at that batch."""
-    choices, loads, (rows, points) = mine.choices, mine.loads, mine.places
-    load = mine.evaluated.prediction.load
-    low = load[rows, points]
-    pieces = w.pieces or inf
-    # of a batch of the grid that holds more than a job has, the load between it and the one before
-    above = (points > 0) & (
-        mine.evaluated.prediction.concurrency[rows, points] * loads.engines.replicas > pieces
+def _most(w: Workload, loads: Loads, groups: Sequence[_Loaded]) -> Array:
+    """The load of every choice of several groups, joined in `loads`, at which throughput, of a job in whole rounds, is
+    highest within memory and targets [N]: at the batch of the grid that was found best, or between it and the next.
+    Targets hold cautiously wherever they did at that batch."""
+    low, high, above, best = (
+        np.concatenate(of_each) for of_each in zip(*(one.bracket(w) for one in groups), strict=True)
     )
-    points = np.where(above, points - 1, points)
-    low = np.where(above, load[rows, points], low)
-    if choices[0].prompt_workers:  # as many as keep up at the batch of the grid
-        return np.asarray(low)
-    high = load[rows, np.minimum(points + 1, load.shape[1] - 1)]
-    high = np.where(np.isfinite(high), high, low)
-    best = np.array([0.0 if w.pieces else c.tokens_per_s for c in choices]) * loads.engines.replicas
-    which = np.arange(len(rows))
+    if groups[0].choices[0].prompt_workers:  # as many as keep up at the batch of the grid
+        return low
+    caution, which = Caution.join([one.caution for one in groups]), np.arange(len(low))
     for _ in range(ROUNDS):
         tried = low[:, None] * (high / low)[:, None] ** np.linspace(0.0, 1.0, STEPS)
         found = loads.at(tried, by_resource=False)
-        good = meets(*held(loads, found, w), w, mine.caution)
+        good = meets(*held(loads, found, w), w, caution)
         good &= (found.resident <= loads.engines.limit[:, None]) & (found.budget_share <= 1.0)
         made = found.tokens_per_s
         if w.pieces is not None:
@@ -239,7 +240,7 @@ def _most(mine: _Loaded, w: Workload) -> Array:
         good &= made >= best[:, None] * (1.0 - 1e-9)
         good[:, 0] = True
         # up to the first load that is too much
-        last = np.argmin(np.concatenate([good, np.zeros((len(rows), 1), dtype=bool)], axis=1), axis=1) - 1
+        last = np.argmin(np.concatenate([good, np.zeros((len(low), 1), dtype=bool)], axis=1), axis=1) - 1
         low, high = tried[which, last], tried[which, np.minimum(last + 1, STEPS - 1)]
         best = np.maximum(best, made[which, last])
-    return np.asarray(low)
+    return low

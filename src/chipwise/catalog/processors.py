@@ -71,19 +71,15 @@ def host_speed(asked: str, chips: Sequence[Chip]) -> Array:
     the first system that holds the chip and names one; 1 where none does."""
     if asked:
         return np.full(len(chips), get_processor(asked).speed)
-    usual = _usual_speeds()
-    return np.array([usual.get(chip.like or chip.id, 1.0) for chip in chips])
+    return np.array([_usual_speed(chip.like or chip.id) for chip in chips])
 
 
 @per_snapshot
-def _usual_speeds() -> Mapping[str, float]:
-    """By chip: the speed of the host of the first system that holds it and names a processor known here."""
-    speeds: dict[str, float] = {}
-    for system in load_systems().values():
-        host = _named(system.host.cpu)
-        for chip, _ in system.members if host else ():
-            speeds.setdefault(chip, host.speed if host else 1.0)
-    return MappingProxyType(speeds)
+def _usual_speed(chip: str) -> float:
+    """The speed of the host of the first system that holds a chip and names a processor known here; 1 without one."""
+    holding = (s for s in load_systems().holding(chip) if any(member == chip for member, _ in s.members))
+    hosts = filter(None, (_named(system.host.cpu) for system in holding))
+    return next((host.speed for host in hosts), 1.0)
 
 
 def _named(text: str) -> Processor | None:

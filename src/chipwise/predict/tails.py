@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.numeric import root
+from chipwise.numeric import crossing
 from chipwise.predict.service import Prediction
 from chipwise.units import Array, Real
 from chipwise.workload.lengths import Lengths
@@ -253,5 +253,5 @@ def _bisect(beyond: Callable[[Array], Array], share: Real, low: Array, high: Arr
     """Where the falling function `beyond` crosses `share`: the mean over slices crosses between the first and the last
     of their own quantiles, and there is nothing to look for where all requests are alike."""
     if np.any(high > low):
-        low, high = root(lambda x: beyond(x) > share, low, high, STEPS)
+        low, high = crossing(lambda x: beyond(x) > share, low, high, STEPS, BLOCK)
     return np.asarray(0.5 * (low + high))

@@ -44,7 +44,7 @@ def shares(job: TrainJob, at: Point) -> dict[str, float]:
     """
     faster = replace(job.cluster, nic_bytes_per_s=(1.0 + STEP) * job.cluster.nic_bytes_per_s)
     exposed = float(at.time.exposed_s)
-    saved = exposed - float(replace(job, cluster=faster).step(at.spread).exposed_s)
+    saved = exposed - float(replace(job, cluster=faster).step(at.spread, at.operators).exposed_s)
     across = min(max(saved, 0.0) * (1.0 + STEP) / STEP, exposed)
     found = {
         name: sum(float(getattr(at.time, part)) for part in parts) / at.seconds
@@ -139,6 +139,9 @@ def _gain(job: TrainJob, at: Point, resource: str) -> float:
     cluster = (
         replace(job.cluster, **{figure: FASTER * getattr(job.cluster, figure)}) if figure else job.cluster
     )
-    raised = {resource: FASTER} if resource in ALONE else {}
-    took = replace(job, cluster=cluster, kernels=job.kernels.faster(**raised)).step(at.spread)
+    more = replace(job, cluster=cluster)
+    if resource in ALONE:
+        took = replace(more, kernels=job.kernels.faster(**{resource: FASTER})).step(at.spread)
+    else:
+        took = more.step(at.spread, at.operators)
     return at.seconds / float(took.total_s) - 1.0

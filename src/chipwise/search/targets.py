@@ -36,6 +36,15 @@ class Caution:
         one = np.ones(np.shape(first)[1])
         return cls(first, further, whole, confidence, one, one)
 
+    @classmethod
+    def join(cls, many: Sequence[Caution]) -> Caution:
+        """Of several, one after the other, with one confidence."""
+        first, further, whole, first_by, further_by = (
+            np.concatenate([getattr(one, name) for one in many], axis=-1)
+            for name in ("first", "further", "whole", "first_by", "further_by")
+        )
+        return cls(first, further, whole, many[0].confidence, first_by, further_by)
+
     @property
     def power(self) -> float:
         """How many times as far as the end of the interval the quantile lies that was asked for, as logarithms: the

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from chipwise.catalog.preferences import preferences
 from chipwise.numeric import root, take
 from chipwise.parallel.pipeline import most_virtual
-from chipwise.predict.training.layer import layer_time
+from chipwise.predict.training.layer import LayerTraffic, context_time, traffic_of
 from chipwise.predict.training.memory import (
     MemoryRates,
     MemoryUse,
@@ -117,21 +117,32 @@ class TrainJob:
         """Memory beyond which a layout is no plan."""
         return (1.0 if self.known else preferences().training_limit) * float(self.cluster.memory_bytes)
 
-    def step(self, s: TrainSpread, work: TrainWork | None = None) -> StepTime:
-        """Step time of layouts by cause; `work` where their operators are priced already."""
-        if work is None:
-            work = work_of(self.network, s, self.recipe, self.kernels)
-        return step_time(self.network, s, self.cluster, self.recipe, self.rates, work)
+    def work(self, s: TrainSpread) -> TrainWork:
+        """The operators of layouts, priced."""
+        return work_of(self.network, s, self.recipe, self.kernels)
+
+    def parts(self, s: TrainSpread) -> tuple[TrainWork, LayerTraffic]:
+        """The operators of layouts and the exchanges of a layer, priced."""
+        return self.work(s), traffic_of(self.network, s, self.cluster, self.rates)
+
+    def step(
+        self, s: TrainSpread, work: TrainWork | None = None, traffic: LayerTraffic | None = None
+    ) -> StepTime:
+        """Step time of layouts by cause; `work` and `traffic` where their `parts` are priced already."""
+        work = work or self.work(s)
+        return step_time(self.network, s, self.cluster, self.recipe, self.rates, work, traffic)
 
 
 @dataclass(frozen=True)
 class PricedLayouts:
-    """Layouts with their step time, memory and verdicts; `reason` indexes `list(TrainReason)`."""
+    """Layouts with their step time, memory and verdicts; `reason` indexes `list(TrainReason)`; `table` holds their
+    parts, None where none was priced."""
 
     spread: TrainSpread
     seconds: Array
     memory_bytes: Array
     reason: NDArray[np.int64]
+    table: OperatorTable | None = None
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -140,9 +151,8 @@ class PricedLayouts:
 def layouts(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> TrainSpread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    return _spread(
-        job, crossed(_frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software))
-    )
+    table, _ = _frames(job, devices, pins or {})
+    return _spread(job, crossed(table, variants(pins or {}, job.shared_memory, job.software)))
 
 
 def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> PricedLayouts:
@@ -155,10 +165,9 @@ def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = N
     """
     if not job.known and (never := _too_much(job, devices, pins or {})) is not None:
         return never
-    table, ways = _frames(job, devices, pins or {}), variants(pins or {}, job.shared_memory, job.software)
-    lightest = _spread(job, crossed(table, ways[:, :1]))
-    work = OperatorTable.of(job.network, lightest, job.recipe, job.kernels) if table.size else None
-    first = evaluate(job, lightest, work)
+    ways = variants(pins or {}, job.shared_memory, job.software)
+    table, work = _frames(job, devices, pins or {})
+    first = evaluate(job, _spread(job, crossed(table, ways[:, :1])), work)
     bound = _fastest(job, first)
     open_ = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound))
     if not len(open_) or ways.shape[1] == 1:
@@ -249,25 +258,24 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
         yield evaluate(job, at(least), work, full=job.known)
 
 
-def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> Array:
-    """`frames`; where a sequence is cut, K and V are gathered if that is faster than round the ring: nothing else of
-    a layout changes with it."""
+def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None]:
+    """`frames` with the table of their parts, None where there are none; where a sequence is cut, K and V are gathered
+    if that is faster than round the ring: nothing else of a layout changes with it."""
     table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
+    if not table.size:
+        return table, None
+    priced = OperatorTable.of(replace(_base(job), **dict(zip(FRAME, table, strict=True))), job.parts)
     tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
     cut = np.flatnonzero(cp > 1.0)
     _, one, which = np.unique(
         (tp[cut] * 1e6 + cp[cut]) * 1e6 + micro[cut], return_index=True, return_inverse=True
     )
     if len(cut):
-        kinds = cut[one]
-        ring = replace(_base(job), tp=tp[kinds], cp=cp[kinds], micro_batch=micro[kinds])
-        work = work_of(job.network, ring, job.recipe, job.kernels)
-        took = [
-            layer_time(job.network, replace(ring, gather=how), job.cluster, job.recipe, job.rates, work).cp_s
-            for how in (0.0, 1.0)
-        ]
+        ring = replace(_base(job), **dict(zip(FRAME, table[:, cut[one]], strict=True)))
+        parts = priced.at(ring)
+        took = [context_time(replace(ring, gather=how), job.recipe, job.rates, *parts) for how in (0.0, 1.0)]
         table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
-    return table
+    return table, priced
 
 
 def _spread(job: TrainJob, table: Array) -> TrainSpread:
@@ -289,10 +297,10 @@ def _base(job: TrainJob) -> TrainSpread:
 def _joined(parts: Sequence[PricedLayouts]) -> PricedLayouts:
     """Several tables of layouts as one."""
     columns = {name: np.concatenate([getattr(p.spread, name) for p in parts]) for name in COLUMNS}
-    rest = (
+    seconds, memory, reason = (
         np.concatenate([getattr(p, name) for p in parts]) for name in ("seconds", "memory_bytes", "reason")
     )
-    return PricedLayouts(replace(parts[0].spread, **columns), *rest)
+    return PricedLayouts(replace(parts[0].spread, **columns), seconds, memory, reason, parts[0].table)
 
 
 def evaluate(
@@ -303,7 +311,7 @@ def evaluate(
     size = len(np.asarray(spread.tp))
     seconds, memory = np.full(size, np.inf), np.empty(size)
     reason: NDArray[np.int64] = np.zeros(size, dtype=np.int64)
-    table = table or OperatorTable.of(job.network, spread, job.recipe, job.kernels)
+    table = table or OperatorTable.of(spread, job.parts)
     for start in range(0, size, CHUNK):
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
@@ -315,9 +323,9 @@ def evaluate(
         part = take(spread, at)
         # kept until those of the next chunk are made: a heap whose top is freed is given back, and taken again
         work = table.at(part)
-        time = job.step(part, work)
+        time = job.step(part, *work)
         seconds[at] = time.total_s
-    return PricedLayouts(spread, seconds, memory, reason)
+    return PricedLayouts(spread, seconds, memory, reason, table)
 
 
 def _reasons(job: TrainJob, s: TrainSpread, memory: Array) -> NDArray[np.int64]:
@@ -410,11 +418,12 @@ def simplest(priced: PricedLayouts, chosen: NDArray[np.intp]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The best layout of one count of devices: step time, the share of it besides compute and memory (host,
-    communication, bubble, optimiser, stragglers), memory of the fullest stage and of each."""
+    """The best layout of one count of devices: its operators, step time, the share of it besides compute and memory
+    (host, communication, bubble, optimiser, stragglers), memory of the fullest stage and of each."""
 
     devices: int
     spread: TrainSpread
+    operators: TrainWork
     seconds: float
     tokens_per_s: float
     overhead_share: float
@@ -426,13 +435,14 @@ class Point:
 def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
     """One layout in full."""
     s = take(priced.spread, index)
-    time = job.step(s)
+    operators, traffic = priced.table.at(s) if priced.table else job.parts(s)
+    time = job.step(s, operators, traffic)
     total = float(time.total_s)
     work = float(time.compute_s + time.head_s + time.passes_s)
     memory = fullest(job.network, s, job.recipe, job.memory)
     stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, total, rate, 1.0 - work / total, time, memory, stages)
+    return Point(round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages)
 
 
 def scaling(

@@ -6,8 +6,8 @@ features; batch independent products or sequences; q new and kv visible tokens p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -42,6 +42,30 @@ class Op:
     def bytes(self) -> Real:
         """All compulsory traffic."""
         return self.weight_bytes + self.activation_bytes + self.kv_bytes
+
+
+def stacked(ops: Sequence[Op]) -> Op:
+    """One operator of several that differ in their sizes alone, along a first axis."""
+    names = ops[0].dims
+    columns = [
+        [op.flops for op in ops],
+        [op.weight_bytes for op in ops],
+        [op.activation_bytes for op in ops],
+        [op.kv_bytes for op in ops],
+        *([op.dims[name] for op in ops] for name in names),
+    ]
+    shape = np.broadcast_shapes(*(np.shape(x) for column in columns for x in column))
+    flops, weights, activations, kv, *dims = (
+        np.stack([np.broadcast_to(x, shape) for x in column]) for column in columns
+    )
+    return replace(
+        ops[0],
+        flops=flops,
+        weight_bytes=weights,
+        activation_bytes=activations,
+        kv_bytes=kv,
+        dims=dict(zip(names, dims, strict=True)),
+    )
 
 
 def gemm(

@@ -67,27 +67,59 @@ class LayerTime:
         return _soft4(self.device_s, self.host_s) + self.stash_s
 
 
+@dataclass(frozen=True, slots=True)
+class LayerTraffic:
+    """Seconds that exchanges of one mean layer take alone, per rank and micro-batch: an all-reduce of tensor
+    parallelism, K and V of all ranks that meet three times, and an all-to-all of tokens and their experts."""
+
+    tensor_s: Real
+    context_s: Real
+    experts_s: Real
+
+
+def traffic_of(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates) -> LayerTraffic:
+    """The exchanges of layouts `s`: of 2 x h bytes between tp ranks (7), of x / t tokens of 2 h bytes (8), and of
+    3 (c - 1) / c of 2 kv_width c x / t bytes, once forward and twice backward."""
+    tensor = exchange("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, c.network, r.of("all_reduce")).total_s
+    held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
+    p = r.of("all_gather")
+    context = exchange("all_gather", held, s.cp, c.network, p, stride=s.tp, calls=3.0).total_s
+    if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
+        return LayerTraffic(tensor, context, 0.0)
+    payload = s.tokens / s.tp * 2.0 * t.expert_width
+    p = replace(
+        r.of("all_to_all"), link_share=r.all_to_all, pair_share=r.all_to_all, net_share=r.all_to_all_net
+    )
+    return LayerTraffic(tensor, context, dispatch(payload, t.top_k, s.ep, c.network, p).total_s)
+
+
 def layer_time(
-    t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, work: TrainWork
+    t: Transformer,
+    s: TrainSpread,
+    c: Cluster,
+    recipe: Recipe,
+    r: TrainRates,
+    work: TrainWork,
+    traffic: LayerTraffic | None = None,
 ) -> LayerTime:
-    """(2)-(9): forward and backward of the mean layer.
+    """(2)-(9): forward and backward of the mean layer; `traffic` where its exchanges are priced already.
 
     Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights). A layer
     that is run again is so up to the last tensor that its backward pass reads, the inputs of its last product, where
     software stops there: PyTorch's checkpoints that are not reentrant ("early stop"), and compilers.
     """
-    tp = s.tp
+    traffic = traffic or traffic_of(t, s, c, r)
     forward = work.forward_s / r.linear + r.expert_loss * work.routed_s
     back = np.where(np.asarray(s.adapter) > 0, 1.0, GRADIENTS)
     products = forward + (work.input_s + work.weight_s) / r.linear + r.expert_loss * work.routed_back_s
-    core, core_back = work.core_s / r.core, work.core_back_s / r.core
+    core, core_back = _cores(r, work)
     passes = r.passes * work.pass_s
     cheap = passes * cheap_bytes(t, s, recipe) / saved_bytes(t, s, recipe)
     once = forward - recipe.stops * work.last_s / r.linear + work.narrow_in_s
     again = s.full * (once + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
-    host = host * np.where(np.asarray(tp) > 1, TENSOR_HOST, 1.0)
+    host = host * np.where(np.asarray(s.tp) > 1, TENSOR_HOST, 1.0)
     matrices = t.moe_share * local * (t.expert_gates + 1.0)
     hooked = (np.asarray(recipe.hooked) > 0) & (np.asarray(s.zero) >= 3) & np.asarray(s.shard > 1)
     host = host + np.where(hooked, (2.0 + s.full) * matrices * HOOK_S, 0.0)
@@ -103,9 +135,9 @@ def layer_time(
         + work.narrow_in_s
         + work.narrow_back_s,
         recompute_s=again,
-        tp_s=_tensor(t, s, c, recipe, r),
-        experts_s=_dispatch(t, s, c, recipe, r),
-        cp_s=_context(t, s, c, recipe, r, core + core_back),
+        tp_s=_tensor(s, recipe, r, traffic.tensor_s),
+        experts_s=_dispatch(t, recipe, r, traffic.experts_s),
+        cp_s=context_time(s, recipe, r, work, traffic),
         host_s=host,
         stash_s=0.0,
     )
@@ -142,41 +174,37 @@ def _unpacked(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Tra
     return (2.0 + s.full) * (np.where(packed, once, 0.0) + norms)
 
 
-def _tensor(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates) -> Real:
-    """(7) Four all-reduces of 2 x h bytes per layer (or the same bytes as reduce-scatter and all-gather), two
-    more if recomputed; exposed share where software can hide them."""
-    one = exchange("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, c.network, r.of("all_reduce")).total_s
+def _tensor(s: TrainSpread, recipe: Recipe, r: TrainRates, one_s: Real) -> Real:
+    """(7) Four all-reduces per layer (or the same bytes as reduce-scatter and all-gather), two more if recomputed;
+    exposed share where software can hide them."""
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
-    return (4.0 + 2.0 * s.full) * one * exposed
+    return (4.0 + 2.0 * s.full) * one_s * exposed
 
 
-def _dispatch(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates) -> Real:
-    """(8) Dispatch and combine, forward and backward: four all-to-alls of x / t tokens of 2 h bytes; hidden behind
-    another micro-batch where software runs two at a time."""
+def _dispatch(t: Transformer, recipe: Recipe, r: TrainRates, one_s: Real) -> Real:
+    """(8) Dispatch and combine, forward and backward: four all-to-alls; hidden behind another micro-batch where
+    software runs two at a time."""
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return 0.0
-    payload = s.tokens / s.tp * 2.0 * t.expert_width
-    p = replace(
-        r.of("all_to_all"), link_share=r.all_to_all, pair_share=r.all_to_all, net_share=r.all_to_all_net
-    )
-    one = dispatch(payload, t.top_k, s.ep, c.network, p).total_s
     exposed = np.where(np.asarray(recipe.fused) > 0, 0.5 + 0.5 * r.tp_exposed, 1.0)
     exposed = np.where(np.asarray(recipe.hides_experts) > 0, 0.0, exposed)
-    return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one * exposed, 0.0)
+    return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one_s * exposed, 0.0)
 
 
-def _context(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, core: Real) -> Real:
-    """K and V of all ranks meet once forward and twice backward: 3 (c - 1) / c of 2 kv_width c x / t bytes.
+def _cores(r: TrainRates, work: TrainWork) -> tuple[Real, Real]:
+    """Seconds of the attention core, forward and backward."""
+    return work.core_s / r.core, work.core_back_s / r.core
 
-    Ring: what the core does not hide, and a tenth of the rest. All-gather: before the core starts, exposed as
-    collectives of tensor parallelism are.
-    """
-    held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
-    p = r.of("all_gather")
-    moved = exchange("all_gather", held, s.cp, c.network, p, stride=s.tp, calls=3.0).total_s
-    ring = uncovered(moved, core, RING_EXPOSED)
+
+def context_time(
+    s: TrainSpread, recipe: Recipe, r: TrainRates, work: TrainWork, traffic: LayerTraffic
+) -> Real:
+    """Exposed seconds of K and V on their way. Ring: what the core does not hide, and a tenth of the rest. All-gather:
+    before the core starts, exposed as collectives of tensor parallelism are."""
+    core, core_back = _cores(r, work)
+    ring = uncovered(traffic.context_s, core + core_back, RING_EXPOSED)
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
-    return np.where(np.asarray(s.gather) > 0, exposed * moved, ring)
+    return np.where(np.asarray(s.gather) > 0, exposed * traffic.context_s, ring)
 
 
 def head_time(r: TrainRates, work: TrainWork) -> Real:

@@ -97,10 +97,7 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, R
     p = _share(t, s)
     fsdp, two = np.asarray(s.zero) >= 3, np.asarray(s.zero) >= 2
     adapter = np.asarray(s.adapter) > 0
-    trained = 2.0 * adapter_type(recipe) + recipe.moments
     here = 1.0 - s.offload
-    kept = np.where(fsdp, p.cut, p.whole)
-    frozen = (recipe.frozen_bytes + (2.0 - recipe.frozen_bytes) * p.tables / p.whole) * kept
     own = np.where(np.asarray(recipe.master) > 0, 0.0, 2.0)  # FSDP's shards are its master copy
     weights = np.where(fsdp, here * own * p.cut, 2.0 * p.whole)
     summed = np.where(two, p.cut, p.whole) * np.where(fsdp, here, 1.0)
@@ -112,6 +109,11 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, R
         np.minimum(recipe.gathered, 6.0) * p.whole,
         recipe.gathered * p.layer + recipe.gathered_table * p.tables,
     )
+    if not np.any(adapter):
+        return weights, gradients, optimiser, np.where(fsdp, flowing, 0.0)
+    trained = 2.0 * adapter_type(recipe) + recipe.moments
+    kept = np.where(fsdp, p.cut, p.whole)
+    frozen = (recipe.frozen_bytes + (2.0 - recipe.frozen_bytes) * p.tables / p.whole) * kept
     # two layers as they are stored, a third of one unpacked, and a table; frozen weights have no gradients
     unpacked = np.where(np.asarray(recipe.frozen_bytes) < 1.0, 2.0 / 3.0, 0.0)
     lean = (2.0 * recipe.frozen_bytes + unpacked) * p.layer + 2.0 * np.minimum(
@@ -161,7 +163,7 @@ def host_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     state = (recipe.master + recipe.moments + 4.0 + np.where(fsdp, 2.0, 0.0)) * p.cut
     trained = 2.0 * adapter_type(recipe) + recipe.moments
     light = trained * s.adapter * p.cut + np.where(fsdp, recipe.frozen_bytes, 0.0) * p.cut
-    saved, layers = _kept_layers(t, s, recipe)
+    saved, layers = _kept_layers(t, s, recipe, saved_bytes(t, s, recipe))
     return s.offload * np.where(adapter, light, state) + s.stash * saved * np.maximum(layers - 2.0, 0.0)
 
 
@@ -172,15 +174,17 @@ def activation_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     Per layer A = `saved_bytes`; selective recomputation drops `cheap_bytes`; full keeps the input, 2 x h / t_sp,
     and one layer at a time whole.
     """
-    per_layer, layers = _kept_layers(t, s, recipe)
+    saved = saved_bytes(t, s, recipe)
+    per_layer, layers = _kept_layers(t, s, recipe, saved)
     # one layer's are in use, the next one's on their way
     here = layers - s.stash * np.maximum(layers - 2.0, 0.0)
-    return here * per_layer + np.where(np.asarray(s.full) > 0, saved_bytes(t, s, recipe), 0.0)
+    return here * per_layer + np.where(np.asarray(s.full) > 0, saved, 0.0)
 
 
-def _kept_layers(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, Real]:
-    """Bytes that a layer keeps until its backward pass, and how many layers of micro-batches the first stage keeps."""
-    kept = saved_bytes(t, s, recipe) - s.selective * cheap_bytes(t, s, recipe)
+def _kept_layers(t: Transformer, s: TrainSpread, recipe: Recipe, saved: Real) -> tuple[Real, Real]:
+    """Bytes that a layer, which saves so many, keeps until its backward pass, and how many layers of micro-batches the
+    first stage keeps."""
+    kept = saved - s.selective * cheap_bytes(t, s, recipe)
     tsp = np.where(np.asarray(s.sequence) > 0, s.tp, 1.0)
     held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     per_layer = s.full * 2.0 * s.tokens * t.hidden / tsp + (1.0 - s.full) * kept
@@ -194,13 +198,32 @@ def logit_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     return recipe.loss * s.tokens * t.vocab / cut
 
 
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """What passes leave in memory: bytes `saved` on the first stage, which holds so many micro-batches (`held`), and of
+    logits where the head is."""
+
+    saved: Real
+    logits: Real
+    held: Real
+
+    @classmethod
+    def of(cls, t: Transformer, s: TrainSpread, recipe: Recipe) -> _Passing:
+        held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
+        return cls(activation_bytes(t, s, recipe), logit_bytes(t, s, recipe), held)
+
+
 def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
     """(M1)-(M4). Logits stand on the last stage, which holds one
     micro-batch of activations where the first holds many: the fuller of the two counts."""
+    return _either_end(t, s, recipe, r, _Passing.of(t, s, recipe))
+
+
+def _either_end(
+    t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, passing: _Passing
+) -> MemoryUse:
+    first, logits, held = passing.saved, passing.logits, passing.held
     state = state_bytes(t, s, recipe)
-    first = activation_bytes(t, s, recipe)
-    logits = logit_bytes(t, s, recipe)
-    held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
     last = first / np.maximum(held, 1.0) + logits / r.activation
     alone = np.asarray(s.pp) <= 1
     on_last = alone | np.asarray(last > first)
@@ -251,10 +274,11 @@ def _vee(s: TrainSpread) -> NDArray[np.bool_]:
 def fullest(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
     """The fuller of the first and the last stage: `memory_use`, and where the last stage holds more than one
     micro-batch (interleaved, GPipe) or the first also has the head (V-shaped), that."""
-    usual = memory_use(t, s, recipe, r)
+    passing = _Passing.of(t, s, recipe)
+    usual = _either_end(t, s, recipe, r, passing)
     if not np.any(np.asarray(s.pp > 1.0) & (np.asarray(s.vp > 1.0) | np.asarray(s.in_flight <= 0.0))):
         return usual
-    last = _stage(t, s, recipe, r, np.where(_vee(s), 0.0, s.pp - 1.0))
+    last = _stage(t, s, recipe, r, np.where(_vee(s), 0.0, s.pp - 1.0), passing)
     more = np.asarray(s.pp > 1.0) & np.asarray(last.total_bytes > usual.total_bytes)
     parts = {f.name: np.where(more, getattr(last, f.name), getattr(usual, f.name)) for f in fields(usual)}
     return MemoryUse(**parts)
@@ -266,16 +290,18 @@ def stage_memory(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates)
     stages = round(float(np.asarray(s.pp)))
     if stages <= 1:
         return (memory_use(t, s, recipe, r),)
-    return tuple(_stage(t, s, recipe, r, float(i)) for i in range(stages))
+    passing = _Passing.of(t, s, recipe)
+    return tuple(_stage(t, s, recipe, r, float(i), passing) for i in range(stages))
 
 
-def _stage(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage: Real) -> MemoryUse:
+def _stage(
+    t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage: Real, passing: _Passing
+) -> MemoryUse:
     """One stage: a table at either end, both on the first of a V; logits where the head is."""
     vee, i = _vee(s), np.asarray(stage)
     first, last = i <= 0.0, np.asarray(i >= s.pp - 1.0)
     tables = np.where(vee, np.where(first, 2.0 - t.tied, 0.0), np.where(first | last, 1.0, 0.0))
     state = state_bytes(replace(t, vocab=tables * t.vocab), s, recipe)
-    held = held_micro_batches(s.micro_batches, s.pp, s.vp, s.in_flight)
-    saved = activation_bytes(t, s, recipe) * held_on(i, s) / held
-    logits = np.where(np.where(vee, first, last), logit_bytes(t, s, recipe), 0.0)
+    saved = passing.saved * held_on(i, s) / passing.held
+    logits = np.where(np.where(vee, first, last), passing.logits, 0.0)
     return used(s, state, saved, logits, r)

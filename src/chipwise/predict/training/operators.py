@@ -6,8 +6,9 @@ it is two (`workload.backward`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,11 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.systolic.family import SystolicModel
 from chipwise.predict.training.saved import touched_bytes
-from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
+from chipwise.predict.training.values import Recipe, TrainSpread, Transformer, take
 from chipwise.units import Array, Real
 from chipwise.workload.backward import AGAIN, GRADIENTS, backward
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.op import Op, attention, gemm, pointwise
+from chipwise.workload.op import Op, attention, gemm, pointwise, stacked
 
 BLOCK_KERNELS = 10.0
 """count: element-wise kernels of a layer that are started one by one. Chosen: two norms, two residuals, rotation,
@@ -165,8 +166,8 @@ def _products(
 ) -> tuple[Real, Real, Real]:
     """Seconds of (share of layers, columns, depth) products of x rows: forward, gradients of inputs, of weights.
 
-    Products are stacked along a first axis. What writes operands in a narrow type is fused into the kernels that make
-    them.
+    Products are stacked along a first axis, as are those of the three that read and write one type: what a price costs
+    is the call. What writes operands in a narrow type is fused into the kernels that make them.
     """
     shares, n, depth = (
         [np.asarray(part, dtype=float) for part in column] for column in zip(*shapes, strict=True)
@@ -179,10 +180,10 @@ def _products(
     many = np.broadcast_to(rows, wide.shape)
     form = FORMATS[name]
     forward = gemm(many, wide, deep, form, form)
-    whole = (forward, *(op for _, op in backward(forward)))
-    first, inputs, weights = (
-        (np.asarray(price(op, k.device, k.numbers).total_s) * share).sum(axis=0) for op in whole
-    )
+    back = [op for _, op in backward(forward)]
+    apart = ((forward, *back),) if back[-1].weight == form.name else ((forward, back[0]), back[1:])
+    took = (np.asarray(price(stacked(ops), k.device, k.numbers).total_s) * share for ops in apart)
+    first, inputs, weights = (seconds.sum(axis=0) for each_op in took for seconds in each_op)
     return first, inputs, weights
 
 
@@ -283,16 +284,16 @@ def _routed(t: Transformer, s: TrainSpread, k: TrainKernels, back: float) -> tup
 
 @dataclass(frozen=True)
 class OperatorTable:
-    """Work of every (tp, cp, micro-batch, ep) that some layouts have: each is priced once, however many layouts share
-    it. `places` leads from a degree to its place on its axis."""
+    """What every (tp, cp, micro-batch, ep) that some layouts have takes: each is priced once, however many layouts
+    share it. `parts` are values whose fields are columns; `places` leads from a degree to its place on its axis."""
 
-    work: TrainWork
+    parts: tuple[Any, ...]
     places: tuple[NDArray[np.intp], ...]
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> OperatorTable:
-        """The table of all layouts of `s`, columns or single numbers."""
+    def of(cls, s: TrainSpread, priced: Callable[[TrainSpread], tuple[Any, ...]]) -> OperatorTable:
+        """The table of all layouts of `s`, columns or single numbers, of parts that nothing but those degrees moves."""
         values, places = [], []
         for name in DEGREES:
             column = np.asarray(getattr(s, name)).astype(np.intp)
@@ -302,13 +303,15 @@ class OperatorTable:
             places.append(np.cumsum(known) - 1)
         grid = dict(zip(DEGREES, np.meshgrid(*values, indexing="ij", sparse=True), strict=True))
         shape = tuple(len(v) for v in values)
-        work = work_of(t, replace(s, **grid), recipe, k)
-        flat = {f.name: np.broadcast_to(getattr(work, f.name), shape).ravel() for f in fields(work)}
-        return cls(TrainWork(**flat), tuple(places), shape)
+        parts = (
+            replace(p, **{f.name: np.broadcast_to(getattr(p, f.name), shape).ravel() for f in fields(p)})
+            for p in priced(replace(s, **grid))
+        )
+        return cls(tuple(parts), tuple(places), shape)
 
-    def at(self, s: TrainSpread) -> TrainWork:
-        """The work of layouts of the table."""
+    def at(self, s: TrainSpread) -> tuple[Any, ...]:
+        """The parts of layouts of the table."""
         index: Array = np.zeros((), dtype=np.intp)
         for name, places, size in zip(DEGREES, self.places, self.shape, strict=True):
             index = index * size + places[np.asarray(getattr(s, name)).astype(np.intp)]
-        return TrainWork(**{f.name: getattr(self.work, f.name)[index] for f in fields(self.work)})
+        return tuple(take(p, index) for p in self.parts)

@@ -8,7 +8,7 @@ import numpy as np
 
 from chipwise.parallel.collective import exchange
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
-from chipwise.predict.training.layer import head_time, layer_time
+from chipwise.predict.training.layer import LayerTraffic, head_time, layer_time
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
@@ -82,13 +82,19 @@ def rank_params(t: Transformer, s: TrainSpread) -> tuple[Real, Real]:
 
 
 def step_time(
-    t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, work: TrainWork
+    t: Transformer,
+    s: TrainSpread,
+    c: Cluster,
+    recipe: Recipe,
+    r: TrainRates,
+    work: TrainWork,
+    traffic: LayerTraffic | None = None,
 ) -> StepTime:
     """(11)-(15). T = (m stage + bubble + exposed gradients + optimiser) (1 + j log2 nodes).
 
     Optimiser: `_update`.
     """
-    layer, head = layer_time(t, s, c, recipe, r, work), head_time(r, work)
+    layer, head = layer_time(t, s, c, recipe, r, work, traffic), head_time(r, work)
     device, total = layer.device_s, layer.total_s
     hop = _hand_over(t, s, c, r)
     stage = slowest_stage(total, head, t.layers, s.pp, s.vp) + hop
@@ -133,11 +139,11 @@ def _update(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Train
     once = OFFLOAD_BYTES / host + update_bytes(ADAM_BYTES) / adam
     each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / adam, 0.0)
     each = each + np.where(np.asarray(s.zero) >= 3, 4.0 / host, 0.0)
-    # adapters: FSDP fetches frozen weights from the host for every pass
-    held, _ = rank_params(t, s)
-    z = np.maximum(s.shard, 1.0)
-    frozen = recipe.frozen_bytes * held / z * (2.0 + s.full) / host
-    frozen = np.where((np.asarray(s.adapter) > 0) & (np.asarray(s.zero) >= 3), frozen, 0.0)
+    frozen: Real = 0.0
+    if np.any(s.adapter):  # FSDP fetches frozen weights from the host for every pass
+        held, _ = rank_params(t, s)
+        fetched = recipe.frozen_bytes * held / np.maximum(s.shard, 1.0) * (2.0 + s.full) / host
+        frozen = np.where((np.asarray(s.adapter) > 0) & (np.asarray(s.zero) >= 3), fetched, 0.0)
     return here + s.offload * (local * (once + m * each) + m * frozen)
 
 
