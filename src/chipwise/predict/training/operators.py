@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.systolic.family import SystolicModel
+from chipwise.numeric import take
 from chipwise.predict.training.saved import touched_bytes
-from chipwise.predict.training.values import Recipe, TrainSpread, Transformer, take
+from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
 from chipwise.workload.backward import AGAIN, GRADIENTS, backward
 from chipwise.workload.formats import FORMATS
