@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe, load
 from chipwise.api.nearest import model_facts, network_facts
-from chipwise.api.placing import BEST, Given, Terms
+from chipwise.api.placing import Given, Terms
 from chipwise.api.planning import limits_for, ranked
 from chipwise.api.suites.mlperf import MlperfAnswer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -124,8 +124,8 @@ def _facts(model: str) -> ModelFacts:
 def _check(model: str, terms: Terms) -> None:
     """Raises `UnknownNameError` for a precision or a runtime that no language model runs in; a version may follow."""
     load(model, terms.precision)
-    if terms.runtime not in (None, BEST):
-        get_runtime((terms.runtime.split() or [""])[0])
+    if terms.named is not None:
+        get_runtime((terms.named.split() or [""])[0])
 
 
 def _sampled(model: str) -> Named | None:

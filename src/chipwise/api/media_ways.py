@@ -96,7 +96,7 @@ class NetworkSpace:
     ) -> NetworkSpace:
         """Under the software asked for, else under all that runs it there; tuned, under the usual one, whose numbers
         its factors are of. Raises `UsageError` and `UnknownNameError` for software that does not run it."""
-        if terms.runtime is not None or level == "tuned":
+        if terms.named or level == "tuned":
             place = Place.of(chip, terms, numbers)
             runs(place.runtime, model)
             return cls(model, (place,), terms, have, most)

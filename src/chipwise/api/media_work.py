@@ -94,7 +94,7 @@ class Place:
         """What other work leaves of the chip. Raises `UsageError` where no software runs it, or the chip's figures are
         not published."""
         chip = terms.shared(chip)
-        return cls.under(chip, media_runtime_for(chip, terms.runtime), numbers)
+        return cls.under(chip, media_runtime_for(chip, terms.named), numbers)
 
     @classmethod
     def under(cls, chip: Chip, runtime: MediaRuntime, numbers: Parameters) -> Place:

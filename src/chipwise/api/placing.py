@@ -89,13 +89,18 @@ class Terms:
         return self.pricing.basis(chip_id, self.today or day()) if self.pricing else None
 
     @property
+    def named(self) -> str | None:
+        """The software that was asked for by name, None where it may be any."""
+        return None if self.runtime == BEST else self.runtime
+
+    @property
     def said(self) -> tuple[str, ...]:
         """What the user said of chips, as lines of assumptions."""
         return (*told(self.changes), *self.share.words, *self.environment.words)
 
     def _stored(self, model: str) -> str | None:
         """The precision, under a runtime that is named that of its own file of it."""
-        files = get_runtime(self.runtime).stores if self.runtime not in (None, BEST) else {}
+        files = get_runtime(self.named).stores if self.named else {}
         if not files:
             return self.precision
         label = format_name(self.precision or load_generating(model).graph.model.precision.name)

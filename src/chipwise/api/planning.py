@@ -21,7 +21,7 @@ from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
 from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
-from chipwise.api.placing import BEST, Given, Terms
+from chipwise.api.placing import Given, Terms
 from chipwise.api.scaling import start_up_s
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
@@ -149,7 +149,7 @@ class _PlansAsked:
     ) -> _PlansAsked:
         """Raises `UsageError`, `UnknownNameError`; `InfeasibleError` where the watts feed no chip."""
         have = limits.have
-        terms = replace(terms, runtime=None if terms.runtime == BEST else terms.runtime)
+        terms = replace(terms, runtime=terms.named)
         context = terms.context(model, workload, owned=bool(have))
         workload = context.workload
         machine = _machine(limits, workload, terms)

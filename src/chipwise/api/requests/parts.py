@@ -553,7 +553,8 @@ class SampleOptions(Asked):
             of_tokens = "--concurrency or --batch of fit, --in and --out size its requests"
             return OF_TOKENS.get(name, of_tokens)
         hint, field = OF_SAMPLES.get(name, ("", ""))
-        return hint if hint and (not field or hasattr(self, field)) else "leave it out"
+        known = hint and (not field or hasattr(self, field))
+        return hint.format(said=getattr(self, name)) if known else "leave it out"
 
 
 def tokenless(model: str) -> bool:
@@ -575,7 +576,7 @@ OF_SAMPLES: Mapping[str, tuple[str, str]] = {
     "ttft": (_WHOLE, "e2e"),
     "tpot": (_WHOLE, "e2e"),
     "tokens": ("a job of --task batch is --samples, e.g. 10k", "samples"),
-    "in_": ("what an encoder reads is --settings tokens=256", "settings"),
+    "in_": ("what an encoder reads is --settings tokens={said}", "settings"),
 }
 """What is said instead of such a field about a network without tokens, and the field that it needs."""
 OF_TOKENS: Mapping[str, str] = {
