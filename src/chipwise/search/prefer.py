@@ -7,7 +7,7 @@ plan counts here. The rules, each before the next:
 2. nothing stands above a plan that is no dearer, no slower, no less likely and no worse founded; a time that is longer
    by less than anybody notices is no slower where another time is shorter by more;
 3. costs within `equal` of the cheapest count as the same, and what is better founded may cost `evidence` more for each
-   doubt fewer: of these the best founded, then the smallest by `size`, then the cheapest.
+   doubt fewer, a part of one counted as a whole: of these the best founded, then the smallest by `size`, then the cheapest.
 
 Of plans that keep no target as surely as asked the likeliest comes first.
 """
@@ -150,7 +150,8 @@ def _leader(
         room = abs(least)
         alike = cost <= least + noise * room
         fewer = c.doubts[pool][alike].min() - c.doubts[pool]
-        pool = pool[alike | ((fewer > 0) & (cost <= least + evidence * room * fewer))]
+        dearest = least + evidence * room * np.maximum(fewer, 1.0)
+        pool = pool[alike | ((fewer > 0) & (cost <= dearest))]
     keys = (c.doubts[pool], *c.size[:, pool], np.nan_to_num(c.cost[pool], nan=np.inf), *c.times[:, pool])
     pool = pool[np.lexsort(keys[::-1])]
     for leader in pool:
