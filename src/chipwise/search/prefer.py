@@ -7,7 +7,8 @@ plan counts here. The rules, each before the next:
 2. nothing stands above a plan that is no dearer, no slower, no less likely and no worse founded; a time that is longer
    by less than anybody notices is no slower where another time is shorter by more;
 3. costs within `equal` of the cheapest count as the same, and what is better founded may cost `evidence` more for each
-   doubt fewer, a part of one counted as a whole: of these the best founded, then the smallest by `size`, then the cheapest.
+   doubt fewer, a part of one as much as a whole: of these the best founded, then the smallest by `size`, then the
+   cheapest.
 
 Of plans that keep no target as surely as asked the likeliest comes first.
 """
