@@ -69,6 +69,13 @@ def test_chips_without_a_price_have_no_levers() -> None:
         ("meta-llama/Llama-3.1-70B", "nvfp4", "nvidia/Llama-3.1-70B-Instruct-NVFP4"),
         ("Qwen/Qwen3-32B", "fp8", "Qwen/Qwen3-32B-FP8"),  # of those who made it, not RedHatAI's
         ("Qwen/Qwen3-235B-A22B", "fp8", "Qwen/Qwen3-235B-A22B-FP8"),  # not that of its successor
+        ("Qwen/Qwen3-32B", "int4", "Qwen/Qwen3-32B-AWQ"),
+        (
+            "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+            "fp8",
+            "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic",
+        ),
+        ("Qwen/Qwen3-32B-Thinking", "fp8", ""),  # other weights
         ("openai-community/gpt2", "fp8", ""),
     ],
 )

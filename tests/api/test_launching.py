@@ -79,6 +79,32 @@ def test_a_served_plan(served: str) -> None:
     assert f"--max-concurrency {spec.concurrency}" in verify.text
 
 
+@pytest.mark.parametrize(
+    ("model", "runtime", "precision", "loaded", "convert"),
+    [
+        ("Qwen/Qwen3-32B", "trtllm", "fp8", "Qwen/Qwen3-32B-FP8", ""),
+        ("Qwen/Qwen3-32B", "vllm", "fp8", "Qwen/Qwen3-32B-FP8", ""),
+        ("Qwen/Qwen3-32B", "trtllm", "bf16", "Qwen/Qwen3-32B", ""),
+        ("meta-llama/Llama-3.1-70B", "vllm", "fp8", "meta-llama/Llama-3.1-70B", "fp8"),
+        # Instruct models alone are published so
+        ("meta-llama/Llama-3.1-70B", "trtllm", "fp8", "./Llama-3.1-70B-fp8", ""),
+    ],
+)
+def test_the_weights_of_the_plan_are_served(
+    tmp_path: Path, model: str, runtime: str, precision: str, loaded: str, convert: str
+) -> None:
+    """Those that are published in its format, or what the software turns into it; never others in their place."""
+    file = str(tmp_path / "a.json")
+    asked = EstimateRequest(model=model, chip="h200-sxm-141gb", tp=2, runtime=runtime, precision=precision)
+    save("estimate", asked, file)
+    spec = spec_of(open_saved(file))
+    assert isinstance(spec, ServeSpec)
+    assert (spec.model, spec.convert) == (loaded, convert)
+    said = " ".join(spec.expected)
+    assert ("a checkpoint in fp8 is needed" in said) == loaded.startswith("./")
+    assert f" {loaded} " in launch(file, runtime)[0].text
+
+
 def test_the_check_says_what_its_client_should_measure(tmp_path: Path) -> None:
     """At a number of requests in flight vLLM's client starts them all at once: the first tokens wait for each other."""
     file = str(tmp_path / "a.json")

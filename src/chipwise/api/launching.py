@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
+from chipwise.api.alternatives import published_as, same_maker
 from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.portfolio import placed_options
@@ -64,6 +65,10 @@ SERVED = ("plan", "compare", "estimate", "explain")
 GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
 """Sizes that a network is called with."""
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
+ALIKE = ({"bf16", "fp16", "fp32"}, {"fp8", "fp8_row", "fp8_block"})
+"""Formats of which software loads one as another; those of 8 bits differ in their scales."""
+MAKES = {"llama.cpp", "mlx"}
+"""Tools whose launch files name, or make, a file in the format of the plan."""
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
 ADMITTED = (
@@ -312,21 +317,17 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
     found = load(_model(saved))
     own = found.graph.model.precision.name
     precision = plan["precision"]
-    convert = precision if precision != own and precision in get_runtime(plan["runtime"]).converts else ""
+    loaded, convert, weights = _weights(saved, plan, own)
     spread = (workload["prompt_cv"], workload["output_cv"])
     longest = _longest(plan, workload, policies)
     guess = _guess(request, found.graph)
-    weights = f"a checkpoint in {precision} is needed, {model['name']} is {own}" if precision != own else ""
-    weights = (
-        f"{own} turned into {convert} while they are loaded, quality not assessed" if convert else weights
-    )
     own_text = (
         "random text of a benchmark is not accepted as often as yours, measure on your own" if guess else ""
     )
     notes = {"weights": weights, "guesses": own_text}
     return ServeSpec(
         title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.words}, {precision}",
-        model=_hub(saved, model["name"]),
+        model=loaded,
         machine=_machine(chip, plan["system"], len(placed.cards) if placed else tp * pp * dp),
         replicas=max(1, int(plan["replicas"])),
         runtime=plan["runtime"],
@@ -366,6 +367,28 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         api=_called(report),
         scaling=FollowingRecord(**plan["scaling"]) if plan.get("scaling") else None,
     )
+
+
+def _weights(saved: Saved, plan: Mapping[str, Any], own: str) -> tuple[str, str, str]:
+    """What the software of a plan is told to load, the format that it turns that into ("": none), and what is to be
+    known of it. Weights in another format than the configuration's `own` are a published checkpoint; where none is
+    known, or one of others alone and the software makes them itself, it is asked to; else a folder that is not there,
+    so that no other weights are served in their place."""
+    name, precision, runtime = saved.report["model"]["name"], plan["precision"], get_runtime(plan["runtime"])
+    hub = _hub(saved, name)
+    if precision == own or any({precision, own} <= formats for formats in ALIKE):
+        return hub, "", ""
+    published = published_as(name, precision, exactly=True) if hub == name else ""
+    unknown = "quality not assessed"
+    if precision in runtime.converts and not (published and same_maker(published, name)):
+        return hub, precision, f"{own} turned into {precision} while they are loaded, {unknown}"
+    if published:
+        return published, "", f"{name} in {precision}, as {published} has them, {unknown}"
+    need = f"a checkpoint in {precision} is needed, {name} is {own}"
+    if set(tools_of(runtime.id)) & MAKES:
+        return hub, "", need
+    folder = f"./{Path(name).name}-{precision}"
+    return folder, "", f"{need}, and none is known: {folder} stands for your own"
 
 
 def _placed(saved: Saved, plan: Mapping[str, Any]) -> tuple[Chip, Placed | None]:

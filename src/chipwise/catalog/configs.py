@@ -16,7 +16,7 @@ from chipwise.catalog import networks
 from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.files import is_file, read_text
 from chipwise.catalog.headers import ARCHITECTURE, ENDINGS, described, header_config, refuse_unread
-from chipwise.catalog.names import closed, holding, kind_of, meant, near, nickname, several
+from chipwise.catalog.names import closed, formats, holding, kind_of, meant, near, nickname, several
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import (
     PACKAGE,
@@ -92,6 +92,15 @@ WEIGHTS: Mapping[str, str] = {
     "gptq": "int4",
 }  # fmt: skip
 """Words of names that say in which number format weights are."""
+METHODS = ("awq", "gptq")
+"""Of these the ways to make integers, whose bits another word may say: `GPTQ-Int8`."""
+
+
+def stored_as(name: str) -> str:
+    """The number format that the name of a checkpoint says, "" where it says none: what comes first counts
+    (`FP8-dynamic` is fp8), bits before the way they were made (`GPTQ-Int4` is int4)."""
+    said = [word for word in formats(name) if word in WEIGHTS]
+    return next((WEIGHTS[word] for word in sorted(said, key=lambda word: word in METHODS)), "")
 
 
 def _by_name(name: str, *, folder: bool) -> ModelConfig:
