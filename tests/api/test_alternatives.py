@@ -76,6 +76,8 @@ def test_chips_without_a_price_have_no_levers() -> None:
             "RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic",
         ),
         ("Qwen/Qwen3-32B-Thinking", "fp8", ""),  # other weights
+        ("Qwen/Qwen3-235B-A22B", "int4", "Qwen/Qwen3-235B-A22B-GPTQ-Int4"),  # by the table of checkpoints
+        ("deepseek-ai/DeepSeek-V3.2", "nvfp4", "nvidia/DeepSeek-V3.2-NVFP4"),
         ("openai-community/gpt2", "fp8", ""),
     ],
 )

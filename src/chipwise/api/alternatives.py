@@ -9,7 +9,7 @@ from itertools import chain
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.configs import bundled_configs, stored_as
+from chipwise.catalog.configs import bundled_configs, load_checkpoints, stored_as
 from chipwise.catalog.names import tuned, weights
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime import get_runtime
@@ -203,11 +203,12 @@ def _four_bits(model: str, runtime: str, chip: Chip) -> tuple[str, str]:
 
 @per_snapshot
 def published_as(model: str, number_format: str, *, exactly: bool = False) -> str:
-    """A bundled checkpoint of the same model in a number format, "" where none is known. Those that were tuned as the
+    """A known checkpoint of the same model in a number format, "" where none is known. Those that were tuned as the
     model come first, then those of the organisation that made it. `exactly`: of no other tuning, as are the same
     weights."""
     mine = weights(model)
-    found = [name for name in bundled_configs() if stored_as(name) == number_format and weights(name) == mine]
+    known = dict.fromkeys((*bundled_configs(), *load_checkpoints()))
+    found = [name for name in known if stored_as(name) == number_format and weights(name) == mine]
     found = [name for name in found if tuned(name) == tuned(model)] or ([] if exactly else found)
     return min(found, key=lambda name: (not same_maker(name, model), name), default="")
 

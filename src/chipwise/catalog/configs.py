@@ -3,6 +3,8 @@ dimensions."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -10,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from chipwise.catalog import networks
@@ -96,11 +99,20 @@ METHODS = ("awq", "gptq")
 """Of these the ways to make integers, whose bits another word may say: `GPTQ-Int8`."""
 
 
+@per_snapshot
+def load_checkpoints() -> Mapping[str, str]:
+    """Published checkpoints in a narrower format whose configuration is that of a bundled one: the number format by
+    repository. Facts of `data/checkpoints.csv`, each with its source."""
+    rows = csv.DictReader(io.StringIO(shipped_text("catalog/data/checkpoints.csv")))
+    return MappingProxyType({row["repository"]: row["format"] for row in rows})
+
+
 def stored_as(name: str) -> str:
-    """The number format that the name of a checkpoint says, "" where it says none: what comes first counts
-    (`FP8-dynamic` is fp8), bits before the way they were made (`GPTQ-Int4` is int4)."""
+    """The number format of a published checkpoint, else what its name says, "" where it says none: what comes first
+    counts (`FP8-dynamic` is fp8), bits before the way they were made (`GPTQ-Int4` is int4)."""
     said = [word for word in formats(name) if word in WEIGHTS]
-    return next((WEIGHTS[word] for word in sorted(said, key=lambda word: word in METHODS)), "")
+    read = next((WEIGHTS[word] for word in sorted(said, key=lambda word: word in METHODS)), "")
+    return load_checkpoints().get(name, read)
 
 
 def _by_name(name: str, *, folder: bool) -> ModelConfig:
