@@ -167,6 +167,7 @@ def test_prompts_apart_lengths_that_differ_and_guesses(tmp_path: Path) -> None:
     ("chip", "runtime", "out", "admitted"),
     [
         ("h100-sxm5-80gb", "vllm", "100", 4096),
+        ("h100-sxm5-80gb", "trtllm", "100", 4096),
         ("h100-sxm5-80gb", "vllm", "5000", 6144),
         ("rtx-4090", "llama.cpp", "100", 1024),  # a longer one would take memory that is reserved
     ],

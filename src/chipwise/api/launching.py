@@ -410,7 +410,7 @@ def _longest(plan: Mapping[str, Any], workload: Mapping[str, Any], policies: Pol
         workload[f"{of}_tokens"] * (1.0 + DEVIATIONS * workload[f"{of}_cv"]) for of in ("prompt", "output")
     )
     longest: int = math.ceil(room / BLOCK) * BLOCK
-    if policies.kv_reservation != "full":
+    if policies.kv_reservation != "slots":
         longest = max(longest, min(ADMITTED, plan["memory"]["cache_tokens"] // BLOCK * BLOCK))
     return longest
 

@@ -116,7 +116,7 @@ def fleet_of(one: AskedLoad, passes: PassTimes, *, route: str = "least") -> Flee
         max(policies.max_sequences // stages, 1),
         blocks,
         size,
-        whole=policies.kv_reservation == "full",
+        whole=policies.kv_reservation != "growing",
         alone=policies.prefill == "alone",
         static=policies.batch == "static",
         known=prefix.cached_share if prefix else 0.0,

@@ -172,7 +172,7 @@ def samplers_for(chip: Chip, named: str | None = None) -> tuple[Sampler, ...]:
 
 def _room_made(policies: Policies, text: str) -> str:
     """What becomes of a sequence that has to make room. Raises `UsageError` where none ever has to."""
-    if policies.kv_reservation == "full":
+    if policies.kv_reservation != "growing":
         hint = "room for its whole output is kept for every request"
         raise UsageError("policy preemption changes nothing here", hint)
     return read_text("policy preemption", text, get_args(get_type_hints(Policies)["preemption"]))

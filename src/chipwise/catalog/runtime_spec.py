@@ -71,10 +71,11 @@ class Policies:
     workspace_bytes: float
     """A published peak, for use where nothing better is known about the model."""
     kv_block_tokens: int
-    kv_reservation: Literal["full", "growing"]
-    """At admission: room for prompt and whole output, or for the prompt, growing as tokens come."""
+    kv_reservation: Literal["slots", "full", "growing"]
+    """At admission: room for prompt and whole output, as a slot for the longest sequence that is allocated at start
+    (`slots`) or as long as the request may get (`full`); or for the prompt, growing as tokens come."""
     kv_reserved_share: float
-    """Share of the output that a running request takes up when the cache is full (1 for `full`)."""
+    """Share of the output that a running request takes up when the cache is full (1 where it is not `growing`)."""
     kv_format: str
     """Default format of the KV cache; `model` = the 16-bit type of the model."""
     max_batched_tokens: int

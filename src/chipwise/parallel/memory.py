@@ -167,7 +167,7 @@ def _live(policies: Policies) -> tuple[int, int]:
     """Tokens whose activations, and whose logits, are held at a time. Runtimes that allocate all at start make room for
     the logits of a whole micro-batch: 512 of llama.cpp, 263 MB with a vocabulary of 128k."""
     micro = policies.micro_batch_tokens
-    whole = micro and policies.kv_reservation == "full"
+    whole = micro and policies.kv_reservation != "growing"
     return micro or policies.max_batched_tokens, micro if whole else policies.max_sequences
 
 
