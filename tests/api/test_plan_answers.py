@@ -86,7 +86,8 @@ def test_ranked_by_the_goal(report: PlanReport) -> None:
             pairs = list(zip(figures(before), figures(after), strict=True))
             beaten = all(b <= a * (1 + 1e-7) for a, b in pairs) and any(b < a * (1 - 1e-6) for a, b in pairs)
             assert not beaten, (before.chip, after.chip)
-            allowed = noise.equal if doubts(after) <= doubts(before) else noise.evidence
+            fewer = doubts(after) - doubts(before)
+            allowed = noise.evidence * fewer if fewer > 0 else noise.equal
             assert cost(before) <= cost(after) * (1.0 + allowed + 1e-7), (before.chip, after.chip)
 
 

@@ -180,7 +180,7 @@ def test_every_record_that_is_an_answer_is_shown() -> None:
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     first = report.plans[0]
     decided, *lines = report.verdict()
-    assert decided.startswith("Call an API: $")
+    assert decided.startswith("Call an API, or buy for a load that lasts: $")
     said = " ".join(lines)
     assert said.startswith(f"To run it yourself: rent {first.chips}x {first.chip} with {first.runtime}")
     assert "10 requests/s" in said

@@ -85,8 +85,14 @@ class Tried:
     chips: float
 
     def beats(self, other: Tried) -> bool:
-        mine, its = ((t.cost, *t.times, -t.chance, float(t.staged)) for t in (self, other))
-        return all(a <= b for a, b in zip(mine, its, strict=True)) and mine != its
+        mine, its = ((t.cost, -t.chance, float(t.staged)) for t in (self, other))
+        if not all(a <= b for a, b in zip(mine, its, strict=True)):
+            return False
+        ratios = [a / b for a, b in zip(self.times, other.times, strict=True)]
+        if all(r <= 1.0 for r in ratios) and (mine, self.times) != (its, other.times):
+            return True
+        noticed = preferences().noticed
+        return all(r <= 1.0 + noticed for r in ratios) and any(r < 1.0 - noticed for r in ratios)
 
 
 def first_of(tried: list[Tried], confidence: float = 0.9) -> Tried:
@@ -101,7 +107,7 @@ def first_of(tried: list[Tried], confidence: float = 0.9) -> Tried:
     if all(t.staged for t in near):
         near += [t for t in left if not t.staged and t.cost <= least + p.evidence * abs(least)]
     free = [t for t in near if not any(other.beats(t) for other in near)]
-    return min(free, key=lambda t: (t.staged, *t.size, t.cost, *t.times))
+    return min(free or near, key=lambda t: (t.staged, *t.size, t.cost, *t.times))
 
 
 def carried(p: Prediction, j: int, room: float, w: Workload, slower: float) -> float:

@@ -513,7 +513,7 @@ def _alternatives(report: PlanReport) -> list[str]:
     lines += _several(report)
     tied = [_apart(by_rank[rank], first) for rank in first.ties if rank in by_rank]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
-    alike = "About the same throughput" if _unsized(report) else alike
+    alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
     return lines + tied_words(tied, alike)
 
 
