@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import chipwise as cw
@@ -80,6 +82,19 @@ def test_the_verdict_says_when_and_for_how_much(capsys: pytest.CaptureFixture[st
     said = " ".join(capsys.readouterr().out.split())
     assert "It writes 1.00 B tokens in" in said
     assert "the deadline of 24 hours holds with" in said
+
+
+def test_an_api_and_changes_are_told_by_the_dollars_of_the_job() -> None:
+    report = job(deadline="24h")
+    said = " ".join(str(report).split())
+    api, first = report.apis[0], report.plans[0]
+    (asked,) = re.findall(r"as an API: .*?, \$([\d,.]+) for the job", said)
+    requests = 1e9 / report.workload.output_tokens
+    assert float(asked.replace(",", "")) == pytest.approx(requests * api.usd_per_request, rel=5e-3)
+    assert "requests/s (speed" not in said, "a job has no rate at which both cost the same"
+    for lever in report.levers:
+        (usd,) = re.findall(re.escape(f"with {lever.options} (") + r".*?, \$([\d,.]+) for the job", said)
+        assert float(usd.replace(",", "")) == pytest.approx(first.job.usd.mid * (1.0 - lever.saves), rel=5e-3)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, FitR
 from chipwise.catalog.price import rent_basis
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
-from chipwise.report.plans import PlanRecord
+from chipwise.report.plans import PlanRecord, plan_view
 
 SMALL = "meta-llama/Llama-3.1-8B"
 LARGE = "meta-llama/Llama-3.1-70B"
@@ -325,3 +325,41 @@ def test_hosts_of_one_domain_are_joined_by_its_fabric() -> None:
     assert (rack.replica_hosts, hosts.replica_hosts) == (8, 2)
     assert rack.network_bytes_per_s == pytest.approx(900e9)  # NVLink of the rack, one way
     assert hosts.network_bytes_per_s == pytest.approx(50e9)
+
+
+def test_ones_own_chips_show_how_much_they_carry_where_no_rate_is_asked() -> None:
+    said = str(cw.plan(SMALL, have="2xh100", evidence="none"))
+    assert "requests/s" in next(line for line in said.splitlines() if "TTFT, ms" in line)
+    assert "It serves up to" in said
+    sized = str(cw.plan(SMALL, have="2xh100", rate="2/s", evidence="none"))
+    assert "requests/s" not in next(line for line in sized.splitlines() if "TTFT, ms" in line)
+
+
+def test_watts_are_shown_where_they_are_limited() -> None:
+    asked = {"rate": "20/s", "chips": "h100", "evidence": "none"}
+    limited, free = (plan_view(cw.plan(SMALL, **asked, max_watts=watts)) for watts in ("9kW", None))
+    assert ["W" in table.columns for table in (limited, free)] == [True, False]
+    assert "targets hold" in free.columns
+
+
+def test_a_version_chooses_the_software_that_it_names() -> None:
+    asked = {"rate": "2/s", "chips": "h100", "evidence": "none"}
+    assert {p.runtime for p in cw.plan(SMALL, **asked, software="sglang 0.5.6").plans} == {"sglang"}
+    assert {p.runtime for p in cw.plan(SMALL, **asked, software="0.11", runtime="vllm").plans} == {"vllm"}
+
+
+def test_a_refusal_says_its_reserve_and_what_less_of_it_would_do() -> None:
+    asked = {"rate": "2/s", "have": "4xl40s", "images": "896x896", "evidence": "none"}
+    with pytest.raises(InfeasibleError, match=r"at 70% of its limit and with 90% probability") as refused:
+        cw.plan("google/gemma-3-27b-it", **asked)
+    assert "utilisation 75%" in str(refused.value.hint)
+    assert cw.plan("google/gemma-3-27b-it", **asked, utilisation="75%").plans[0].load == pytest.approx(
+        0.74, abs=0.02
+    )
+
+
+def test_beside_one_seller_stands_the_best_plan_of_several() -> None:
+    report = cw.plan("Qwen/Qwen3-32B", rate="5/s", chips="gh200-96gb,h100", evidence="none")
+    first, other = report.plans
+    assert (first.price.sellers, other.price.sellers > 1) == (1, True)
+    assert f"From several providers: {other.machines}" in " ".join(str(report).split())
