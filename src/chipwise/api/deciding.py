@@ -130,9 +130,8 @@ def _supply(first: PlanRecord, pricing: Pricing, today: date) -> RentalRecord | 
     otherwise = replace(pricing, kind="rent" if rent.spot else "spot")
     other = price_record(otherwise.basis(first.chip, today), first.chips, _group(first))
     usd = None if other is None else other.mid * HOURS_PER_MONTH
-    sellers = {offer.provider for offer in rent.quotes}
     return RentalRecord(
-        0 if pricing.provider else len(sellers), rent.spot, usd, other.provider if other else ""
+        0 if pricing.provider else len(rent.providers), rent.spot, usd, other.provider if other else ""
     )
 
 

@@ -31,6 +31,7 @@ from chipwise.catalog.offer import load_offers
 from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
+from chipwise.catalog.software import shipped
 from chipwise.catalog.system import get_system
 from chipwise.catalog.tools import tools_of
 from chipwise.catalog.trainer import get_trainer
@@ -65,8 +66,8 @@ SERVED = ("plan", "compare", "estimate", "explain")
 GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
 """Sizes that a network is called with."""
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
-ALIKE = ({"bf16", "fp16", "fp32"}, {"fp8", "fp8_row", "fp8_block"})
-"""Formats of which software loads one as another; those of 8 bits differ in their scales."""
+ALIKE = ("half", "fp8")
+"""Sets of formats of which software loads one as another; those of 8 bits differ in their scales."""
 MAKES = {"llama.cpp", "mlx"}
 """Tools whose launch files name, or make, a file in the format of the plan."""
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
@@ -376,7 +377,7 @@ def _weights(saved: Saved, plan: Mapping[str, Any], own: str) -> tuple[str, str,
     so that no other weights are served in their place."""
     name, precision, runtime = saved.report["model"]["name"], plan["precision"], get_runtime(plan["runtime"])
     hub = _hub(saved, name)
-    if precision == own or any({precision, own} <= formats for formats in ALIKE):
+    if precision == own or any({precision, own} <= set(shipped().sets[alike]) for alike in ALIKE):
         return hub, "", ""
     published = published_as(name, precision, exactly=True) if hub == name else ""
     unknown = "quality not assessed"
