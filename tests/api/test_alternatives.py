@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 import chipwise as cw
-from chipwise.api.alternatives import published_as
+from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import ChipwiseError
 from chipwise.report.plans import PlanReport
@@ -66,7 +66,8 @@ def test_chips_without_a_price_have_no_levers() -> None:
 @pytest.mark.parametrize(
     ("model", "number_format", "name"),
     [
-        ("meta-llama/Llama-3.1-70B", "nvfp4", "nvidia/Llama-3.1-70B-Instruct-NVFP4"),
+        ("meta-llama/Llama-3.1-70B-Instruct", "nvfp4", "nvidia/Llama-3.1-70B-Instruct-NVFP4"),
+        ("meta-llama/Llama-3.1-70B", "nvfp4", ""),  # the base model is not the one tuned to answer
         ("Qwen/Qwen3-32B", "fp8", "Qwen/Qwen3-32B-FP8"),  # of those who made it, not RedHatAI's
         ("Qwen/Qwen3-235B-A22B", "fp8", "Qwen/Qwen3-235B-A22B-FP8"),  # not that of its successor
         ("Qwen/Qwen3-32B", "int4", "Qwen/Qwen3-32B-AWQ"),

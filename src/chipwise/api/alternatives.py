@@ -8,12 +8,10 @@ from itertools import chain
 
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
+from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.configs import bundled_configs, load_checkpoints, stored_as
-from chipwise.catalog.names import tuned, weights
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime import get_runtime
-from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
@@ -199,20 +197,3 @@ def _four_bits(model: str, runtime: str, chip: Chip) -> tuple[str, str]:
     ready = [name for name in FLOATS if name in native] or ["int4"]
     found = [(name, published_as(model, name)) for name in ready]
     return next((pair for pair in found if pair[1]), found[0])
-
-
-@per_snapshot
-def published_as(model: str, number_format: str, *, exactly: bool = False) -> str:
-    """A known checkpoint of the same model in a number format, "" where none is known. Those that were tuned as the
-    model come first, then those of the organisation that made it. `exactly`: of no other tuning, as are the same
-    weights."""
-    mine = weights(model)
-    known = dict.fromkeys((*bundled_configs(), *load_checkpoints()))
-    found = [name for name in known if stored_as(name) == number_format and weights(name) == mine]
-    found = [name for name in found if tuned(name) == tuned(model)] or ([] if exactly else found)
-    return min(found, key=lambda name: (not same_maker(name, model), name), default="")
-
-
-def same_maker(name: str, model: str) -> bool:
-    """Whether a checkpoint is of the organisation that made the model."""
-    return name.lower().split("/")[0] == model.lower().split("/")[0]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.api.alternatives import published_as
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.api.placing import Terms
 from chipwise.api.searching import Found, search, shortlist, size_fleet
+from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Rent

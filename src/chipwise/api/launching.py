@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
-from chipwise.api.alternatives import published_as, same_maker
 from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.portfolio import placed_options
@@ -23,6 +22,7 @@ from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import answered, asked_again, check_answer, open_saved, reading, request_of
 from chipwise.api.train_input import adapters_of
+from chipwise.catalog.checkpoints import published_as, same_maker
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE
 from chipwise.catalog.files import create
@@ -33,7 +33,7 @@ from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.software import shipped
 from chipwise.catalog.system import get_system
-from chipwise.catalog.tools import tools_of
+from chipwise.catalog.tools import get_tool, tools_of
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.predict.pipeline import Spread
@@ -68,8 +68,6 @@ GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
 ALIKE = ("half", "fp8")
 """Sets of formats of which software loads one as another; those of 8 bits differ in their scales."""
-MAKES = {"llama.cpp", "mlx"}
-"""Tools whose launch files name, or make, a file in the format of the plan."""
 BLOCK = 1024  # tokens that the longest sequence is rounded up to
 PLACED = ("host_layers", "host_experts", "prompts_on_host")
 ADMITTED = (
@@ -379,14 +377,14 @@ def _weights(saved: Saved, plan: Mapping[str, Any], own: str) -> tuple[str, str,
     hub = _hub(saved, name)
     if precision == own or any({precision, own} <= set(shipped().sets[alike]) for alike in ALIKE):
         return hub, "", ""
-    published = published_as(name, precision, exactly=True) if hub == name else ""
+    published = published_as(name, precision) if hub == name else ""
     unknown = "quality not assessed"
     if precision in runtime.converts and not (published and same_maker(published, name)):
         return hub, precision, f"{own} turned into {precision} while they are loaded, {unknown}"
     if published:
         return published, "", f"{name} in {precision}, as {published} has them, {unknown}"
     need = f"a checkpoint in {precision} is needed, {name} is {own}"
-    if set(tools_of(runtime.id)) & MAKES:
+    if any("made" in get_tool(tool).weights for tool in tools_of(runtime.id)):
         return hub, "", need
     folder = f"./{Path(name).name}-{precision}"
     return folder, "", f"{need}, and none is known: {folder} stands for your own"

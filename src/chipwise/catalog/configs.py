@@ -3,8 +3,6 @@ dimensions."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -12,14 +10,13 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn
 
 from chipwise.catalog import networks
 from chipwise.catalog.benchmarks import benchmark_of
 from chipwise.catalog.files import is_file, read_text
 from chipwise.catalog.headers import ARCHITECTURE, ENDINGS, described, header_config, refuse_unread
-from chipwise.catalog.names import closed, formats, holding, kind_of, meant, near, nickname, several
+from chipwise.catalog.names import WEIGHTS, closed, holding, kind_of, meant, near, nickname, several
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import (
     PACKAGE,
@@ -88,31 +85,6 @@ class ModelConfig:
     alias: bool = False
     notes: tuple[str, ...] = ()
     weights: str = ""
-
-
-WEIGHTS: Mapping[str, str] = {
-    "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "mxfp8", "int4": "int4", "int8": "int8", "awq": "int4",
-    "gptq": "int4",
-}  # fmt: skip
-"""Words of names that say in which number format weights are."""
-METHODS = ("awq", "gptq")
-"""Of these the ways to make integers, whose bits another word may say: `GPTQ-Int8`."""
-
-
-@per_snapshot
-def load_checkpoints() -> Mapping[str, str]:
-    """Published checkpoints in a narrower format whose configuration is that of a bundled one: the number format by
-    repository. Facts of `data/checkpoints.csv`, each with its source."""
-    rows = csv.DictReader(io.StringIO(shipped_text("catalog/data/checkpoints.csv")))
-    return MappingProxyType({row["repository"]: row["format"] for row in rows})
-
-
-def stored_as(name: str) -> str:
-    """The number format of a published checkpoint, else what its name says, "" where it says none: what comes first
-    counts (`FP8-dynamic` is fp8), bits before the way they were made (`GPTQ-Int4` is int4)."""
-    said = [word for word in formats(name) if word in WEIGHTS]
-    read = next((WEIGHTS[word] for word in sorted(said, key=lambda word: word in METHODS)), "")
-    return load_checkpoints().get(name, read)
 
 
 def _by_name(name: str, *, folder: bool) -> ModelConfig:

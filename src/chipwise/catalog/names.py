@@ -34,6 +34,11 @@ FORMAT = re.compile(
     r"^(gguf|mlx|awq|gptq|exl2|exl3|bnb|marlin|dwq|imatrix|i1|latest|\d+bits?|int\d|w\d+a\d+|gs\d+|uint4|qat|ud|xl"
     r"|q\d\w*|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
 )
+WEIGHTS: Mapping[str, str] = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "mxfp8", "int4": "int4", "int8": "int8", "awq": "int4",
+    "gptq": "int4",
+}  # fmt: skip
+"""Words of names that say in which number format weights are."""
 TUNED = frozenset(
     ("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta")
 )

@@ -22,9 +22,9 @@ class Tool:
     """A tool in one version: its options with what they say, where that was read, and the serving runtimes that
     it starts. `vendors` are those on whose chips it runs, empty where its runtimes or chips say it. `models` and
     `chips` are its own names for some of ours; it `shares` requests of these models among devices; `weights` those that
-    a trainer starts from (random, published); `called` what people call it besides, ids of the catalogue's trainers
-    among it; `logged` how its log names a step's time: a pattern and its unit (s, ms, 1/s, or run: seconds of all
-    steps)."""
+    it starts from (random, published, or made: its files name, or make, one in the format of the plan); `called` what
+    people call it besides, ids of the catalogue's trainers among it; `logged` how its log names a step's time: a
+    pattern and its unit (s, ms, 1/s, or run: seconds of all steps)."""
 
     id: str
     name: str

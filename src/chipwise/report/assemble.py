@@ -124,7 +124,7 @@ def price_record(basis: Rent | OwnCosts | None, chips: int, group: int = 1) -> P
     if isinstance(basis, OwnCosts):
         assumed = f" (assumed: {', '.join(basis.assumed)})" if basis.assumed else ""
         words = f"owned, {basis.utilisation:.0%} in use: capital, power and cooling{assumed}"
-        return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False)
+        return PriceRecord(*usd, words, billed, "", "", "", "", 1, stale=False, use=basis.utilisation)
     offer = basis.quotes[int(np.asarray(hour.offer))]
     words = (
         f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"

@@ -145,7 +145,7 @@ def usd_of(p: Any) -> Figure | None:
 def taken(p: Plan, how: str, *, owned: bool, instead: str = "") -> tuple[str, str]:
     """What to do with the chips of a plan, and what it takes: its chips and software, in place of what, `how`, and what
     they cost; nothing for chips that are `owned`."""
-    mine = p.price is None or p.price.basis.startswith("owned")
+    mine = p.price is None or p.price.use > 0.0
     where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
     instead = f" in place of {instead}" if instead not in ("", p.runtime) else ""
     date = "" if p.price is None or p.price.stale else p.price.date
@@ -200,11 +200,10 @@ def cost_words(price: PriceRecord | None, chips: int) -> str:
     """What so many chips cost an hour, where and since when."""
     if price is None:
         return "no price is known"
-    owned = price.basis.startswith("owned")
     whole = f", {price.billed} chips billed" if price.billed > chips else ""
     dated = f", price of {price.date}" if price.date else ", undated"
-    use = price.basis.partition(":")[0].removeprefix("owned, ")
-    offer = f" of work to own, {use}{whole}" if owned else f" at {price.provider}{whole}{dated}"
+    own = f" of work to own, {price.use:.0%} in use{whole}"
+    offer = own if price.use else f" at {price.provider}{whole}{dated}"
     stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
     return f"about ${figures.mid(price)}/h{offer}{stale}"
 

@@ -211,7 +211,8 @@ class PriceRecord:
     """Dollars per hour of all chips of the plan: `mid` of the offer that was picked, `low` and `high` over the
     providers that count, or one figure of owning; `basis` says how, `billed` are the chips paid for. The offer:
     `provider` and `instance`, `region` and `date` of its price ("" = not stated), and the chips of its smallest
-    order. `stale`: the price may be older than 90 days. `sellers`: the providers that count (0: nobody is asked)."""
+    order. `stale`: the price may be older than 90 days. `sellers`: the providers that count (0: nobody is asked).
+    `use`: the share of the hours in which chips of one's own work (0: these are rented)."""
 
     low: float
     mid: float
@@ -225,6 +226,7 @@ class PriceRecord:
     smallest: int
     stale: bool
     sellers: int = 0
+    use: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
