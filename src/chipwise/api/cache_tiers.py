@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad
-from chipwise.catalog.price import HOURS_PER_YEAR
+from chipwise.catalog.price import HOURS_PER_MONTH
 from chipwise.errors import UsageError
 from chipwise.predict.events.cache import ENDLESS, NEVER, CacheTier, depths
 from chipwise.predict.events.engine import Fleet, Outcome
 from chipwise.report.simulated import BelowRecord, CapacityRecord, TierRecord
 from chipwise.workload.arrivals import Arrivals
 
-MONTH_H = HOURS_PER_YEAR / 12.0
 """hours: of a month. Exact: a twelfth of a year."""
 GROWTH = 2.0
 """From one row of hits by capacity to the next."""
@@ -129,7 +128,7 @@ def below_record(
     for (name, room), tier, tokens, spared_s in zip(
         given.room, tiers, found.loaded, found.spared_s, strict=True
     ):
-        hours = spared_s / cache.parts / max(found.whole_s, 1e-9) * MONTH_H
+        hours = spared_s / cache.parts / max(found.whole_s, 1e-9) * HOURS_PER_MONTH
         usd = None if usd_h is None else hours * usd_h / (room / 1e9) / replicas
         bytes_per_s = log.block_tokens * cache.token_bytes / tier.piece_s
         records.append(TierRecord(name, room, bytes_per_s, tokens / asked, spared_s, hours, usd))

@@ -8,16 +8,16 @@ from datetime import date
 
 from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import HOURS_PER_YEAR, Pricing, Rent, own_basis
+from chipwise.catalog.price import HOURS_PER_MONTH, Pricing, Rent, own_basis
 from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_prices_of
 from chipwise.errors import UsageError
 from chipwise.report.assemble import price_record
 from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord, Way
+from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord
-from chipwise.report.records import PriceRecord
+from chipwise.report.records import JobRecord, PriceRecord
 from chipwise.workload.workload import Workload
 
-HOURS_PER_MONTH = HOURS_PER_YEAR / 12.0
 SECONDS_PER_DAY = 86400.0
 
 
@@ -75,17 +75,35 @@ def _per_request(price: ApiPrice, w: Workload) -> float:
 def decision(
     plans: Sequence[PlanRecord], sold: Sequence[ApiRecord], pricing: Pricing | None, w: Workload, today: date
 ) -> DecisionRecord | None:
-    """What the first of the ranked `plans` costs a month rented and owned, and its tokens from the first API of
-    `sold`; None where nothing is paid, no rate was asked, or the plan keeps no target. An API is chosen where it
-    costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips
-    that are owned are in use at all hours, as rented ones are; where nobody sells those of the first plan, they are
-    those of the plan that keeps the targets for the least."""
+    """What `weighed` says of plans for a language model, and of its tokens from the first API of `sold`; None also
+    where neither a rate nor a job was asked, or the first plan keeps no target, or is of parts of several kinds."""
     first = plans[0]
-    if pricing is None or first.price is None or not _comparable(first, w):
+    asked = first.job is not None or (w.task == "serve" and w.rate_per_s is not None)
+    if not asked or first.parts or not first.keeps_targets(w.confidence):
+        return None
+    kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
+    return weighed(kept, _called(first, sold, w), pricing, first.job, today)
+
+
+def weighed(
+    plans: Sequence[Plan],
+    api: float | None,
+    pricing: Pricing | None,
+    job: JobRecord | None,
+    today: date,
+) -> DecisionRecord | None:
+    """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
+    `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
+    costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
+    are owned are in use at all hours, as rented ones are; where nobody sells those of the first plan, they are those of
+    the plan that is cheapest to own, but not of a job, which takes other machines another time."""
+    first = plans[0]
+    if pricing is None or first.price is None:
         return None
     bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
-    rent, api = _rented(first, pricing, today), _called(first, sold, w)
-    own = _owned(first, pricing, rent, api) or _others_owned(plans[1:], pricing, rent, api, w)
+    rent = _rented(first, pricing, today)
+    others = plans[1:] if job is None else ()
+    own = _owned(first, pricing, rent, api) or _others_owned(others, pricing, rent, api)
     run = own.usd_per_month if bought and own else first.price.mid * HOURS_PER_MONTH
     choice: Way = "own" if bought else "rent"
     return DecisionRecord(
@@ -96,6 +114,7 @@ def decision(
         rent_age_days=age_days(rent.date, today) if rent else None,
         own=own,
         supply=_supply(first, pricing, today),
+        job_hours=job.hours.mid if job else None,
     )
 
 
@@ -103,32 +122,21 @@ IDLE = 2.0
 """times the chips of a plan: what is bought at most. Exact: half of it works."""
 
 
-def _comparable(first: PlanRecord, w: Workload) -> bool:
-    """Whether a plan serves a rate of requests within its targets, on chips of one kind."""
-    served = w.task == "serve" and w.rate_per_s is not None
-    return served and not first.parts and first.keeps_targets(w.confidence)
-
-
-def _group(first: PlanRecord) -> int:
-    """Chips that share a machine."""
-    return max(first.layout.tp, 1)
-
-
-def _rented(first: PlanRecord, pricing: Pricing, today: date) -> PriceRecord | None:
+def _rented(first: Plan, pricing: Pricing, today: date) -> PriceRecord | None:
     """What the chips of a plan cost for rent, None where no price is known."""
     if pricing.kind != "own":
         return first.price
-    return price_record(Pricing().basis(first.chip, today), first.chips, _group(first))
+    return price_record(Pricing().basis(first.chip, today), first.chips, first.group)
 
 
-def _supply(first: PlanRecord, pricing: Pricing, today: date) -> RentalRecord | None:
+def _supply(first: Plan, pricing: Pricing, today: date) -> RentalRecord | None:
     """Who rents the chips of a plan, and for how much on the other basis; None where the user named the price, owns the
     chips, or nobody rents them."""
     rent = pricing.basis(first.chip, today)
     if not isinstance(rent, Rent) or first.chip in pricing.given:
         return None
     otherwise = replace(pricing, kind="rent" if rent.spot else "spot")
-    other = price_record(otherwise.basis(first.chip, today), first.chips, _group(first))
+    other = price_record(otherwise.basis(first.chip, today), first.chips, first.group)
     usd = None if other is None else other.mid * HOURS_PER_MONTH
     return RentalRecord(
         0 if pricing.provider else len(rent.providers), rent.spot, usd, other.provider if other else ""
@@ -136,31 +144,31 @@ def _supply(first: PlanRecord, pricing: Pricing, today: date) -> RentalRecord | 
 
 
 def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:
-    """Dollars a month for the tokens of the load from the first API, over a day where the rate follows one; None where
-    nobody sells them."""
+    """Dollars a month for the tokens of the load from the first API, over a day where the rate follows one, of a job at
+    the pace of the plan; None where nobody sells them."""
     rate = first.day.requests_per_day / SECONDS_PER_DAY if first.day else w.rate_per_s
+    if first.job is not None and w.job is not None:
+        rate = w.job.tokens / w.output_tokens / (3600.0 * first.job.hours.mid)
     return 3600.0 * HOURS_PER_MONTH * rate * sold[0].usd_per_request if sold and rate else None
 
 
 def _others_owned(
-    plans: Sequence[PlanRecord], pricing: Pricing, rent: PriceRecord | None, api: float | None, w: Workload
+    plans: Sequence[Plan], pricing: Pricing, rent: PriceRecord | None, api: float | None
 ) -> OwningRecord | None:
-    """The plan that costs the least a month to own, of those that keep the targets."""
-    kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
-    found = [replace(own, machines=p.machines) for p in kept if (own := _owned(p, pricing, rent, api))]
+    """The plan that costs the least a month to own."""
+    owned = ((p, _owned(p, pricing, rent, api)) for p in plans)
+    found = [replace(own, machines=p.machines) for p, own in owned if own]
     return min(found, key=lambda own: own.usd_per_month, default=None)
 
 
-def _owned(
-    plan: PlanRecord, pricing: Pricing, rent: PriceRecord | None, api: float | None
-) -> OwningRecord | None:
+def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | None) -> OwningRecord | None:
     """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known, or more
     than half of what one buys would stand idle. `api` is dollars a month."""
     try:
         each = own_basis(plan.chip, **{**pricing.figures, "utilisation": 1.0})
     except UsageError:
         return None
-    hour = each.hour(plan.chips, _group(plan))
+    hour = each.hour(plan.chips, plan.group)
     chips = round(float(hour.billed))
     if pricing.kind != "own" and chips > IDLE * plan.chips:
         return None
@@ -182,4 +190,5 @@ def _owned(
         above_rent=above(rent.mid if rent else None),
         above_api=above(None if api is None else api / HOURS_PER_MONTH),
         assumed=each.assumed,
+        bare=each.bare,
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
 
+from chipwise.api.deciding import weighed
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
@@ -27,8 +28,10 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import copies, counted, kinds
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.predict.events.engine import QUEUE
+from chipwise.report.decision import DecisionRecord
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
 from chipwise.report.simulated import SimulationReport, rows_of
@@ -208,7 +211,18 @@ def _beside(report: MediaReport, choice: NetworkChoice, question: Question) -> M
         cheapest=None if cheap is ways[0] else cheap.plan(),
         extra=choice.dearer(ways[0], cheap),
         together=together(ways, asked) if side_by_side else None,
+        decision=_decision(report, question.terms),
     )
+
+
+def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
+    """What renting the chips of the first plan costs, and what owning them does; None where neither a rate nor a job
+    was asked, or it keeps no target."""
+    asked = report.job is not None or report.rate_per_s is not None
+    if not asked or not report.kept or report.owned:
+        return None
+    likely = [p for p in report.plans if p.keeps_targets(report.confidence)]
+    return weighed(likely, None, terms.pricing, report.plans[0].job, terms.today or day())
 
 
 def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:

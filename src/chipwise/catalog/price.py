@@ -40,6 +40,7 @@ from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Array, Real
 
 HOURS_PER_YEAR = 8760.0
+HOURS_PER_MONTH = HOURS_PER_YEAR / 12.0
 
 
 class NoPriceError(UsageError):
@@ -163,7 +164,8 @@ class OwnCosts:
     """Owning one chip with its share of the machine, of which `together` are bought at once. The meaning of each other
     figure: `own_usd_per_h`.
 
-    `assumed` names the figures that the user did not give: they are to be printed with the cost.
+    `assumed` names the figures that the user did not give: they are to be printed with the cost. `bare`: the price that
+    was read is of cards or modules, without the machines that hold them.
     """
 
     capex_usd: float
@@ -176,6 +178,7 @@ class OwnCosts:
     idle_power_share: float
     assumed: tuple[str, ...] = ()
     together: int = 1
+    bare: bool = False
 
     @property
     def usd_per_h(self) -> float:
@@ -445,7 +448,7 @@ def own_basis(
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
-    capex_usd, together = (capex_usd, 1) if capex_usd is not None else _bought(chip.id)
+    capex_usd, together, bare = (capex_usd, 1, False) if capex_usd is not None else _bought(chip.id)
     figures = {name: assumption.value for name, assumption in load_assumptions().items()}
     for name, value in replaced.items():
         if name not in figures:
@@ -461,19 +464,19 @@ def own_basis(
         low, high = bounds.get(name, (0.0, 1e12))
         if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
-    return OwnCosts(
-        **checked, assumed=tuple(name for name in checked if given.get(name) is None), together=together
-    )
+    assumed = tuple(name for name in checked if given.get(name) is None)
+    return OwnCosts(**checked, assumed=assumed, together=together, bare=bare)
 
 
-def _bought(chip_id: str) -> tuple[float, int]:
+def _bought(chip_id: str) -> tuple[float, int, bool]:
     """Dollars of a chip, and how many are bought at once: a whole machine where its price was read, and the board of
-    modules that a fabric joins, which nobody sells one by one."""
+    modules that a fabric joins, which nobody sells one by one; and whether that comes without a machine."""
     found = capex_for(chip_id)
     boards = [
         s.chips_per_host for s in load_systems().holding(chip_id) if any(t.fabric in BOARDS for t in s.tiers)
     ]
-    return found.usd_per_chip, found.chips if found.covers == "machine" else min(boards, default=1)
+    bare = found.covers != "machine"
+    return found.usd_per_chip, min(boards, default=1) if bare else found.chips, bare
 
 
 BOARDS = frozenset(("nvswitch", "switched", "mesh", "partial-mesh", "ring", "torus2d", "torus3d"))

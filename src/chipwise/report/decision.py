@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import HOURS_PER_MONTH
 from chipwise.units import format_number
 
 Way = Literal["api", "rent", "own"]
@@ -45,7 +46,8 @@ class OwningRecord:
     with `chips`, of which the plan has `used` (0: not told), and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
     many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give.
-    `machines`: of another plan, where nobody sells the chips of the first."""
+    `machines`: of another plan, where nobody sells the chips of the first. `bare`: the purchase is of cards or modules,
+    without the machines that hold them."""
 
     usd_per_month: float
     purchase_usd: float
@@ -57,6 +59,7 @@ class OwningRecord:
     assumed: tuple[str, ...]
     used: int = 0
     machines: str = ""
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class RentalRecord:
 class DecisionRecord:
     """The cheapest of the ways that bind nobody, or `own` where chips were asked to be bought; dollars a month of each
     at the load asked for, None where no price is known. `rent_age_days`: the age of the price of renting, None where it
-    is not dated."""
+    is not dated. `job_hours`: how long a job runs, of which these are dollars a month of such jobs one after another
+    (None: a load that lasts)."""
 
     choice: Way
     api_usd_per_month: float | None
@@ -84,6 +88,16 @@ class DecisionRecord:
     rent_age_days: int | None
     own: OwningRecord | None
     supply: RentalRecord | None = None
+    job_hours: float | None = None
+
+    def usd_words(self, usd_per_month: float) -> str:
+        """Dollars a month, of a job those of the hours that it runs."""
+        return usd_words(usd_per_month * (self.job_hours or HOURS_PER_MONTH) / HOURS_PER_MONTH)
+
+    @property
+    def span(self) -> str:
+        """What the dollars are paid for."""
+        return "for the job" if self.job_hours else "a month"
 
 
 def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
@@ -93,7 +107,8 @@ def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
     usd, what = ways.pop(decision.choice)
     others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
     doubt = ", if its speed will do, which is not known here" if decision.choice == "api" else ""
-    said = f"{_opening(decision)}: {usd} a month at this load, {what}{doubt}."
+    at = "" if decision.job_hours else " at this load"
+    said = f"{_opening(decision)}: {usd} {decision.span}{at}, {what}{doubt}."
     return " ".join([said, *([f"Instead: {others}."] if others else []), *_supply(decision)])
 
 
@@ -103,7 +118,7 @@ def _supply(decision: DecisionRecord) -> Iterator[str]:
     if supply is None or rent is None:
         return
     other = supply.other_usd_per_month
-    words = f"{usd_words(other)} a month at {supply.other_provider}" if other else ""
+    words = f"{decision.usd_words(other)} {decision.span} at {supply.other_provider}" if other else ""
     less = other is not None and other <= rent * (1.0 - preferences().worth)
     if supply.spot and words:
         yield f"On demand costs less than on the spot market: {words}." if less else f"On demand: {words}."
@@ -119,7 +134,8 @@ def _opening(decision: DecisionRecord) -> str:
         return "Buy"
     called = decision.choice == "api"
     own, paid = decision.own, decision.api_usd_per_month if called else decision.rent_usd_per_month
-    lasting = own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
+    lasts = decision.job_hours is None
+    lasting = lasts and own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
     return ("Call an API" if called else "Rent") + (", or buy for a load that lasts" if lasting else "")
 
 
@@ -127,7 +143,7 @@ def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
     """Dollars a month, and what they are paid for; ("", "") where no price is known, as in the next two."""
     if api is None or decision.api_usd_per_month is None:
         return "", ""
-    return usd_words(
+    return decision.usd_words(
         decision.api_usd_per_month
     ), f"{api.model} at {api.provider}{dated(api.date, api.age_days)}"
 
@@ -136,7 +152,7 @@ def _rent(decision: DecisionRecord) -> tuple[str, str]:
     if decision.rent_usd_per_month is None:
         return "", ""
     spot = " on the spot market" if decision.supply and decision.supply.spot else ""
-    return usd_words(
+    return decision.usd_words(
         decision.rent_usd_per_month
     ), f"rented{spot}{dated(decision.rent_date, decision.rent_age_days)}"
 
@@ -150,9 +166,14 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
     use = f"less than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
     chips = f"{own.chips} chips" + (f", of which {own.used} work" if 0 < own.used < own.chips else "")
     chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
-    figures = [f"{usd_words(own.purchase_usd)} for {chips}", f"{own.power_w / 1000.0:.3g} kW at the plugs"]
-    figures += [f"{own.years:g} years", *([use] if paid is not None else [])]
-    return usd_words(own.usd_per_month), f"owned, always in use ({', '.join(figures)})"
+    always = "always in use" if decision.job_hours is None else "with one such job after another"
+    figures = [
+        f"{usd_words(own.purchase_usd)} for {chips}{' without hosts' if own.bare else ''}",
+        f"{own.power_w / 1000.0:.3g} kW at the plugs",
+        f"{own.years:g} years",
+        *([use] if paid is not None else []),
+    ]
+    return decision.usd_words(own.usd_per_month), f"owned, {always} ({', '.join(figures)})"
 
 
 def dated(date: str, age_days: int | None) -> str:

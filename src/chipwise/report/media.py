@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 
-import numpy as np
-
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import load_systems
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
+from chipwise.report.decision import DecisionRecord, decided
 from chipwise.report.plan import (
     DONE_IN,
     GROUPS,
@@ -42,7 +41,6 @@ from chipwise.report.records import (
     RefusalRecord,
 )
 from chipwise.report.table import Column, Table
-from chipwise.search import prefer
 from chipwise.search.space import By
 from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
 from chipwise.workload.backward import LOGITS, SAVED, STATES
@@ -159,7 +157,8 @@ class MediaReport(Ranking[MediaPlan]):
     first, and what the first plan would do then: software and formats that clearly help, of `explain` all of it.
     `nearest`: the published result nearest to the first plan, and what it is good for. `cheapest`: of all plans that
     keep what was asked the one that costs least (of one's own chips makes most), None where it is the first; `extra`:
-    the part of its cost that the first plan costs more.
+    the part of its cost that the first plan costs more. `decision`: what renting its chips costs and what owning them
+    does (None: nothing is paid, or neither a rate nor a job was asked).
     """
 
     model: str
@@ -183,6 +182,7 @@ class MediaReport(Ranking[MediaPlan]):
     cheapest: MediaPlan | None = None
     extra: float = 0.0
     by: By = "chip"
+    decision: DecisionRecord | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -201,7 +201,7 @@ class MediaReport(Ranking[MediaPlan]):
         if not self.plans or not self.plans[0].rank:
             return True
         first = self.plans[0]
-        sure = first.chance is None or bool(prefer.kept(np.asarray(first.chance), self.confidence))
+        sure = first.keeps_targets(self.confidence)
         together = self.owned and self.job is not None and len(self.plans) > 1
         return first.verdict != "no" and (sure or together)
 
@@ -416,6 +416,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     return (
+        *([decided(report.decision, None)] if report.decision else []),
         f"{start}{what}",
         _does(report, p),
         founded(p, p.latency_s.basis),

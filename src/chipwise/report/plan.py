@@ -19,7 +19,7 @@ from chipwise.report.answer import Answer, Row
 from chipwise.report.decision import age_words
 from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord, Quantified
 from chipwise.report.table import Column
-from chipwise.search.prefer import Contenders, cheapest, tied
+from chipwise.search.prefer import Contenders, cheapest, kept, tied
 from chipwise.units import duration_words, format_number
 
 RESOURCE = {
@@ -72,6 +72,15 @@ class Plan(Quantified):
     def machines(self) -> str:
         """Its chips in words: `8x h100-sxm5-80gb`."""
         return f"{self.chips:,}x {self.chip}"
+
+    def keeps_targets(self, confidence: float) -> bool:
+        """Whether what was asked holds with that probability."""
+        return self.chance is None or bool(kept(np.asarray(self.chance), confidence))
+
+    @property
+    def group(self) -> int:
+        """Chips that share a machine."""
+        return max(self.chips // self.replicas, 1)
 
     @property
     def bottleneck(self) -> str:

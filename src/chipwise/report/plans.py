@@ -150,9 +150,10 @@ class PlanRecord(Plan, Tabled):
         """Its chips; a machine of parts says itself how many of what."""
         return self.chip if self.parts else f"{self.chips}x {self.chip}"
 
-    def keeps_targets(self, confidence: float) -> bool:
-        """Whether the targets hold with that probability; ends of intervals have three digits."""
-        return self.chance is None or self.chance >= confidence - 0.002
+    @property
+    def group(self) -> int:
+        """Chips that share a machine: those that exchange the most."""
+        return max(self.layout.tp, 1)
 
     def usd(self) -> float:
         """Dollars of its job, else per hour; infinite where no price is known."""
