@@ -724,7 +724,7 @@ def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> Tr
     ways = site.job.software
     return replace(
         site.job,
-        global_batch=batch_for(ask.batch, count * site.devices, pins, accumulates=ways.accumulates),
+        global_batch=batch_for(ask.batch, count * site.devices, pins, single=ways.single),
     )
 
 

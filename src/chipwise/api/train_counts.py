@@ -83,12 +83,12 @@ def grown_batch(batch: int, seq: int, once: float, kind: str) -> int:
     return grown
 
 
-def batch_for(batch: int, devices: int, pins: Pins, *, accumulates: bool = True) -> int:
+def batch_for(batch: int, devices: int, pins: Pins, *, single: bool = False) -> int:
     """Sequences of a step nearest to the usual `batch`, a power of two, that so many devices can share: a multiple of
     the data-parallel ranks, or of their odd part where there are more of them, with room for micro-batches. Where the
-    micro-batch is fixed and software takes one per step, it makes the batch."""
+    micro-batch is fixed and software takes a `single` one of each rank, it makes the batch."""
     ranks = devices // math.prod(int(pins.get(name, 1)) for name in ("tp", "pp", "cp")) or 1
-    if not accumulates and "micro_batch" in pins and int(pins.get("pp", 1)) == 1:
+    if single and "micro_batch" in pins and int(pins.get("pp", 1)) == 1:
         return int(pins["micro_batch"]) * ranks
     ranks *= int(pins.get("micro_batch", 1))
     fixed = "micro_batch" in pins or all(name in pins for name in ("tp", "pp", "cp"))

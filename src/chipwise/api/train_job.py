@@ -334,6 +334,7 @@ def _rules(software: Trainer, ask: Ask, given: TrainSoftware) -> TrainerRules:
         schedules=software.schedules or ANY.schedules,
         zero=stages,
         accumulates=not given.trainer or software.accumulates,
+        single=bool(given.trainer) and software.one_each,
         degrees=ANY.degrees if given.known and software.degrees else software.degrees,
         offloads=software.offloads,
         stashes=software.stashes,

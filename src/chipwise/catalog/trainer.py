@@ -132,7 +132,8 @@ class Trainer(Software):
     | zero | stages of ZeRO that it runs; none named: all |
     | usual_zero, usual_recompute, usual_schedule | what its configurations set unless told; schedule: without virtual
     stages |
-    | accumulates | whether a step without stages takes several micro-batches |
+    | accumulates | whether a step without stages can take several micro-batches |
+    | single | it takes one of every rank where no batch is given, as what does not accumulate does |
     | flash, score_passes | attention core fused; else traffic of its softmax over that of one fused kernel |
     | attention | whose fused kernels it calls: FlashAttention-2 ("fa2"), the first one in Triton ("triton") or the
     chip's own ("native") |
@@ -180,6 +181,7 @@ class Trainer(Software):
     usual_recompute: str = ""
     usual_schedule: str = ""
     accumulates: bool = True
+    single: bool = False
     flash: bool = True
     score_passes: float = 1.0
     attention: Literal["native", "fa2", "triton"] = "native"
@@ -215,6 +217,11 @@ class Trainer(Software):
     def devices_of(self, chip: Chip) -> int:
         """Devices that layouts count in one chip."""
         return self.devices.get(chip.support_id, 1)
+
+    @property
+    def one_each(self) -> bool:
+        """Whether a step takes one micro-batch of every rank where no batch is given."""
+        return self.single or not self.accumulates
 
     @property
     def stack(self) -> str:

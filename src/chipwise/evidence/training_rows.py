@@ -401,7 +401,7 @@ def _layout(
     row, said = run.row, run.said
     degrees = _degrees(run, devices).divided(row, devices)
     ranks, batch = degrees.ranks(devices), degrees.batch
-    if batch is None and not trainer.accumulates and ranks:
+    if batch is None and trainer.one_each and ranks:
         batch = float(int(degrees.micro or 0) * ranks) or None
     pins = degrees.pins(devices) | _stages(run, degrees)
     pins |= _micro_batch(said, trainer, replace(degrees, batch=batch), ranks)
@@ -428,11 +428,12 @@ def _micro_batch(
     said: Mapping[str, str], trainer: Trainer, degrees: _Degrees, ranks: int | None
 ) -> dict[str, int | str]:
     """Sequences of a micro-batch, where the trainer accumulates or a pipeline passes them on, and the batch is made
-    of them."""
-    if not degrees.micro or not int(degrees.micro) or not (trainer.accumulates or (degrees.pp or 1) > 1):
+    of them; of a trainer that counts those of a rank, what its stages pass on is said apart."""
+    stages = (degrees.pp or 1) > 1
+    if not degrees.micro or not int(degrees.micro) or not (trainer.accumulates or stages):
         return {}
-    passed = float(said.get("micro_batch", degrees.micro))  # of a pipeline
-    local = int(degrees.micro if trainer.accumulates else passed or degrees.micro)
+    passed = float(said.get("micro_batch", degrees.micro)) or degrees.micro
+    local = int(passed if trainer.one_each and stages else degrees.micro)
     fits = degrees.batch is None or ranks is None or int(degrees.batch) % (local * ranks) == 0
     return {"micro_batch": local} if fits else {}
 

@@ -73,13 +73,15 @@ the names say it."""
 @dataclass(frozen=True, slots=True)
 class TrainerRules:
     """What a trainer can run: pipeline schedules, stages of ZeRO, whether a step without stages takes several
-    micro-batches, what it cuts besides data parallelism, whether the optimiser's state can wait in host memory, what it
-    runs again (none, selective, `shares` of the layers whole, full) and beside which of these what layers save can wait
-    there, and whether FSDP cuts over fewer ranks than hold copies (`hybrid`) and goes with stages (`staged`)."""
+    micro-batches, and a `single` one of every rank where no batch is given, what it cuts besides data parallelism,
+    whether the optimiser's state can wait in host memory, what it runs again (none, selective, `shares` of the layers
+    whole, full) and beside which of these what layers save can wait there, and whether FSDP cuts over fewer ranks than
+    hold copies (`hybrid`) and goes with stages (`staged`)."""
 
     schedules: tuple[str, ...] = tuple(SCHEDULES)
     zero: tuple[int, ...] = (0, 1, 2, 3)
     accumulates: bool = True
+    single: bool = False
     degrees: tuple[str, ...] = ("tp", "pp", "cp", "ep")
     offloads: bool = True
     recompute: tuple[str, ...] = ("none", "selective", "shares", "full")
