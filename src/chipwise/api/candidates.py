@@ -259,9 +259,10 @@ class Space:
         least = (w.output_tokens - 1.0) * read / most
         return any(least > s * (1.0 + preferences().evidence) for s in ready)
 
-    def ready(self) -> bool:
-        """Whether one user has a plan of at least 4 bits a weight that keeps what was asked."""
-        return any(fully_ready(p, self.workload) and not narrow(p.precision) for _, p in self.found)
+    def ready(self, chip: str) -> bool:
+        """Whether one user has a plan of at least 4 bits a weight on a chip alone that keeps what was asked."""
+        here = (p for _, p in self.found if p.chip == chip)
+        return any(fully_ready(p, self.workload) and not narrow(p.precision) for p in here)
 
     def context(self, precision: str) -> Context:
         """The model in a format that was tried, by the name of the format."""

@@ -21,6 +21,7 @@ from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down, either, working
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.configs import named_config
+from chipwise.catalog.environment import environment
 from chipwise.catalog.machine import (
     DESKS,
     Candidate,
@@ -54,8 +55,8 @@ CONTEXT, LEAST_CONTEXT = 8192, 4096
 PROMPT, OUTPUT = 1000.0, 200.0
 COUNTS = (1, 2, 4)  # cards of a kind that are bought together
 USES = ("chat", "code", "reasoning", "vision")
-BARE = re.compile(r"\d+ ?GB")
-"""What is for sale, said by its memory alone."""
+BARE = re.compile(r"\d+ ?GB|card")
+"""What is for sale, said by its memory or its form alone."""
 BENCHMARKS = {
     "gpqa_diamond": "GPQA Diamond",
     "mmlu_pro": "MMLU-Pro",
@@ -129,10 +130,10 @@ HOST_GB = (32, 64, 128)
 
 def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[RefusalRecord]) -> list[str]:
     """With what something runs on a machine on which nothing runs as it was wished: the pace of the fastest that was
-    `refused`, a shorter context, or memory of the computer around its cards, found by asking."""
+    `refused`, a shorter context, no display, or memory of the computer around its cards, found by asking."""
 
-    def runs(asked: tuple[Machine, Wish]) -> bool:
-        machine, wish = asked
+    def runs(asked: tuple[Machine, Wish, Terms]) -> bool:
+        machine, wish, terms = asked
         found = (_OnMachine(c, machine, wish, terms).found() for c in wish.candidates())
         return not all(isinstance(one, RefusalRecord) for one in found)
 
@@ -142,10 +143,12 @@ def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[Refu
     halved = (min(wish.contexts) >> i for i in itertools.count(1))
     shorter = itertools.takewhile(lambda context: context >= SHORTEST, halved)
     more = HOST_GB if _alone(machine) else ()
+    bare = [] if terms.environment.name else [environment("headless")]
     return working(
         runs,
-        ((f"--context {n}", (machine, replace(wish, context=n))) for n in shorter),
-        ((f"--host-memory {gb}GB", (with_host(machine, 1e9 * gb), wish)) for gb in more),
+        ((f"--context {n}", (machine, replace(wish, context=n), terms)) for n in shorter),
+        ((f"--environment {e.name}", (machine, wish, replace(terms, environment=e))) for e in bare),
+        ((f"--host-memory {gb}GB", (with_host(machine, 1e9 * gb), wish, terms)) for gb in more),
     )
 
 
@@ -212,18 +215,8 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool
     a speed or a context was asked for, which is then enough: of equal ones the cheapest. Raises `InfeasibleError`
     where nothing does."""
     terms = terms or Terms()
-    found: list[tuple[int, LocalRecord]] = []
     wanted = wish.candidates()
-    for price, machine, item in _offered(max_usd):
-        if any(terms.environment.lacks(card) for card, _ in machine.cards):
-            continue
-        for place, candidate in enumerate(wanted):
-            record = _OnMachine(candidate, machine, wish, terms).found()
-            if isinstance(record, RefusalRecord):
-                continue
-            bought = replace(record[0], item=item, usd=price.usd, covers=price.covers)
-            found.append((place, bought))
-            break
+    found = _running(max_usd, wanted, wish, terms) or _running(max_usd, wanted, wish, terms, doubted=True)
     if not found:
         where = f" in a {terms.environment.name}" if terms.environment.name else ""
         raise InfeasibleError(
@@ -237,13 +230,44 @@ def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool
     return replace(report, max_usd=max_usd, buy=True, sparing=sparing, instead=records.index(other) + 1)
 
 
+def _running(
+    max_usd: float, wanted: Sequence[Candidate], wish: Wish, terms: Terms, *, doubted: bool = False
+) -> list[tuple[int, LocalRecord]]:
+    """What is for sale that runs one of the models that are `wanted`, with the place of the first that it does."""
+    found: list[tuple[int, LocalRecord]] = []
+    for price, machine, item in _offered(max_usd, doubted=doubted):
+        if any(terms.environment.lacks(card) for card, _ in machine.cards):
+            continue
+        there = _first(wanted, machine, wish, terms)
+        if there is not None:
+            found.append((there[0], replace(there[1], item=item, usd=price.usd, covers=price.covers)))
+    return found
+
+
+def _first(
+    wanted: Sequence[Candidate], machine: Machine, wish: Wish, terms: Terms
+) -> tuple[int, LocalRecord] | None:
+    """The most able model that a machine runs, with its place: in 4 bits and more where it runs one so."""
+    narrower: tuple[int, LocalRecord] | None = None
+    for place, candidate in enumerate(wanted):
+        record = _OnMachine(candidate, machine, wish, terms).found()
+        if isinstance(record, RefusalRecord):
+            continue
+        if record[0].wide:
+            return place, record[0]
+        narrower = narrower or (place, record[0])
+    return narrower
+
+
 def _bought(found: Sequence[tuple[int, LocalRecord]], *, sparing: bool) -> list[LocalRecord]:
-    """Machines with the place of their model, those of the most able model first; of these by `search.prefer` the
-    cheapest where one is `sparing`, else the fastest."""
+    """Machines with the place of their model, those that run it in 4 bits and more before others, of these the most
+    able model first, then by `search.prefer` the cheapest where one is `sparing`, else the fastest."""
     usd = [record.usd or 0.0 for _, record in found]
     seconds = [1.0 / record.tokens_per_s.mid for _, record in found]
     cost, other = (usd, seconds) if sparing else (seconds, usd)
-    c = Contenders.of(cost, times=[other], size=[other], group=[float(place) for place, _ in found])
+    last = 1.0 + max(place for place, _ in found)
+    group = [place + last * (not record.wide) for place, record in found]
+    c = Contenders.of(cost, times=[other], size=[other], group=group)
     return [found[i][1] for i in in_order(c, preferences().confidence, 0.0 if sparing else None)]
 
 
@@ -427,11 +451,12 @@ def _ordered(wish: Wish) -> tuple[str, ...]:
     )
 
 
-def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
+def _offered(max_usd: float, *, doubted: bool) -> list[tuple[Capex, Machine, str]]:
     """What is for sale for that much: machines, and one, two or four cards; of several prices of one thing the
-    lowest that nothing speaks against."""
+    lowest that nothing speaks against, or of those that are `doubted`."""
     best: dict[tuple[str, str, int], tuple[Capex, str]] = {}
-    for price, words in chain.from_iterable(map(_sold, load_capex())):
+    prices = (price for price in load_capex() if bool(price.doubt) == doubted)
+    for price, words in chain.from_iterable(map(_sold, prices)):
         key = (price.chip, price.covers, price.chips)
         if price.usd <= max_usd and (key not in best or price.usd < best[key][0].usd):
             best[key] = (price, words)
@@ -444,12 +469,12 @@ def _offered(max_usd: float) -> list[tuple[Capex, Machine, str]]:
 def _sold(price: Capex) -> Iterator[tuple[Capex, str]]:
     """A price of something for a desk, and of as many of it as one computer takes, each with its words."""
     chip, systems = load_chips().get(price.chip.partition(":")[0]), systems_for(price.chip.partition(":")[0])
-    if price.doubt or chip is None or not {s.form for s in systems} & DESKS:
+    if chip is None or not {s.form for s in systems} & DESKS:
         return
     if chip.kind == "cpu" and price.covers == "card":
         return  # a processor alone runs nothing: its memory is the larger part, and has no price here
     item = f"{chip.name}, {price.item}" if BARE.fullmatch(price.item) else price.item
-    words = item + (", used" if price.kind == "used" else "")
+    words = item + (", used" if price.kind == "used" else "") + (f" ({price.doubt})" if price.doubt else "")
     held = max((s.chips_per_host for s in systems), default=1)
     for times in COUNTS if price.covers == "card" else (1,):
         if price.chips * times <= max(held, price.chips):

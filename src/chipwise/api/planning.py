@@ -182,7 +182,8 @@ class _PlansAsked:
         plans = space.plans()
         if self.machine is None or self.machine.alone:
             return space, plans
-        if first and len(self.machine.cards) == 1 and space.ready():
+        cards = self.machine.cards
+        if first and len(cards) == 1 and space.ready(cards[0][0].id):
             return space, plans  # what lies on the host is read more slowly
         together = _jointly(self, self.machine, space)
         if isinstance(together, PlanRecord):
