@@ -240,7 +240,7 @@ class _Question:
         software = self.software
         each = [software]
         if self.run.spares:
-            others = able_trainers(chip, ask.method, self.pins, anew=ask.task == "train")[1:]
+            others = able_trainers(chip, ask.method, self.pins, **self._of(ask))[1:]
             each += [replace(software, trainer=t.id, named=False) for t in others]
             keeping = [s for s in each if not self._lacks(chip, ask, s)]
             each = keeping or each
@@ -258,9 +258,14 @@ class _Question:
             for site, odd in zip(sites, strange, strict=True)
         ]
 
+    def _of(self, ask: Ask) -> dict[str, bool]:
+        """What of a run tells its usual trainer."""
+        return {"anew": ask.task == "train", "experts": bool(self.network.moe_share)}
+
     def _lacks(self, chip: Chip, ask: Ask, given: TrainSoftware) -> str:
         """What of the policy of memory that is asked for a trainer cannot keep."""
-        trainer = get_trainer(given.trainer) if given.trainer else usual_trainer(chip, ask.method, self.pins)
+        usual = usual_trainer(chip, ask.method, self.pins, **self._of(ask))
+        trainer = get_trainer(given.trainer) if given.trainer else usual
         return "" if given.known else trainer.keeps(given.memory)
 
     @property
@@ -804,7 +809,7 @@ def _policies(site: Site, job: TrainJob, devices: int, pins: Pins) -> list[tuple
     ways = [(each, fixed) for each in kept for fixed in (usual, free)[usual == free :]]
     said = job.known or job.adapter or not {"stash", "offload", "zero"}.isdisjoint(pins)
     if devices == 1 and site.trainer.offloads and not said:
-        ways.append((kept[0], {**free, "zero": 3, "offload": 1}))
+        ways += [(each, {**free, "zero": 3, "offload": 1}) for each in kept]
     return ways
 
 

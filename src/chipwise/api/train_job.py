@@ -231,7 +231,7 @@ def site_of(
     Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.
     """
     check_chip(chip, ask, given.known)
-    software = _software(chip, ask, given)
+    software = _software(chip, ask, given, experts=bool(network.moe_share))
     dtype, _ = PRECISIONS[ask.precision]
     system, half = _system(chip), _half(chip, ask)
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
@@ -273,9 +273,9 @@ def site_of(
     return Site(job, chip, system, software, precision, labels, named, usual, given.memory)
 
 
-def _software(chip: Chip, ask: Ask, given: TrainSoftware) -> Trainer:
+def _software(chip: Chip, ask: Ask, given: TrainSoftware, *, experts: bool) -> Trainer:
     """The trainer that is asked for, else the usual one of a chip. Raises `UsageError` for one that is not for it."""
-    usual = usual_trainer(chip, ask.method, given.pins)
+    usual = usual_trainer(chip, ask.method, given.pins, anew=ask.task == "train", experts=experts)
     if not given.trainer:
         return usual
     software = get_trainer(given.trainer)

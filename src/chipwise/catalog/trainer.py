@@ -312,23 +312,38 @@ def trainer_called(text: str, chip: Chip | None = None) -> Trainer | None:
     )
 
 
-def usual_trainer(chip: Chip, method: str = "full", pins: Mapping[str, int | str] = NOTHING) -> Trainer:
+def usual_trainer(
+    chip: Chip,
+    method: str = "full",
+    pins: Mapping[str, int | str] = NOTHING,
+    *,
+    anew: bool = True,
+    experts: bool = False,
+) -> Trainer:
     """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout; where
-    ranks that weights are cut over are, one that knows groups."""
+    ranks that weights are cut over are, one that knows groups. Trained weights (not `anew`) without `experts`,
+    whose matrices such software starts one by one, are trained on in full with what is made to adapt them."""
     able = [t for t in all_software(Trainer).values() if _among(chip, t.chips)]
     fitting = [t for t in able if not t.refusal(pins)] or able
     if int(pins.get("zero", 0)) == 3 and "shard" in pins:
         fitting = [t for t in fitting if t.hybrid] or fitting
-    return next((t for t in fitting if method in t.methods), next(iter(fitting), get_trainer("pytorch-fsdp")))
+    able = [t for t in fitting if method in t.methods]
+    adapting = [t for t in able if not (anew or experts) and t.methods[0] != "full"]
+    return next(iter((*adapting, *able, *fitting)), get_trainer("pytorch-fsdp"))
 
 
 def able_trainers(
-    chip: Chip, method: str, pins: Mapping[str, int | str] = NOTHING, *, anew: bool = False
+    chip: Chip,
+    method: str,
+    pins: Mapping[str, int | str] = NOTHING,
+    *,
+    anew: bool = False,
+    experts: bool = False,
 ) -> tuple[Trainer, ...]:
     """The trainers that a plan may take on a chip where nobody names one, the usual one first: those that are `tried`
     there, are taken for the method and can run what is fixed of a layout; `anew`, from random weights on, without those
     that are made to adapt trained ones."""
-    usual = usual_trainer(chip, method, pins)
+    usual = usual_trainer(chip, method, pins, anew=anew, experts=experts)
     others = (t for t in all_software(Trainer).values() if t is not usual and _among(chip, t.tried))
     made = (t for t in others if method == t.methods[0] or not anew)
     return (usual, *(t for t in made if method in t.methods and not t.refusal(pins)))
