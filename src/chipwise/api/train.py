@@ -74,6 +74,7 @@ from chipwise.report.training import (
     TakeoverRecord,
     TrainPlanRecord,
     TrainReport,
+    duration,
     takeover,
 )
 from chipwise.search.prefer import kept
@@ -89,6 +90,7 @@ from chipwise.search.training import (
     search,
     simplest,
 )
+from chipwise.units import format_count
 
 SCALING = (64, 256, 1024, 4096, 16384)
 USUAL_TRAINER = "usual"
@@ -421,6 +423,7 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     order = ranked(plans, aim)
     least, saves = cheapest_run(order[0], plans, aim)
     notes += _said(order, ask, aim, all_.moved)
+    notes += _narrower(q, order[0], ask)
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
@@ -451,6 +454,22 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
     yield from _lean(order, ask)
     shown = {p.chips for p in order}
     yield from (f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown)
+
+
+def _narrower(q: _Question, first: TrainPlanRecord, ask: Ask) -> Iterator[str]:
+    """What the chips of the first plan of a pre-training run do in the widest type of fewer bits, where that takes less
+    by more than a change is worth naming for."""
+    if ask.task != "train" or ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
+        return
+    chip = find_chip(first.chip, q.run.changes, q.run.own_chips)
+    same = replace(q, run=replace(q.run, counts=(first.chips,), have=None, curves=False))
+    for precision in precisions_of(chip)[1:2]:
+        plans = _on_chip(same, chip, replace(ask, precision=precision), alone=False).plans
+        p = min(plans, key=lambda p: p.days.mid, default=None)
+        if p is not None and p.days.mid <= first.days.mid * (1.0 - preferences().told):
+            usd = f" and about ${format_count(p.usd.mid)}" if p.usd else ""
+            asked = f"--precision {precision}; quality not assessed"
+            yield f"in {precision} the first plan's chips take {duration(p.days.mid)}{usd} ({asked})"
 
 
 def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) -> bool:
