@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 
 import chipwise as cw
 from chipwise.api.launching import launch
-from chipwise.api.over_time import MOST, busiest, fewest
+from chipwise.api.over_time import MOST, _throughout, busiest, fewest
+from chipwise.api.scaling import longest_start
 from chipwise.errors import UsageError
+from chipwise.predict.events.scaling import Scaling
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.lengths import Lengths
 
@@ -134,17 +137,41 @@ def test_replicas_may_follow_a_log_where_targets_hold_with_fewer(tmp_path: Path)
     assert 1 <= found.least < found.most == best.replicas
     assert found.start_s == 20.0
     assert found.replica_h < 0.97 * found.fixed_h
+    assert found.usd_per_day is not None
+    assert found.fixed_usd_per_day is not None
+    assert found.usd_per_day / found.fixed_usd_per_day == pytest.approx(found.replica_h / found.fixed_h)
+    assert found.times is not None
+    assert found.closed is not None
+    assert found.times.ttft_s is not None
+    assert found.times.ttft_s <= 1.0
+    assert not found.closed.holds or found.replica_h <= found.closed.replica_h
+    assert found.requests == 3300
     plans.save(str(tmp_path / "plan.json"))
     files = {f.name: f.text for f in launch(str(tmp_path / "plan.json"), "keda")}
     assert f'threshold: "{found.target:g}"' in files["scaledobject.yaml"]
     assert f"minReplicaCount: {found.least}\n  maxReplicaCount: {found.most}\n" in files["scaledobject.yaml"]
+    planner = {f.name: f.text for f in launch(str(tmp_path / "plan.json"), "dynamo-planner")}["planner.yaml"]
+    assert f"min_endpoint: {found.least}\nmax_gpu_budget: {found.most}\n" in planner
+    tokens = best.memory.cache_tokens
+    assert tokens is not None
+    assert f"decode_scale_up_kv_rate: {100.0 * found.target * 1530.0 / tokens:.4g}\n" in planner
+
+
+def test_where_all_replicas_are_needed_the_start_that_would_do_is_named() -> None:
+    policy = Scaling(1.0, 4, 600.0, 3)
+    assert longest_start(600.0, lambda s: s <= 60.0) == 60.0
+    assert longest_start(60.0, lambda s: True) == 30.0
+    assert longest_start(600.0, lambda s: False) is None
+    assert "from a start of 60.0 s on (--scale start=60s)" in _throughout(policy, lambda s: s.start_s <= 60.0)
+    assert "even if one starts in 5.00 s" in _throughout(policy, lambda s: False)
+    assert "3 do (--scale least=3)" in _throughout(replace(policy, least=1), lambda s: s.least >= 3)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"rate": "10/s"}, "needs arrivals to follow"),
-        ({"day": "1,2", "scale": "least=2"}, "takes start alone"),
+        ({"day": "1,2", "scale": "target=2"}, "not a day"),
     ],
 )
 def test_a_policy_that_nothing_follows_is_refused(given: dict[str, str], words: str) -> None:

@@ -364,7 +364,8 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
             interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
         ),
         api=_called(report),
-        scaling=FollowingRecord(**plan["scaling"]) if plan.get("scaling") else None,
+        scaling=FollowingRecord.of(plan["scaling"]) if plan.get("scaling") else None,
+        cache_tokens=plan["memory"]["cache_tokens"] or 0,
     )
 
 

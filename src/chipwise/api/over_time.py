@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, served
-from chipwise.api.scaling import cheapest_policy, policy
+from chipwise.api.scaling import STARTS_S, STEADIEST, cheapest_policy, longest_start, policy
 from chipwise.api.simulating import (
+    HOUR_S,
     QUANTILES,
     RepeatedRuns,
     SimulatedTraffic,
@@ -30,9 +32,11 @@ from chipwise.evidence.judge import chance
 from chipwise.predict.events.engine import Fleet as Engines
 from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
+from chipwise.predict.fleet import DAY_S
 from chipwise.report.assemble import ReplicaSet, rank_plans
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure, TailRecord
+from chipwise.report.simulated import BoundedTimes, ClosedPolicy
 from chipwise.units import Array, format_number, format_seconds
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.workload import Workload
@@ -262,10 +266,26 @@ class WaryReplica:
         """So many of them, which may follow the load."""
         return replace(self.fleet, engines=self.fleet.engines * replicas, scaling=scaling)
 
+    def keeps(self, found: Outcome) -> bool:
+        """Whether the targets hold of requests that were simulated."""
+        return _holds(found, self.workload, len(found.arrived))
+
     def holds(self, engines: Engines, some: Arrivals, count: int) -> tuple[bool, Outcome]:
         """Whether the targets hold with requests that are some of `count`, and what became of them."""
         found = run(some, engines).delayed(self.host_s)
         return _holds(found, self.workload, count), found
+
+
+def bounded_times(found: Outcome, workload: Workload) -> BoundedTimes:
+    """What targets bound of the times of a simulation; what was never served waits for ever."""
+    lost = np.full(int(np.sum(~found.served)), np.inf)
+    ttft, tpot, e2e = (np.concatenate([t, lost]) for t in (found.ttft_s, found.tpot_s, found.e2e_s))
+
+    def of(times: Array) -> float | None:
+        return _bounded(times, workload) if len(times) else None
+
+    p99 = float(np.quantile(ttft, QUANTILES["p99"])) if len(ttft) else None
+    return BoundedTimes(of(ttft), of(tpot), of(e2e), p99)
 
 
 def _scaled(
@@ -279,19 +299,75 @@ def _scaled(
     wary = WaryReplica.of(one, workload)
     peak = busiest(log, MOST)
     amid = len(peak) < len(log)
-    found = cheapest_policy(
+    closed = in_flight(plan, workload)
+
+    def keeps_peak(scaling: Scaling) -> bool:
+        return wary.holds(wary.times(carrying, replace(scaling, busy=amid)), peak, len(peak))[0]
+
+    found, ruled = cheapest_policy(
         lambda target, least: policy(given, one, target, least, carrying),
         given,
         carrying,
-        lambda scaling: wary.holds(wary.times(carrying, replace(scaling, busy=amid)), peak, len(peak))[0],
+        closed,
+        keeps_peak,
         lambda scaling: wary.holds(wary.times(carrying, scaling), log, len(log)),
     )
     if found is None:
-        start = format_seconds(policy(given, one, 1.0, 1, carrying).start_s)
-        return plan, (
-            f"#1 needs all {carrying} replicas throughout, as one is ready {start} after it is started",
-        )
-    return replace(plan, scaling=scaling_record(*found, carrying, plan.spare)), ()
+        tried = policy(given, one, given.target or STEADIEST, given.least or carrying - 1, carrying)
+        return plan, (_throughout(tried, keeps_peak),)
+    fixed = wary.holds(wary.times(carrying), log, len(log))[1]
+    record = scaling_record(found.scaling, found.outcome, carrying, plan.spare)
+    usd = partial(usd_per_day, plan, found.outcome.whole_s)
+    paid_h = ruled.outcome.paid_s / HOUR_S + record.fixed_h * plan.spare / plan.replicas
+    record = replace(
+        record,
+        usd_per_day=usd(record.replica_h),
+        fixed_usd_per_day=usd(record.fixed_h),
+        percentile=workload.percentile,
+        requests=len(log),
+        times=bounded_times(found.outcome, workload),
+        fixed_times=bounded_times(fixed, workload),
+        closed=ClosedPolicy(
+            ruled.scaling.target,
+            ruled.scaling.least + plan.spare,
+            paid_h,
+            usd(paid_h),
+            ruled.holds,
+            bounded_times(ruled.outcome, workload),
+        ),
+    )
+    return replace(plan, scaling=record), ()
+
+
+def in_flight(plan: PlanRecord, workload: Workload) -> float:
+    """Requests in flight of one replica that takes as many as formulas say it can: those a second, times the time of
+    each (Little)."""
+    e2e_s = plan.ttft_s.mid + (plan.tpot_s.mid if plan.tpot_s else 0.0) * max(
+        workload.output_tokens - 1.0, 0.0
+    )
+    return max(float(np.floor(plan.largest_requests_per_s / (plan.replicas - plan.spare) * e2e_s)), 1.0)
+
+
+def usd_per_day(plan: PlanRecord, seconds: float, replica_h: float) -> float | None:
+    """Dollars a day of replicas that were there for so many hours in so many seconds; None without a price."""
+    if plan.price is None or not seconds:
+        return None
+    return plan.price.mid / plan.replicas * replica_h * DAY_S / seconds
+
+
+def _throughout(scaling: Scaling, holds: Callable[[Scaling], bool]) -> str:
+    """Why replicas of a plan cannot follow under a policy, and the least change with which they could: a higher floor,
+    else a shorter start."""
+    ready = f"as one is ready {format_seconds(scaling.start_s)} after it is started"
+    floors = range(scaling.least + 1, scaling.most)
+    least = next((n for n in floors if holds(replace(scaling, least=n))), None)
+    if least is not None:
+        return f"#1 needs more than {scaling.least} replicas throughout, {ready}; {least} do (--scale least={least})"
+    words = f"#1 needs all {scaling.most} replicas throughout, {ready}"
+    start_s = longest_start(scaling.start_s, lambda s: holds(replace(scaling, start_s=s)))
+    if start_s is None:
+        return f"{words}; none may go even if one starts in {format_seconds(STARTS_S[-1])}"
+    return f"{words}; from a start of {format_seconds(start_s)} on (--scale start={start_s:g}s) fewer do at times"
 
 
 def _counted(

@@ -23,6 +23,7 @@ from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import Given, Terms
 from chipwise.api.scaling import start_up_s
+from chipwise.api.scaling_day import followed_day
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -111,6 +112,8 @@ def ranked(
     if any(p.spare for p in plans):
         plans = [replace(p, up=_up(p)) for p in plans]
     in_order, timed = asked.ordered(space, plans)
+    if curve is not None:
+        in_order = (asked.followed(in_order[0], curve), *in_order[1:])
     report = asked.report(space, in_order, timed)
     if evidence:
         nearest = beside_published(in_order, report.model, asked.workload, asked.context.today)
@@ -212,6 +215,11 @@ class _PlansAsked:
         """A plan under a day's arrivals, with replicas started ahead by the time that they take."""
         day, start_s = _day(p, curve, self.workload), self.start_s(p)
         return day.led(start_s) if start_s else day
+
+    def followed(self, p: PlanRecord, curve: RateCurve) -> PlanRecord:
+        """A plan with how its replicas follow a day, found by simulation."""
+        asking, _ = _replicated(self.model, self.workload, self.terms, self.market.limits)
+        return followed_day(p, curve, self.workload, asking, self.terms.scaling)
 
     def ordered(
         self, space: Space, plans: list[PlanRecord]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -23,7 +24,12 @@ WHOLE = 8
 """count: policies that the whole of a log is run with at most. Chosen: each takes as long as the log; moves the time of
 a search."""
 TARGETS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""count: requests in flight per replica that policies are tried with."""
+"""count: requests in flight per replica that policies are tried with, besides those of formulas."""
+STEADIEST = float(TARGETS[0])
+"""count: the fewest of them, under which the most replicas run."""
+STARTS_S = (300.0, 120.0, 60.0, 30.0, 15.0, 5.0)
+"""seconds: that starts are tried with where no policy holds at that of the deployment. Chosen: steps of about two;
+moves what is said of the least change."""
 
 
 def start_up_s(weight_bytes: float, chip: Chip, chips: float, hosts: int) -> float:
@@ -62,42 +68,63 @@ def said_policy(given: ScalingGiven | None, one: AskedLoad) -> Scaling | None:
     return policy(given, one, given.target, least, most)
 
 
+@dataclass(frozen=True)
+class TriedPolicy:
+    """A policy, whether the targets hold under it, and what became of the requests."""
+
+    scaling: Scaling
+    holds: bool
+    outcome: Outcome
+
+
 def cheapest_policy(
     policy_of: Callable[[float, int], Scaling],
     given: ScalingGiven,
     replicas: int,
+    closed: float,
     peak: Callable[[Scaling], bool],
     whole: Callable[[Scaling], tuple[bool, Outcome]],
-) -> tuple[Scaling, Outcome] | None:
-    """The cheapest policy of at most so many replicas with which the targets hold, and what becomes of the requests: of
-    the lowest floors that hold with the `peak` of a log, each with the highest target, the cheaper of the first two
-    that hold over the `whole` of it. None where all replicas have to run throughout. `policy_of` is that of a target
-    and a floor."""
-    held: list[tuple[Scaling, Outcome]] = []
-    floors, targets = _floors(given, replicas, lambda *both: peak(policy_of(*both)))
-    first, tried = 0, 0
+) -> tuple[TriedPolicy | None, TriedPolicy]:
+    """The cheapest policy of at most so many replicas with which the targets hold, None where all have to run
+    throughout, and that of formulas: `closed` requests in flight for each. That is tried first, and found where nothing
+    is cheaper; then of the lowest floors that hold with the `peak` of a log, each with the highest target, the first
+    two that hold over the `whole` of it. `policy_of` is that of a target and a floor."""
+
+    def tried(target: float, least: int) -> TriedPolicy:
+        scaling = policy_of(target, least)
+        return TriedPolicy(scaling, *whole(scaling))
+
+    ruled = tried(closed if given.target is None else given.target, given.least or 1)
+    held = [ruled] if ruled.holds else []
+    floors, targets = _floors(given, replicas, closed, lambda *both: peak(policy_of(*both)))
+    first, runs = 0, 0
     for least in floors:
         last = len(targets) - 1
         while first < last:
             middle = (first + last + 1) // 2
             first, last = (middle, last) if peak(policy_of(targets[middle], least)) else (first, middle - 1)
         for target in targets[first::-1]:
-            scaling = policy_of(target, least)
-            holds, outcome = whole(scaling)
-            tried += 1
-            if holds:
-                held.append((scaling, outcome))
+            found = tried(target, least)
+            runs += 1
+            if found.holds:
+                held.append(found)
                 break
-        if len(held) == FLOORS or tried >= WHOLE:
+        if len(held) >= FLOORS + ruled.holds or runs >= WHOLE:
             break
-    return min(held, key=lambda one: one[1].paid_s, default=None)
+    return min(held, key=lambda one: one.outcome.paid_s, default=None), ruled
+
+
+def longest_start(start_s: float, holds: Callable[[float], bool]) -> float | None:
+    """The longest of some times to start, shorter than this one, with which replicas may follow the load; None where
+    none does."""
+    return next((s for s in STARTS_S if s < start_s and holds(s)), None)
 
 
 def _floors(
-    given: ScalingGiven, replicas: int, holds: Callable[[float, int], bool]
+    given: ScalingGiven, replicas: int, closed: float, holds: Callable[[float, int], bool]
 ) -> tuple[Iterable[int], Sequence[float]]:
     """Floors from the lowest that holds with the lowest target, and all targets."""
-    targets = [float(t) for t in TARGETS] if given.target is None else [given.target]
+    targets = sorted({*map(float, TARGETS), closed}) if given.target is None else [given.target]
     floors = range(1, replicas) if given.least is None else range(given.least, given.least + 1)
     low, high = floors.start, floors.stop
     while low < high:

@@ -232,8 +232,11 @@ def chance_percent(chance: float) -> int:
     return min(int(100.0 * chance + 0.2), 99)
 
 
-def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6)) -> str:
-    """A day of the plan of that rank, with dollars `per` so many tokens or samples where they are `paid`."""
+def day_words(
+    rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out", 1e6), follows: bool = True
+) -> str:
+    """A day of the plan of that rank, with dollars `per` so many tokens or samples where they are `paid`; `follows`:
+    with what it would cost by formulas alone if replicas followed it."""
     unit, amount = per
     usd, scaled = (
         format_number(each * amount / 1e6) for each in (d.usd_per_m_tokens, d.scaled_usd_per_m_tokens)
@@ -245,11 +248,12 @@ def day_words(rank: int, d: Day, *, paid: bool, per: tuple[str, float] = ("M out
         least, ahead = "at least ", ""
         if d.lead_s:
             least, ahead = "", f", each started {duration_words(d.lead_s)} ahead"
-        text += (
-            f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all "
-            f"replicas on, {least}{format_number(d.scaled_usd_per_day)} $ and "
-            f"{scaled} $/{unit.removesuffix(' out')} if replicas followed the load{ahead}"
-        )
+        text += f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all replicas on"
+        if follows:
+            text += (
+                f", {least}{format_number(d.scaled_usd_per_day)} $ and {scaled} $/{unit.removesuffix(' out')} if "
+                f"replicas followed the load{ahead}"
+            )
     return text
 
 

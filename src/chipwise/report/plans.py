@@ -98,8 +98,8 @@ class PlanRecord(Plan, Tabled):
     checkpoint has them, although no format was asked for. `parts` are the cards and the processor of a machine that
     share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
-    `scaling` is how replicas may follow a log with the targets held (None: not looked for, or all have to run);
-    `up` how often all are up that carry the load (None: no replica is spare).
+    `scaling` is how replicas may follow a log or a day with the targets held (None: not looked for, or all have to
+    run); `up` how often all are up that carry the load (None: no replica is spare).
     """
 
     layout: LayoutRecord
@@ -864,11 +864,16 @@ def _spare(p: PlanRecord) -> list[str]:
 
 
 def _scaling(p: PlanRecord) -> list[str]:
-    return [] if p.scaling is None else [f"scaling of #{p.rank}, targets held: {p.scaling.words}"]
+    if p.scaling is None:
+        return []
+    said = [f"scaling of #{p.rank}, targets held: {p.scaling.words}"]
+    return said + [f"scaling of #{p.rank}, simulated: {words}" for words in p.scaling.evidence]
 
 
 def _day(p: PlanRecord) -> list[str]:
-    return [] if p.day is None else [day_words(p.rank, p.day, paid=p.price is not None)]
+    if p.day is None:
+        return []
+    return [day_words(p.rank, p.day, paid=p.price is not None, follows=p.scaling is None)]
 
 
 def _refused(refused: Sequence[RefusalRecord]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
 
 from chipwise.report import figures
 from chipwise.report.answer import Answer
@@ -43,10 +44,47 @@ class WithinRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundedTimes:
+    """Seconds of a simulation that targets bound: their mean, or the percentile that was asked for; and the 99th of the
+    time to the first token. None where a request has none."""
+
+    ttft_s: float | None
+    tpot_s: float | None
+    e2e_s: float | None
+    ttft_p99_s: float | None
+
+    def words(self, percentile: float | None) -> str:
+        """Times to the first token and per token after it."""
+        of = "mean" if percentile is None else f"p{percentile * 100:g}"
+        known = [("TTFT", self.ttft_s), ("TPOT", self.tpot_s)]
+        said = f"{of} {', '.join(f'{name} {format_seconds(t)}' for name, t in known if t is not None)}"
+        if percentile is None and self.ttft_p99_s is not None:
+            said += f", p99 TTFT {format_seconds(self.ttft_p99_s)}"
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPolicy:
+    """What formulas alone would set: a replica for `per_replica` requests in flight, or a second where replicas follow
+    the clock, from `least` on. `holds`: whether targets hold in its simulation, of which it paid `replica_h`."""
+
+    per_replica: float
+    least: int
+    replica_h: float
+    usd_per_day: float | None
+    holds: bool
+    times: BoundedTimes
+
+
+@dataclass(frozen=True, slots=True)
 class FollowingRecord:
     """Replicas that follow the load: one for `target` requests in flight, `least` to `most` of them, looked at every
     `every_s`; a new one is ready after `start_s`, one goes after `hold_s`. `started` of them were, and all together ran
-    `replica_h`, against `fixed_h` of as many as would run throughout."""
+    `replica_h`, against `fixed_h` of as many as would run throughout. `clock`: how many there are at least in each
+    slice of a day, one for `per_replica_per_s` requests a second, asked for `start_s` ahead (empty, None: they follow
+    what is in flight alone). Dollars are those of a day (None: no price is known). `times` are those of `requests`
+    simulated, with passes as slow as they are with the probability asked for, `fixed_times` with `most` throughout; of
+    the `percentile` (None: means), of a day in its worst slice."""
 
     target: float
     least: int
@@ -57,16 +95,70 @@ class FollowingRecord:
     started: int
     replica_h: float
     fixed_h: float
+    clock: tuple[int, ...] = ()
+    per_replica_per_s: float | None = None
+    usd_per_day: float | None = None
+    fixed_usd_per_day: float | None = None
+    percentile: float | None = None
+    requests: int = 0
+    times: BoundedTimes | None = None
+    fixed_times: BoundedTimes | None = None
+    closed: ClosedPolicy | None = None
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> FollowingRecord:
+        """That of a saved answer."""
+        known = {f.name for f in fields(cls)}
+        found = {name: value for name, value in saved.items() if name in known}
+        found["clock"] = tuple(found.get("clock") or ())
+        for name in ("times", "fixed_times"):
+            found[name] = BoundedTimes(**found[name]) if found.get(name) else None
+        closed = found.get("closed")
+        found["closed"] = (
+            ClosedPolicy(**{**closed, "times": BoundedTimes(**closed["times"])}) if closed else None
+        )
+        return cls(**found)
 
     @property
     def words(self) -> str:
         """The policy and what it saves."""
         less = 1.0 - self.replica_h / self.fixed_h
+        if self.clock:
+            each = f"by the clock, one for every {rate_words(self.per_replica_per_s or 0.0, 'requests')}"
+            ready = f"asked for {duration_words(self.start_s)} ahead"
+        else:
+            each = f"one for every {self.target:g} requests in flight"
+            ready = f"ready after {duration_words(self.start_s)}"
         return (
-            f"{self.least} to {self.most} replicas, one for every {self.target:g} requests in flight, ready after "
-            f"{duration_words(self.start_s)}: {format_number(self.replica_h)} replica-hours, "
-            f"{format_number(self.fixed_h)} with {self.most} throughout ({less:.0%} saved)"
+            f"{self.least} to {self.most} replicas, {each}, {ready}: {_paid(self.replica_h, self.usd_per_day)}, "
+            f"{_paid(self.fixed_h, self.fixed_usd_per_day)} with {self.most} throughout ({less:.0%} saved)"
         )
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What simulations of it said, against all replicas throughout and the rule of formulas, a line each."""
+        if self.times is None or self.fixed_times is None:
+            return ()
+        at = "in the worst slice, " if self.clock else ""
+        said = [
+            f"{at}{self.times.words(self.percentile)}; {self.fixed_times.words(self.percentile)} with {self.most} "
+            f"throughout ({self.requests:,} requests simulated, passes as slow as the confidence asks)"
+        ]
+        if self.closed is not None:
+            c = self.closed
+            unit = f"{format_number(c.per_replica)} requests{'/s' if self.clock else ' in flight'}"
+            does = "holds too" if c.holds else f"misses the targets: {c.times.words(self.percentile)}"
+            said.append(
+                f"the rule of formulas, one for every {unit} from {c.least} on, {_paid(c.replica_h, c.usd_per_day)}, "
+                f"{does}"
+            )
+        return tuple(said)
+
+
+def _paid(replica_h: float, usd_per_day: float | None) -> str:
+    if usd_per_day is None:
+        return f"{format_number(replica_h)} replica-hours"
+    return f"${format_number(usd_per_day)} a day"
 
 
 @dataclass(frozen=True, slots=True)

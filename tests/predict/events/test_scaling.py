@@ -63,3 +63,13 @@ def test_a_lazier_policy_serves_later(name: str, worse: float) -> None:
     floor = run(_at(*times), _fleet(replace(POLICY, least=2)))
     assert floor.ttft_s.mean() < eager.ttft_s.mean()
     assert floor.paid_s <= 3 * floor.whole_s
+
+
+def test_the_clock_has_replicas_ready_when_their_time_comes() -> None:
+    # three are wanted from 100 s to 200 s: asked for 20 s and a look ahead, two go a hold after that
+    policy = replace(POLICY, target=np.inf, clock=((0.0, 1), (100.0, 3), (200.0, 1)))
+    assert [policy.floor(t, t + 35.0) for t in (0.0, 64.0, 65.0, 199.0, 200.0)] == [1, 1, 3, 3, 1]
+    found = run(_at(0, 101, 102, 103, 500), _fleet(policy))
+    assert found.started == 2
+    assert found.last.tolist() == [10, 111, 112, 113, 510]
+    assert found.paid_s == pytest.approx(510 + 2 * (270 - 75))

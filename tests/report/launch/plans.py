@@ -406,8 +406,8 @@ PLANS: dict[str, Launched] = {
 def plan_for(name: str, target: str) -> Launched:
     """A plan, priced with the runtime of the target where it is served on such a chip."""
     spec = PLANS[name]
-    if target == "keda" and isinstance(spec, ServeSpec):
-        spec = replace(spec, scaling=FOLLOWS)
+    if target in ("keda", "dynamo-planner") and isinstance(spec, ServeSpec):
+        spec = replace(spec, scaling=FOLLOWS, cache_tokens=400_000)
     if (
         isinstance(spec, ServeSpec)
         and name not in ("neuron", "cpu", "mac")

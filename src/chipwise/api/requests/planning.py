@@ -370,9 +370,9 @@ class PlanRequest(PlanOptions):
         if self.day is None and (not workload.driven or log is None or log.rate_per_s is None):
             hint = "--log with times, e.g. requests.csv; of one deployment simulate --rate 10/s --replicas 4 --scale"
             raise UsageError("--scale needs arrivals to follow", hint, field="scale")
-        if self.day is not None and replace(self.values["scale"], start_s=None) != ScalingGiven():
-            hint = "replicas follow a day by the clock, started ahead: --scale start=90s says how long that takes"
-            raise UsageError("of --scale a --day takes start alone", hint, field="scale")
+        if self.day is not None and self.values["scale"].target is not None:
+            hint = "of a day it takes start, least, hold and every, e.g. --scale start=90s,least=2"
+            raise UsageError("--scale target follows requests in flight, not a --day", hint, field="scale")
 
     def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""

@@ -30,7 +30,8 @@ class Scaling:
     """Every `every_s` as many replicas are wanted as hold the requests in flight at `target` each, from `least` to
     `most`. A new one takes requests `start_s` after it is wanted; one goes where fewer were wanted throughout `hold_s`:
     it takes no more requests, and is paid for until its last one ends. `least` are there at the first arrival,
-    or all that there can be where it was `busy` before."""
+    or all that there can be where it was `busy` before. From each second of the `clock`, counted from the first
+    arrival, to the next there are no fewer than its replicas: they are asked for as early as they take to start."""
 
     target: float
     most: int
@@ -39,6 +40,17 @@ class Scaling:
     every_s: float = EVERY_S
     hold_s: float = HOLD_S
     busy: bool = False
+    clock: tuple[tuple[float, int], ...] = ()
+
+    def floor(self, since: float, until: float) -> int:
+        """The most replicas that there are at least at any second from `since` to `until` after the first arrival."""
+        if not self.clock:
+            return self.least
+        ends = (*(start for start, _ in self.clock[1:]), inf)
+        wanted = (
+            n for (start, n), end in zip(self.clock, ends, strict=True) if start <= until and since < end
+        )
+        return max((self.least, *wanted))
 
 
 @dataclass(frozen=True)
@@ -57,9 +69,10 @@ class Scaler:
     each replica that there can be; `next_s` is when to wake it, `started` counts replicas that were started."""
 
     def __init__(self, policy: Scaling, replicas: Sequence[Sequence[Clocked]], start: float) -> None:
-        self.policy, self.replicas = policy, replicas
+        self.policy, self.replicas, self._began = policy, replicas, start
         self.started, self._spent_s, self._looks_s = 0, 0.0, start + policy.every_s
-        self._since = [start if i < policy.least or policy.busy else inf for i in range(len(replicas))]
+        first = len(replicas) if policy.busy else policy.floor(0.0, 0.0)
+        self._since = [start if i < first else inf for i in range(len(replicas))]
         """When each that takes requests or starts was asked for; infinite: it is not there."""
         self._ready = list(self._since)
         self._ending: dict[int, tuple[float, float]] = {}
@@ -78,7 +91,9 @@ class Scaler:
         now, policy = self.next_s, self.policy
         if now >= self._looks_s:
             self._looks_s = now + policy.every_s
-            want = min(max(ceil(in_flight / policy.target), policy.least), policy.most)
+            passed = now - self._began
+            least = policy.floor(passed, passed + policy.start_s + policy.every_s)
+            want = min(max(ceil(in_flight / policy.target), least), policy.most)
             self._wanted.append((now, want))
             while self._wanted[0][0] < now - policy.hold_s:
                 self._wanted.popleft()

@@ -113,6 +113,9 @@ def day_curve(plan: PlanRecord) -> Spec:
     if day is None:
         raise ValueError("the plan was not asked about a day")
     hours = 24.0 / len(day.rates_per_s)
+    # what a simulation found, where there is a policy; else what formulas count
+    follow = plan.scaling.clock if plan.scaling and plan.scaling.clock else day.scaled_replicas
+    mean = plan.scaling.replica_h / 24.0 if plan.scaling and plan.scaling.clock else day.mean_scaled_replicas
     rows = [
         {
             "from": i * hours,
@@ -122,7 +125,7 @@ def day_curve(plan: PlanRecord) -> Spec:
             "replicas": n,
             "all": day.replicas * day.room_per_s,
         }
-        for i, (rate, n) in enumerate(zip(day.rates_per_s, day.scaled_replicas, strict=True))
+        for i, (rate, n) in enumerate(zip(day.rates_per_s, follow, strict=True))
     ]
     x = axis("from", "hour of the day", scale={"domain": [0, 24], "nice": False}, axis={"tickCount": 8})
     shown = tip(
@@ -134,7 +137,7 @@ def day_curve(plan: PlanRecord) -> Spec:
         f"A day's arrivals, {idle:.3g} to {busiest:.3g} requests/s, on {day.replicas} replicas that sustain "
         f"{day.replicas * day.room_per_s:.3g}: {day.mean_utilisation:.0%} used on average, "
         f"{day.peak_utilisation:.0%} at the peak. Replicas that follow the rate are "
-        f"{day.mean_scaled_replicas:.3g} on average.",
+        f"{mean:.3g} on average.",
         height=220,
         data={"values": rows},
         layer=[

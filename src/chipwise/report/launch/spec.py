@@ -129,7 +129,8 @@ class ServeSpec:
     standard deviation over mean of prompt and output lengths; `measured` says by harness what a benchmark client should
     read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices);
     `network` is None where it is no decoder of one width; `passes` are predicted; `api` sells the same tokens (None:
-    nobody of a known address does); `scaling` is how replicas may follow the load (None: no policy was found)."""
+    nobody of a known address does); `scaling` is how replicas may follow the load (None: no policy was found);
+    `cache_tokens` are those that the cache of a replica holds (0: it has none)."""
 
     title: str
     model: str
@@ -166,6 +167,7 @@ class ServeSpec:
     passes: LaunchPasses = LaunchPasses()
     api: ApiCall | None = None
     scaling: FollowingRecord | None = None
+    cache_tokens: int = 0
 
     @property
     def wide(self) -> bool:

@@ -10,7 +10,7 @@ from chipwise.errors import UsageError
 from chipwise.report.launch.cloud import skypilot, terraform
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.frameworks import FRAMEWORKS
-from chipwise.report.launch.keda import keda
+from chipwise.report.launch.keda import keda, planner
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.loops import nemo_rl, verl
 from chipwise.report.launch.networks import network_jax, network_torch
@@ -58,6 +58,7 @@ ANYWHERE: Mapping[str, Render] = {
     "skypilot": skypilot,
     "kubernetes": kubernetes,
     "keda": keda,
+    "dynamo-planner": planner,
     "terraform": terraform,
 }
 PIPELINES: Mapping[str, Render] = {
