@@ -618,3 +618,27 @@ def test_files_keep_gradients_and_losses_as_the_plan_counts_them() -> None:
     plain = text("megatron", gradients="fp32", loss="whole")
     assert "--grad-reduce-in-bf16" not in plain
     assert "--cross-entropy-loss-fusion" not in plain
+
+
+def test_four_bits_that_are_cut_are_stored_as_what_is_cut_with_them() -> None:
+    card = plan_for("card", "trl")
+    assert isinstance(card, TrainSpec)
+    assert "--bnb_4bit_quant_storage" not in launch_files(card, "trl")[0].text
+    two = replace(
+        card, machine=replace(card.machine, devices=2, per_host=2), dp=2, sharding="fsdp", shard_ranks=2
+    )
+    assert "--bnb_4bit_quant_storage bfloat16" in launch_files(two, "trl")[0].text
+    waiting = launch_files(replace(two, offload=1.0), "trl")[0].text
+    assert "--bnb_4bit_quant_storage bfloat16" in waiting
+    assert '"lr": "auto"' in waiting  # of DeepSpeed's own Adam, else 1e-3
+
+
+def test_a_full_fine_tune_learns_slowly_and_no_prompts() -> None:
+    sharded = plan_for("sharded", "llm-foundry")
+    assert isinstance(sharded, TrainSpec)
+    tuned = replace(sharded, tuned="full", recomputed=1.0, steps=382)
+    text = launch_files(tuned, "llm-foundry")[0].text
+    assert all(said in text for said in ("lr: 1.0e-05", 't_warmup: "38ba"', 'name: "finetuning"'))
+    for target in ("megatron", "deepspeed", "trl", "llama-factory", "axolotl", "automodel", "torchtune"):
+        spec = replace(tuned, machine=replace(tuned.machine, devices=8), dp=8, shard_ranks=8)
+        assert re.search(r"1(\.0)?e-05", launch_files(spec, target)[0].text), target

@@ -212,6 +212,7 @@ def _program(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
 def _olmo_core(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "olmo-core")
     (factory,) = known_model(spec, tool)
+    learned = run_facts(spec, steps)
     written = _program(
         "olmo_core",
         "olmo_core.py",
@@ -227,6 +228,9 @@ def _olmo_core(spec: TrainSpec, steps: int) -> str:
         micro_batch=spec.micro_batch,
         global_batch=spec.global_batch,
         steps=steps,
+        rate=learned["rate"],
+        warm=learned["warm"],
+        least=learned["least"],
         save_steps=spec.save_steps,
         measured=steps <= MEASURED,
     )

@@ -240,6 +240,16 @@ class LaunchNetwork:
     shared: int = 0
     router: Router = Router()
 
+    @property
+    def active(self) -> float:
+        """About how many parameters a token passes through, tables among them: what learning rates go by."""
+        attention = self.hidden * self.head_dim * 2 * (self.heads + self.kv_heads)
+        dense = 3 * self.hidden * self.ffn
+        routed = 3 * self.hidden * (self.expert_ffn * self.top_k + self.shared)
+        plain = self.dense_layers if self.experts else self.layers
+        tables = (1 if self.tied else 2) * self.vocabulary * self.hidden
+        return float(self.layers * attention + plain * dense + (self.layers - plain) * routed + tables)
+
 
 @dataclass(frozen=True, slots=True)
 class TrainSpec:

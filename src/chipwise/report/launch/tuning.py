@@ -38,8 +38,9 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
     """What every tool is told: `packed` weights are of 4 bits, `linear` layers are adapted all or those of attention;
-    `fsdp`: how weights are cut over ranks, None where they are whole or DeepSpeed cuts them; `optim` as Transformers
-    calls it; `liger`: Liger's kernels fuse losses and norms, where the plan keeps no copies of logits."""
+    `fsdp`: how weights are cut over ranks, None where they are whole or DeepSpeed cuts them; `cut`: they are in
+    parts; `optim` as Transformers calls it; `liger`: Liger's kernels fuse losses and norms, where the plan keeps no
+    copies of logits."""
     _told(spec, target)
     other = _by_deepspeed(spec)
     return run_facts(spec, steps) | {
@@ -48,6 +49,7 @@ def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
         "attention": ATTENTION,
         "fsdp": FSDP.get(spec.sharding) if spec.dp > 1 and not other else None,
         "by_deepspeed": other,
+        "cut": spec.sharding == "fsdp" and spec.dp > 1,
         "optim": OPTIMIZERS[spec.optimizer or ("adamw-8bit" if target == "unsloth" else "adamw")],
         "liger": spec.loss in FUSED,
     }
