@@ -633,6 +633,79 @@ def test_four_bits_that_are_cut_are_stored_as_what_is_cut_with_them() -> None:
     assert '"lr": "auto"' in waiting  # of DeepSpeed's own Adam, else 1e-3
 
 
+def alone(**changes: object) -> TrainSpec:
+    """A full fine-tune on one card."""
+    card = plan_for("card", "trl")
+    assert isinstance(card, TrainSpec)
+    return replace(card, **({"tuned": "full", "optimizer": "adamw-bf16", "master": False} | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "said"),
+    [
+        ("trl", {}, ("--dtype bfloat16", "--optim adamw_torch")),
+        ("trl", {"optimizer": "adamw-8bit"}, ("--dtype bfloat16", "--optim adamw_8bit")),
+        ("trl", {"optimizer": "adamw", "master": True}, ("--dtype float32", "--optim adamw_torch")),
+        ("llama-factory", {}, ("--pure_bf16 true", "--optim adamw_torch")),
+        ("llama-factory", {"optimizer": "", "master": True}, ("--bf16 true",)),
+        ("axolotl", {}, ('bf16: "full"', 'optimizer: "adamw_torch"')),
+        ("axolotl", {"optimizer": "adamw-8bit"}, ('bf16: "full"', 'optimizer: "adamw_8bit"')),
+        ("torchtune", {}, ("_component_=torch.optim.AdamW", "optimizer_in_bwd=False")),
+        (
+            "torchtune",
+            {"optimizer": "adamw-8bit", "gradients": "released"},
+            ("=bitsandbytes.optim.PagedAdamW8bit", "optimizer_in_bwd=True"),
+        ),
+        ("megatron", {"master": True}, ("--use-precision-aware-optimizer", "--exp-avg-sq-dtype bf16")),
+    ],
+)
+def test_states_are_kept_as_the_plan_keeps_them(
+    target: str, changes: dict[str, object], said: tuple[str, ...]
+) -> None:
+    text = launch_files(alone(**changes), target)[0].text
+    assert all(part in text for part in said)
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "words"),
+    [
+        ("automodel", {}, "not configured here for optimizer=adamw-bf16, only for adamw"),
+        ("deepspeed", {}, "not configured here for optimizer=adamw-bf16"),
+        ("megatron", {}, "keeps a copy of the weights in fp32"),
+        ("torchtune", {"optimizer": "adafactor"}, "only for adamw-bf16, adamw-8bit"),
+        ("torchtune", {"optimizer": "adamw-8bit", "tuned": "lora"}, "8-bit states of all weights on one"),
+    ],
+)
+def test_states_that_a_tool_does_not_keep_are_refused(
+    target: str, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ChipwiseError, match=words):
+        launch_files(alone(**changes), target)
+
+
+def test_weights_that_are_cut_have_states_in_fp32() -> None:
+    two = {
+        "dp": 2,
+        "sharding": "fsdp",
+        "shard_ranks": 2,
+        "machine": LaunchMachine("rtx-4090", "nvidia", 2, 2),
+    }
+    for target in ("trl", "llama-factory", "axolotl"):
+        with pytest.raises(ChipwiseError, match=r"16 bits.*optimizer=adamw,master=yes"):
+            launch_files(alone(**two), target)
+    eight = launch_files(alone(**two, optimizer="adamw-8bit", master=True), "axolotl")[0].text
+    assert 'optimizer: "adamw_torch_8bit"' in eight
+
+
+def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
+    sharded = plan_for("sharded", "torchtitan")
+    assert isinstance(sharded, TrainSpec)
+    lean = replace(sharded, optimizer="adamw-bf16")
+    text = launch_files(lean, "torchtitan")[0].text
+    assert "--optimizer.implementation fused_opt_states_bf16" in text
+    assert "--training.dtype bfloat16" in launch_files(replace(lean, master=False), "torchtitan")[0].text
+
+
 def test_a_full_fine_tune_learns_slowly_and_no_prompts() -> None:
     sharded = plan_for("sharded", "llm-foundry")
     assert isinstance(sharded, TrainSpec)

@@ -70,13 +70,17 @@ def in_memory(spec: TrainSpec, target: str) -> None:
         )
 
 
-def known_optimizer(spec: TrainSpec, target: str, known: tuple[str, ...] = ("adamw",)) -> None:
-    """Raises `UsageError` for an optimiser that the tool is not told here; "" is its own."""
+def known_optimizer(spec: TrainSpec, target: str) -> str:
+    """What the tool calls the optimiser of a plan, by default its own. Raises `UsageError` for one that it is not told
+    here."""
+    tool = get_tool(target)
+    known = tool.optimizers or {"adamw": ""}
     if spec.optimizer not in ("", *known):
         raise UsageError(
-            f"{get_tool(target).name} is not configured here for optimizer={spec.optimizer}",
-            f"plan with --memory optimizer={known[0]}",
+            f"{tool.name} is not configured here for optimizer={spec.optimizer}, only for {', '.join(known)}",
+            f"plan with --memory optimizer={next(iter(known))}",
         )
+    return known[spec.optimizer or next(iter(known))]
 
 
 def known_precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> None:

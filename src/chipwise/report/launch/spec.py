@@ -255,10 +255,9 @@ class LaunchNetwork:
 class TrainSpec:
     """A training run: layout, batch, and the dimensions of the network. `tuned` is "" from random weights, else how
     published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters;
-    `optimizer` is "" for the trainer's own; `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy` says.
-    `recomputed` is the share of layers that
-    run again in the backward pass, `offload` that of the optimiser in host memory, `stash` that of
-    what layers save; `schedule` is "" without stages.
+    `optimizer` is "" for the trainer's own; `master`, `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy`
+    says. `recomputed` is the share of layers that run again in the backward pass, `offload` that of the optimiser in
+    host memory, `stash` that of what layers save; `schedule` is "" without stages.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
 
@@ -295,6 +294,7 @@ class TrainSpec:
     loss: str = "whole"
     passes: LaunchPasses = LaunchPasses()
     stash: float = 0.0
+    master: bool = True
 
 
 @dataclass(frozen=True, slots=True)

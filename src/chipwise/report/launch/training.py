@@ -123,6 +123,7 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
     in_memory(spec, "torchtitan")
     known_precision(spec, "torchtitan", ("fp8",) if config in FLOAT8 else ("bf16",))
     known_optimizer(spec, "torchtitan")
+    bits = spec.optimizer == "adamw-bf16"
     parts = spec.pp * spec.vp
     chunk = -(-spec.network.layers // parts)
     if spec.vp > 1 and -(-spec.network.layers // chunk) != parts:
@@ -140,6 +141,8 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         "whole": spec.sharding in ZERO,
         "named_schedule": SCHEDULES.get(spec.schedule),
         "chunk": chunk,
+        "narrow": bits and not spec.master,
+        "states_of_16_bits": bits and spec.master,
     }
     return f"{ranks(spec)} \\\n  {told(Command(tool, '-m torchtitan.train'), facts)}"
 
