@@ -25,7 +25,8 @@ class Tool:
     it starts from (random, published, or made: its files name, or make, one in the format of the plan); `called` what
     people call it besides, ids of the catalogue's trainers among it; `logged` how its log names a step's time: a
     pattern and its unit (s, ms, 1/s, or run: seconds of all steps); `optimizers` are its names of those of
-    `catalog.trainer.OPTIMIZERS` that it is told here, its own first; none named: AdamW alone."""
+    `catalog.trainer.OPTIMIZERS` that it is told here, its own first; none named: AdamW alone;
+    `untuned` why it does not train published weights here."""
 
     id: str
     name: str
@@ -41,6 +42,7 @@ class Tool:
     called: tuple[str, ...] = ()
     logged: tuple[str, ...] = ()
     optimizers: Mapping[str, str] = field(default_factory=dict)
+    untuned: str = ""
 
 
 @per_snapshot

@@ -706,6 +706,56 @@ def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
     assert "--training.dtype bfloat16" in launch_files(replace(lean, master=False), "torchtitan")[0].text
 
 
+def test_an_encoder_is_not_taught_to_predict_the_next_token() -> None:
+    sharded = plan_for("sharded", "deepspeed")
+    assert isinstance(sharded, TrainSpec)
+    encoder = replace(sharded, network=replace(sharded.network, causal=False))
+    for target in ("deepspeed", "megatron", "llm-foundry"):
+        with pytest.raises(ChipwiseError, match=r"is an encoder.*launch it --for torchrun"):
+            launch_files(encoder, target)
+    assert "PROGRAM" in launch_files(encoder, "torchrun")[0].text
+
+
+def test_conversations_are_given_a_template() -> None:
+    text = launch_files(plan_for("adapters", "axolotl"), "axolotl")[0].text
+    assert 'chat_template: "tokenizer_default_fallback_chatml"' in text
+    sharded = plan_for("sharded", "megatron")
+    assert isinstance(sharded, TrainSpec)
+    tuned = replace(sharded, tuned="full", recomputed=1.0, steps=382)
+    train, verify = (f.text for f in launch_files(tuned, "megatron"))
+    assert "--sft \\" in train
+    assert "--tokenizer-type SFTTokenizer" in train
+    assert "--sft" not in verify.split("set -euo")[1]
+    with pytest.raises(
+        ChipwiseError, match=r"torchtitan starts from random weights here: it reads published"
+    ):
+        launch_files(tuned, "torchtitan")
+
+
+def test_automodel_spreads_experts_and_stages() -> None:
+    sharded = plan_for("sharded", "automodel")
+    assert isinstance(sharded, TrainSpec)
+    tuned = replace(sharded, tuned="full", recomputed=1.0)
+    assert "ep_size: 8" in launch_files(replace(tuned, ep=8), "automodel")[0].text
+    staged = replace(tuned, pp=2, dp=8, shard_ranks=8, schedule="1f1b")
+    text = launch_files(staged, "automodel")[0].text
+    assert all(s in text for s in ("pp_size: 2", 'pp_schedule: "1F1B"', "local_batch_size: 4"))
+    with pytest.raises(ChipwiseError, match=r"cuts tp, pp, cp, ep here, the plan has vp2"):
+        launch_files(replace(staged, vp=2), "automodel")
+
+
+def test_neuron_is_started_by_a_program_of_its_classes() -> None:
+    text = launch_files(plan_for("cores", "optimum-neuron"), "optimum-neuron")[0].text
+    program = text.split("<<'END'\n")[1].split("\nEND\n")[0]
+    compile(program, "neuron_plan.py", "exec")
+    assert "run_clm" not in text
+    assert "NeuronSFTTrainer" in program
+    cores = plan_for("cores", "optimum-neuron")
+    assert isinstance(cores, TrainSpec)
+    staged = replace(cores, pp=2, dp=4, shard_ranks=4, schedule="1f1b")
+    assert "--per_device_train_batch_size 256" in launch_files(staged, "optimum-neuron")[0].text
+
+
 def test_a_full_fine_tune_learns_slowly_and_no_prompts() -> None:
     sharded = plan_for("sharded", "llm-foundry")
     assert isinstance(sharded, TrainSpec)

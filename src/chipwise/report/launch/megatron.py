@@ -48,7 +48,8 @@ def megatron_notes(spec: TrainSpec) -> tuple[str, ...]:
         )
     if spec.tuned:
         notes.append(
-            "WEIGHTS holds the published weights in Megatron's format (Megatron-Bridge converts them)"
+            "WEIGHTS holds the published weights in Megatron's format (Megatron-Bridge converts them); DATA_PATH is a "
+            "file of conversations, JSON lines with messages that begin with one of the system"
         )
     if n.layers % (spec.pp * spec.vp):
         notes.append("--pipeline-model-parallel-layout is experimental in Megatron-Core")

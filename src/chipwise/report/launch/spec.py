@@ -217,7 +217,8 @@ class Router:
 class LaunchNetwork:
     """The dimensions of a trained model; no experts: 0. `plain`: its layers are alike, of softmax or latent attention
     and a gated feed-forward layer, or after `dense_layers` of these routed experts. `shared` is the width of what every
-    token takes beside its experts. `rope` and `norm_epsilon` are those of the configuration; None: it has none."""
+    token takes beside its experts. `rope` and `norm_epsilon` are those of the configuration; None: it has none.
+    Not `causal`: an encoder, whose tokens see all."""
 
     layers: int
     hidden: int
@@ -239,6 +240,7 @@ class LaunchNetwork:
     dense_layers: int = 0
     shared: int = 0
     router: Router = Router()
+    causal: bool = True
 
     @property
     def active(self) -> float:

@@ -13,6 +13,7 @@ from chipwise.report.launch.facts import MEASURED, run_facts, told
 from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
+    SCHEDULES,
     in_memory,
     known_model,
     known_optimizer,
@@ -25,13 +26,6 @@ from chipwise.report.launch.ranks import (
 from chipwise.report.launch.spec import LaunchFile, TrainSpec
 from chipwise.report.launch.tuning import TUNERS, tuning_notes
 
-SCHEDULES = {
-    "1f1b": "1F1B",
-    "interleaved": "Interleaved1F1B",
-    "gpipe": "GPipe",
-    "zero-bubble": "InterleavedZeroBubble",
-    "zb-v": "ZBVZeroBubble",
-}
 ZERO = ("zero-1", "zero-2")  # weights are whole on every rank
 FLOAT8 = ("llama3_405b",)  # configurations of torchtitan whose products are 8-bit
 
@@ -106,6 +100,11 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         notes = (
             "the plan runs nothing again, MaxText at least attention cores and element-wise work: slower",
         )
+    if target == "maxtext":
+        notes = (
+            *notes,
+            "started in MaxText's repository; DATA_PATH is a data set of Hugging Face with a text column",
+        )
     if target == "torchtitan":
         first = "the registry's configuration streams tokens from allenai/c4 and reads the tokenizer in ./assets/hf"
         return (first, *notes)
@@ -178,7 +177,9 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         "whole": spec.sharding in ZERO,
         "remat": _remat(spec),
     }
-    return str(told(Command(tool, "python -m MaxText.train MaxText/configs/base.yml"), facts))
+    return str(
+        told(Command(tool, "python -m maxtext.trainers.pre_train.train src/maxtext/configs/base.yml"), facts)
+    )
 
 
 def _remat(spec: TrainSpec) -> str:

@@ -12,7 +12,14 @@ from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.facts import document, run_facts, told
 from chipwise.report.launch.frameworks import zero_file
 from chipwise.report.launch.markup import yaml
-from chipwise.report.launch.ranks import in_memory, known_model, known_optimizer, known_precision, ranks
+from chipwise.report.launch.ranks import (
+    SCHEDULES,
+    in_memory,
+    known_model,
+    known_optimizer,
+    known_precision,
+    ranks,
+)
 from chipwise.report.launch.spec import TrainSpec
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
@@ -21,7 +28,7 @@ DEEPSPEED = (
     "llama-factory",
     "axolotl",
 )  # DeepSpeed cuts an optimiser alone for them, or moves it to the host
-AXES = {"automodel": ("tp", "cp")}
+AXES = {"automodel": ("tp", "pp", "cp", "ep")}
 CUTS = {"automodel": ("fsdp",), "torchtune": ("none", "zero-2", "fsdp")}  # others have them all
 FUSED = ("fused", "chunked")  # losses that never hold an fp32 copy of all logits
 # Losses of NeMo AutoModel by what they keep
@@ -60,11 +67,13 @@ def _told(spec: TrainSpec, target: str) -> None:
     """Raises `UsageError` for what a tool is not told. Devices are data-parallel ranks but for what it cuts (`AXES`):
     what else is cut, or kept in host memory, is refused."""
     tool = get_tool(target)
-    axes = [k for k in ("tp", "pp", "cp", "ep") if k not in AXES.get(target, ())]
-    cut = next((f"{k}{getattr(spec, k)}" for k in axes if getattr(spec, k) > 1), "")
+    axes = AXES.get(target, ())
+    others = [k for k in ("tp", "pp", "vp", "cp", "ep") if k not in axes]
+    cut = next((f"{k}{getattr(spec, k)}" for k in others if getattr(spec, k) > 1), "")
     if cut:
+        able = f"cuts {', '.join(axes)} here" if axes else "runs data-parallel ranks alone"
         raise UsageError(
-            f"{tool.name} runs data-parallel ranks alone, the plan has {cut}",
+            f"{tool.name} {able}, the plan has {cut}",
             "plan with --trainer hf-trainer",
         )
     if target not in DEEPSPEED:
@@ -167,7 +176,12 @@ def _automodel(spec: TrainSpec, steps: int) -> str:
         raise UsageError(f"{tool.name} has no loss {spec.loss}", f"one of {', '.join(AUTOMODEL_LOSS)}")
     if spec.dora:
         raise UsageError(f"{tool.name} is not configured here to train DoRA", "plan with --trainer trl")
-    file = document("automodel", facts | {"loss_class": AUTOMODEL_LOSS[spec.loss]})
+    own = {
+        "loss_class": AUTOMODEL_LOSS[spec.loss],
+        "named_schedule": SCHEDULES.get(spec.schedule),
+        "rank_batch": spec.global_batch // spec.dp,
+    }
+    file = document("automodel", facts | own)
     written = here_document("automodel.yml", yaml(file, tool))
     return f"{written}\n{ranks(spec)} \\\n  -m nemo_automodel.recipes.llm.train_ft -c automodel.yml"
 
