@@ -45,6 +45,7 @@ def network_of(model: str) -> LaunchNetwork:
         dense_layers=graph.model.runs[0][0] if routed and isinstance(first.ffn, Dense) else 0,
         shared=routed.shared_width if routed else 0,
         router=_router(keys, routed) if routed else Router(),
+        causal=not isinstance(mixer, SelfAttention) or mixer.causal,
     )
 
 

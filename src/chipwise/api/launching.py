@@ -534,6 +534,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
             ),
         ),
         optimizer=kept.get("optimizer", ""),
+        master=held.master,
         gradients=held.gradients,
         loss=held.loss,
         save_steps=max(1, round(plan["checkpoint_s"] / plan["step_s"]["mid"])),

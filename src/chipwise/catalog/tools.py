@@ -24,7 +24,9 @@ class Tool:
     `chips` are its own names for some of ours; it `shares` requests of these models among devices; `weights` those that
     it starts from (random, published, or made: its files name, or make, one in the format of the plan); `called` what
     people call it besides, ids of the catalogue's trainers among it; `logged` how its log names a step's time: a
-    pattern and its unit (s, ms, 1/s, or run: seconds of all steps)."""
+    pattern and its unit (s, ms, 1/s, or run: seconds of all steps); `optimizers` are its names of those of
+    `catalog.trainer.OPTIMIZERS` that it is told here, its own first; none named: AdamW alone;
+    `untuned` why it does not train published weights here."""
 
     id: str
     name: str
@@ -39,6 +41,8 @@ class Tool:
     weights: tuple[str, ...] = ("random",)
     called: tuple[str, ...] = ()
     logged: tuple[str, ...] = ()
+    optimizers: Mapping[str, str] = field(default_factory=dict)
+    untuned: str = ""
 
 
 @per_snapshot

@@ -618,3 +618,150 @@ def test_files_keep_gradients_and_losses_as_the_plan_counts_them() -> None:
     plain = text("megatron", gradients="fp32", loss="whole")
     assert "--grad-reduce-in-bf16" not in plain
     assert "--cross-entropy-loss-fusion" not in plain
+
+
+def test_four_bits_that_are_cut_are_stored_as_what_is_cut_with_them() -> None:
+    card = plan_for("card", "trl")
+    assert isinstance(card, TrainSpec)
+    assert "--bnb_4bit_quant_storage" not in launch_files(card, "trl")[0].text
+    two = replace(
+        card, machine=replace(card.machine, devices=2, per_host=2), dp=2, sharding="fsdp", shard_ranks=2
+    )
+    assert "--bnb_4bit_quant_storage bfloat16" in launch_files(two, "trl")[0].text
+    waiting = launch_files(replace(two, offload=1.0), "trl")[0].text
+    assert "--bnb_4bit_quant_storage bfloat16" in waiting
+    assert '"lr": "auto"' in waiting  # of DeepSpeed's own Adam, else 1e-3
+
+
+def alone(**changes: object) -> TrainSpec:
+    """A full fine-tune on one card."""
+    card = plan_for("card", "trl")
+    assert isinstance(card, TrainSpec)
+    return replace(card, **({"tuned": "full", "optimizer": "adamw-bf16", "master": False} | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "said"),
+    [
+        ("trl", {}, ("--dtype bfloat16", "--optim adamw_torch")),
+        ("trl", {"optimizer": "adamw-8bit"}, ("--dtype bfloat16", "--optim adamw_8bit")),
+        ("trl", {"optimizer": "adamw", "master": True}, ("--dtype float32", "--optim adamw_torch")),
+        ("llama-factory", {}, ("--pure_bf16 true", "--optim adamw_torch")),
+        ("llama-factory", {"optimizer": "", "master": True}, ("--bf16 true",)),
+        ("axolotl", {}, ('bf16: "full"', 'optimizer: "adamw_torch"')),
+        ("axolotl", {"optimizer": "adamw-8bit"}, ('bf16: "full"', 'optimizer: "adamw_8bit"')),
+        ("torchtune", {}, ("_component_=torch.optim.AdamW", "optimizer_in_bwd=False")),
+        (
+            "torchtune",
+            {"optimizer": "adamw-8bit", "gradients": "released"},
+            ("=bitsandbytes.optim.PagedAdamW8bit", "optimizer_in_bwd=True"),
+        ),
+        ("megatron", {"master": True}, ("--use-precision-aware-optimizer", "--exp-avg-sq-dtype bf16")),
+    ],
+)
+def test_states_are_kept_as_the_plan_keeps_them(
+    target: str, changes: dict[str, object], said: tuple[str, ...]
+) -> None:
+    text = launch_files(alone(**changes), target)[0].text
+    assert all(part in text for part in said)
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "words"),
+    [
+        ("automodel", {}, "not configured here for optimizer=adamw-bf16, only for adamw"),
+        ("deepspeed", {}, "not configured here for optimizer=adamw-bf16"),
+        ("megatron", {}, "keeps a copy of the weights in fp32"),
+        ("torchtune", {"optimizer": "adafactor"}, "only for adamw-bf16, adamw-8bit"),
+        ("torchtune", {"optimizer": "adamw-8bit", "tuned": "lora"}, "8-bit states of all weights on one"),
+    ],
+)
+def test_states_that_a_tool_does_not_keep_are_refused(
+    target: str, changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ChipwiseError, match=words):
+        launch_files(alone(**changes), target)
+
+
+def test_weights_that_are_cut_have_states_in_fp32() -> None:
+    two = {
+        "dp": 2,
+        "sharding": "fsdp",
+        "shard_ranks": 2,
+        "machine": LaunchMachine("rtx-4090", "nvidia", 2, 2),
+    }
+    for target in ("trl", "llama-factory", "axolotl"):
+        with pytest.raises(ChipwiseError, match=r"16 bits.*optimizer=adamw,master=yes"):
+            launch_files(alone(**two), target)
+    eight = launch_files(alone(**two, optimizer="adamw-8bit", master=True), "axolotl")[0].text
+    assert 'optimizer: "adamw_torch_8bit"' in eight
+
+
+def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
+    sharded = plan_for("sharded", "torchtitan")
+    assert isinstance(sharded, TrainSpec)
+    lean = replace(sharded, optimizer="adamw-bf16")
+    text = launch_files(lean, "torchtitan")[0].text
+    assert "--optimizer.implementation fused_opt_states_bf16" in text
+    assert "--training.dtype bfloat16" in launch_files(replace(lean, master=False), "torchtitan")[0].text
+
+
+def test_an_encoder_is_not_taught_to_predict_the_next_token() -> None:
+    sharded = plan_for("sharded", "deepspeed")
+    assert isinstance(sharded, TrainSpec)
+    encoder = replace(sharded, network=replace(sharded.network, causal=False))
+    for target in ("deepspeed", "megatron", "llm-foundry"):
+        with pytest.raises(ChipwiseError, match=r"is an encoder.*launch it --for torchrun"):
+            launch_files(encoder, target)
+    assert "PROGRAM" in launch_files(encoder, "torchrun")[0].text
+
+
+def test_conversations_are_given_a_template() -> None:
+    text = launch_files(plan_for("adapters", "axolotl"), "axolotl")[0].text
+    assert 'chat_template: "tokenizer_default_fallback_chatml"' in text
+    sharded = plan_for("sharded", "megatron")
+    assert isinstance(sharded, TrainSpec)
+    tuned = replace(sharded, tuned="full", recomputed=1.0, steps=382)
+    train, verify = (f.text for f in launch_files(tuned, "megatron"))
+    assert "--sft \\" in train
+    assert "--tokenizer-type SFTTokenizer" in train
+    assert "--sft" not in verify.split("set -euo")[1]
+    with pytest.raises(
+        ChipwiseError, match=r"torchtitan starts from random weights here: it reads published"
+    ):
+        launch_files(tuned, "torchtitan")
+
+
+def test_automodel_spreads_experts_and_stages() -> None:
+    sharded = plan_for("sharded", "automodel")
+    assert isinstance(sharded, TrainSpec)
+    tuned = replace(sharded, tuned="full", recomputed=1.0)
+    assert "ep_size: 8" in launch_files(replace(tuned, ep=8), "automodel")[0].text
+    staged = replace(tuned, pp=2, dp=8, shard_ranks=8, schedule="1f1b")
+    text = launch_files(staged, "automodel")[0].text
+    assert all(s in text for s in ("pp_size: 2", 'pp_schedule: "1F1B"', "local_batch_size: 4"))
+    with pytest.raises(ChipwiseError, match=r"cuts tp, pp, cp, ep here, the plan has vp2"):
+        launch_files(replace(staged, vp=2), "automodel")
+
+
+def test_neuron_is_started_by_a_program_of_its_classes() -> None:
+    text = launch_files(plan_for("cores", "optimum-neuron"), "optimum-neuron")[0].text
+    program = text.split("<<'END'\n")[1].split("\nEND\n")[0]
+    compile(program, "neuron_plan.py", "exec")
+    assert "run_clm" not in text
+    assert "NeuronSFTTrainer" in program
+    cores = plan_for("cores", "optimum-neuron")
+    assert isinstance(cores, TrainSpec)
+    staged = replace(cores, pp=2, dp=4, shard_ranks=4, schedule="1f1b")
+    assert "--per_device_train_batch_size 256" in launch_files(staged, "optimum-neuron")[0].text
+
+
+def test_a_full_fine_tune_learns_slowly_and_no_prompts() -> None:
+    sharded = plan_for("sharded", "llm-foundry")
+    assert isinstance(sharded, TrainSpec)
+    tuned = replace(sharded, tuned="full", recomputed=1.0, steps=382)
+    text = launch_files(tuned, "llm-foundry")[0].text
+    assert all(said in text for said in ("lr: 1.0e-05", 't_warmup: "38ba"', 'name: "finetuning"'))
+    for target in ("megatron", "deepspeed", "trl", "llama-factory", "axolotl", "automodel", "torchtune"):
+        spec = replace(tuned, machine=replace(tuned.machine, devices=8), dp=8, shard_ranks=8)
+        assert re.search(r"1(\.0)?e-05", launch_files(spec, target)[0].text), target

@@ -15,7 +15,7 @@ from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.facts import document, run_facts, told
 from report.launch.plans import trained
 
-SHARED = {"run_clm": ("deepspeed", "optimum-neuron", "optimum-habana")}  # tables of several tools
+SHARED = {"run_clm": ("deepspeed", "optimum-habana")}  # tables of several tools
 ROWS = {
     "trl": {
         "options": [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from chipwise.catalog.learning import learning_of
 from chipwise.catalog.tools import command_rows
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import ServeSpec, TrainSpec
@@ -36,8 +37,16 @@ def facts_of(spec: ServeSpec | TrainSpec) -> dict[str, Any]:
 
 def run_facts(spec: TrainSpec, steps: int) -> dict[str, Any]:
     """The same of a training run of so many `steps`: `measuring` is the short one; `again`: layers run again in the
-    backward pass; `passes` of a micro-batch make a step; `adapters` are trained or all weights."""
+    backward pass; `passes` of a micro-batch make a step; `adapters` are trained or all weights. It learns at `rate`
+    after `warm` steps and lowers that by a `decay` to `least` of it, `least_rate`."""
+    learned = learning_of(spec.tuned, spec.network.active)
     return facts_of(spec) | {
+        "rate": learned.rate,
+        "warm": learned.warm(steps) if steps else 0,
+        "warm_share": learned.warm(steps) / steps if steps else 0.0,
+        "decay": learned.decay,
+        "least": learned.least,
+        "least_rate": float(f"{learned.rate * learned.least:.6g}"),
         "steps": steps,
         "measuring": steps <= MEASURED,
         "again": bool(spec.recomputed or spec.selective),

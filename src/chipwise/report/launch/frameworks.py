@@ -148,7 +148,7 @@ def framework_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         ),
         "levanter": ("examples are wikitext's: name your own under data; a step's time goes to the tracker",),
         "optimum-neuron": (
-            "run_clm.py is in examples/language-modeling of optimum-neuron; neuron_parallel_compile compiles it first",
+            "DATA_PATH is a data set of Hugging Face, with text or messages; neuron_parallel_compile compiles it first",
         ),
         "optimum-habana": (
             "gaudi_spawn.py is in examples of optimum-habana",
@@ -212,6 +212,7 @@ def _program(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
 def _olmo_core(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "olmo-core")
     (factory,) = known_model(spec, tool)
+    learned = run_facts(spec, steps)
     written = _program(
         "olmo_core",
         "olmo_core.py",
@@ -227,6 +228,9 @@ def _olmo_core(spec: TrainSpec, steps: int) -> str:
         micro_batch=spec.micro_batch,
         global_batch=spec.global_batch,
         steps=steps,
+        rate=learned["rate"],
+        warm=learned["warm"],
+        least=learned["least"],
         save_steps=spec.save_steps,
         measured=steps <= MEASURED,
     )
@@ -277,13 +281,22 @@ def _levanter(spec: TrainSpec, steps: int) -> str:
 
 def _optimum_neuron(spec: TrainSpec, steps: int) -> str:
     tool, facts = _checked(spec, "optimum-neuron"), run_facts(spec, steps)
+    facts |= {"rank_batch": spec.micro_batch * facts["passes"]}
     if spec.pp > 1 and spec.micro_batch > 1:
         raise UsageError(
             f"{tool.name} runs single sequences through its stages, the plan {spec.micro_batch} at once",
             "plan with --layout micro_batch=1",
         )
-    command = told(_run_clm(Command(tool, "run_clm.py"), facts), facts)
-    return f"{ranks(spec)} \\\n  {command}"
+    written = _program(
+        "optimum_neuron",
+        "neuron_plan.py",
+        spec,
+        model=spec.model,
+        published=bool(spec.tuned),
+        seq=spec.seq,
+    )
+    command = told(Command(tool, "neuron_plan.py"), facts)
+    return f"export DATA_PATH={DATA}\n{written}\n{ranks(spec)} \\\n  {command}"
 
 
 def _optimum_habana(spec: TrainSpec, steps: int) -> str:

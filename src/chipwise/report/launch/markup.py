@@ -79,8 +79,13 @@ def _value(value: Yaml, tool: Tool, depth: int) -> str:
             return " |\n" + "".join(f"{lead}{line}\n" for line in value.splitlines())
         return f" {json.dumps(value)}\n"
     if isinstance(value, bool | int | float):
-        return f" {json.dumps(value)}\n"
+        return f" {_number(value)}\n"
     return "\n" + yaml(value, tool, depth)
+
+
+def _number(value: float) -> str:
+    """A number as YAML 1.1 reads it: 1e-05 has no point and would be a text."""
+    return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(value))
 
 
 def documented(node: object, tool: Tool) -> None:

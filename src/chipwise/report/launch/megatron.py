@@ -48,7 +48,8 @@ def megatron_notes(spec: TrainSpec) -> tuple[str, ...]:
         )
     if spec.tuned:
         notes.append(
-            "WEIGHTS holds the published weights in Megatron's format (Megatron-Bridge converts them)"
+            "WEIGHTS holds the published weights in Megatron's format (Megatron-Bridge converts them); DATA_PATH is a "
+            "file of conversations, JSON lines with messages that begin with one of the system"
         )
     if n.layers % (spec.pp * spec.vp):
         notes.append("--pipeline-model-parallel-layout is experimental in Megatron-Core")
@@ -107,6 +108,16 @@ def _told(spec: TrainSpec) -> None:
         )
     known_precision(spec, "megatron", ("bf16", "fp8", "mxfp8"))
     known_optimizer(spec, "megatron")
+    if not spec.master:
+        raise UsageError(
+            "Megatron-LM keeps a copy of the weights in fp32 here, the plan none",
+            "plan with --memory master=yes",
+        )
+    if spec.optimizer == "adamw-bf16" and spec.sharding in CUT:
+        raise UsageError(
+            f"Megatron-FSDP ({spec.sharding}) is not configured here for optimizer=adamw-bf16",
+            "plan with --layout zero=1, or --memory optimizer=adamw",
+        )
 
 
 def _facts(spec: TrainSpec, steps: int) -> dict[str, Any]:
@@ -115,12 +126,15 @@ def _facts(spec: TrainSpec, steps: int) -> dict[str, Any]:
     (again, part), even = _again(spec), n.layers % parts == 0
     inner = {f.name: getattr(kept, f.name) for kept in (n.latent, n.router) if kept for f in fields(kept)}
     turned = n.rope or Rope(0.0)
+    precise = spec.offload > 0 or spec.optimizer == "adamw-bf16"
     layout = {
         "layers_of_part": n.layers // parts,
         "even": even,
         "parts": "" if even or spec.pp == 1 else stages(n.layers, spec.pp, spec.vp),
         "cut_experts": max(spec.tp // spec.ep, 1),
-        "zero": spec.sharding != "none" or spec.offload > 0,
+        "zero": spec.sharding != "none" or precise,
+        "precise": precise,
+        "states_of_16_bits": spec.optimizer == "adamw-bf16",
         "cut": spec.sharding in CUT,
         "strategy": CUT.get(spec.sharding, ("",))[0],
         "stashed_layers": max(n.layers - 2, 1),

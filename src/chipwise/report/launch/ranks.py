@@ -8,6 +8,14 @@ from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.facts import facts_of, told
 from chipwise.report.launch.spec import TrainSpec
 
+SCHEDULES = {
+    "1f1b": "1F1B",
+    "interleaved": "Interleaved1F1B",
+    "gpipe": "GPipe",
+    "zero-bubble": "InterleavedZeroBubble",
+    "zb-v": "ZBVZeroBubble",
+}  # of pipelines, as PyTorch calls them
+
 
 def ranks(spec: TrainSpec, program: str = "torchrun") -> Command:
     """`torchrun`, or a program that takes its options, on every host of the plan."""
@@ -36,6 +44,11 @@ def startable(spec: TrainSpec, target: str) -> None:
             f"{tool.name} does not run on {spec.machine.chip}",
             f"it runs on chips of {', '.join(tool.vendors)}",
         )
+    if not spec.network.causal and target != "torchrun":
+        raise UsageError(
+            f"{spec.model} is an encoder, {tool.name} trains decoders to predict the next token",
+            "start a program of your own (sentence-transformers, run_mlm.py of Transformers) --for torchrun",
+        )
     if "random" not in tool.weights and not spec.tuned:
         raise UsageError(
             f"{tool.name} trains published weights, the plan starts from random ones",
@@ -44,7 +57,8 @@ def startable(spec: TrainSpec, target: str) -> None:
     if spec.tuned and target != "torchrun" and "published" not in tool.weights:
         what = "all weights" if spec.tuned == "full" else f"{spec.tuned} adapters"
         raise UsageError(
-            f"the plan trains {what} of a published model, {tool.name} starts from random weights here",
+            f"the plan trains {what} of a published model, {tool.name} starts from random weights here"
+            + (f": {tool.untuned}" if tool.untuned else ""),
             "plan with --task train",
         )
 
@@ -70,13 +84,17 @@ def in_memory(spec: TrainSpec, target: str) -> None:
         )
 
 
-def known_optimizer(spec: TrainSpec, target: str, known: tuple[str, ...] = ("adamw",)) -> None:
-    """Raises `UsageError` for an optimiser that the tool is not told here; "" is its own."""
+def known_optimizer(spec: TrainSpec, target: str) -> str:
+    """What the tool calls the optimiser of a plan, by default its own. Raises `UsageError` for one that it is not told
+    here."""
+    tool = get_tool(target)
+    known = tool.optimizers or {"adamw": ""}
     if spec.optimizer not in ("", *known):
         raise UsageError(
-            f"{get_tool(target).name} is not configured here for optimizer={spec.optimizer}",
-            f"plan with --memory optimizer={known[0]}",
+            f"{tool.name} is not configured here for optimizer={spec.optimizer}, only for {', '.join(known)}",
+            f"plan with --memory optimizer={next(iter(known))}",
         )
+    return known[spec.optimizer or next(iter(known))]
 
 
 def known_precision(spec: TrainSpec, target: str, known: tuple[str, ...]) -> None:

@@ -219,7 +219,8 @@ class Router:
 class LaunchNetwork:
     """The dimensions of a trained model; no experts: 0. `plain`: its layers are alike, of softmax or latent attention
     and a gated feed-forward layer, or after `dense_layers` of these routed experts. `shared` is the width of what every
-    token takes beside its experts. `rope` and `norm_epsilon` are those of the configuration; None: it has none."""
+    token takes beside its experts. `rope` and `norm_epsilon` are those of the configuration; None: it has none.
+    Not `causal`: an encoder, whose tokens see all."""
 
     layers: int
     hidden: int
@@ -241,16 +242,26 @@ class LaunchNetwork:
     dense_layers: int = 0
     shared: int = 0
     router: Router = Router()
+    causal: bool = True
+
+    @property
+    def active(self) -> float:
+        """About how many parameters a token passes through, tables among them: what learning rates go by."""
+        attention = self.hidden * self.head_dim * 2 * (self.heads + self.kv_heads)
+        dense = 3 * self.hidden * self.ffn
+        routed = 3 * self.hidden * (self.expert_ffn * self.top_k + self.shared)
+        plain = self.dense_layers if self.experts else self.layers
+        tables = (1 if self.tied else 2) * self.vocabulary * self.hidden
+        return float(self.layers * attention + plain * dense + (self.layers - plain) * routed + tables)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainSpec:
     """A training run: layout, batch, and the dimensions of the network. `tuned` is "" from random weights, else how
     published weights are trained on: full, lora or qlora; `rank`, `targets` and `dora` are those of adapters;
-    `optimizer` is "" for the trainer's own; `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy` says.
-    `recomputed` is the share of layers that
-    run again in the backward pass, `offload` that of the optimiser in host memory, `stash` that of
-    what layers save; `schedule` is "" without stages.
+    `optimizer` is "" for the trainer's own; `master`, `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy`
+    says. `recomputed` is the share of layers that run again in the backward pass, `offload` that of the optimiser in
+    host memory, `stash` that of what layers save; `schedule` is "" without stages.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
 
@@ -287,6 +298,7 @@ class TrainSpec:
     loss: str = "whole"
     passes: LaunchPasses = LaunchPasses()
     stash: float = 0.0
+    master: bool = True
 
 
 @dataclass(frozen=True, slots=True)

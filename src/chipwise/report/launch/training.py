@@ -13,6 +13,7 @@ from chipwise.report.launch.facts import MEASURED, run_facts, told
 from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
+    SCHEDULES,
     in_memory,
     known_model,
     known_optimizer,
@@ -25,13 +26,6 @@ from chipwise.report.launch.ranks import (
 from chipwise.report.launch.spec import LaunchFile, TrainSpec
 from chipwise.report.launch.tuning import TUNERS, tuning_notes
 
-SCHEDULES = {
-    "1f1b": "1F1B",
-    "interleaved": "Interleaved1F1B",
-    "gpipe": "GPipe",
-    "zero-bubble": "InterleavedZeroBubble",
-    "zb-v": "ZBVZeroBubble",
-}
 ZERO = ("zero-1", "zero-2")  # weights are whole on every rank
 FLOAT8 = ("llama3_405b",)  # configurations of torchtitan whose products are 8-bit
 
@@ -106,6 +100,11 @@ def train_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
         notes = (
             "the plan runs nothing again, MaxText at least attention cores and element-wise work: slower",
         )
+    if target == "maxtext":
+        notes = (
+            *notes,
+            "started in MaxText's repository; DATA_PATH is a data set of Hugging Face with a text column",
+        )
     if target == "torchtitan":
         first = "the registry's configuration streams tokens from allenai/c4 and reads the tokenizer in ./assets/hf"
         return (first, *notes)
@@ -123,6 +122,7 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
     in_memory(spec, "torchtitan")
     known_precision(spec, "torchtitan", ("fp8",) if config in FLOAT8 else ("bf16",))
     known_optimizer(spec, "torchtitan")
+    bits = spec.optimizer == "adamw-bf16"
     parts = spec.pp * spec.vp
     chunk = -(-spec.network.layers // parts)
     if spec.vp > 1 and -(-spec.network.layers // chunk) != parts:
@@ -140,6 +140,8 @@ def _torchtitan(spec: TrainSpec, steps: int) -> str:
         "whole": spec.sharding in ZERO,
         "named_schedule": SCHEDULES.get(spec.schedule),
         "chunk": chunk,
+        "narrow": bits and not spec.master,
+        "states_of_16_bits": bits and spec.master,
     }
     return f"{ranks(spec)} \\\n  {told(Command(tool, '-m torchtitan.train'), facts)}"
 
@@ -175,7 +177,9 @@ def _maxtext(spec: TrainSpec, steps: int) -> str:
         "whole": spec.sharding in ZERO,
         "remat": _remat(spec),
     }
-    return str(told(Command(tool, "python -m MaxText.train MaxText/configs/base.yml"), facts))
+    return str(
+        told(Command(tool, "python -m maxtext.trainers.pre_train.train src/maxtext/configs/base.yml"), facts)
+    )
 
 
 def _remat(spec: TrainSpec) -> str:

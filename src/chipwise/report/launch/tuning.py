@@ -12,19 +12,24 @@ from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.facts import document, run_facts, told
 from chipwise.report.launch.frameworks import zero_file
 from chipwise.report.launch.markup import yaml
-from chipwise.report.launch.ranks import in_memory, known_model, known_optimizer, known_precision, ranks
+from chipwise.report.launch.ranks import (
+    SCHEDULES,
+    in_memory,
+    known_model,
+    known_optimizer,
+    known_precision,
+    ranks,
+)
 from chipwise.report.launch.spec import TrainSpec
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
-OPTIMIZERS = {"adamw": "adamw_torch", "adamw-8bit": "adamw_8bit", "adafactor": "adafactor", "sgd": "sgd"}
 DEEPSPEED = (
     "trl",
     "llama-factory",
     "axolotl",
 )  # DeepSpeed cuts an optimiser alone for them, or moves it to the host
-AXES = {"automodel": ("tp", "cp")}
+AXES = {"automodel": ("tp", "pp", "cp", "ep")}
 CUTS = {"automodel": ("fsdp",), "torchtune": ("none", "zero-2", "fsdp")}  # others have them all
-PLAIN = ("automodel", "torchtune")  # whose configurations have AdamW
 FUSED = ("fused", "chunked")  # losses that never hold an fp32 copy of all logits
 # Losses of NeMo AutoModel by what they keep
 AUTOMODEL_LOSS = {
@@ -38,8 +43,9 @@ ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
     """What every tool is told: `packed` weights are of 4 bits, `linear` layers are adapted all or those of attention;
-    `fsdp`: how weights are cut over ranks, None where they are whole or DeepSpeed cuts them; `optim` as Transformers
-    calls it; `liger`: Liger's kernels fuse losses and norms, where the plan keeps no copies of logits."""
+    `fsdp`: how weights are cut over ranks, None where they are whole or DeepSpeed cuts them; `cut`: they are in
+    parts; `narrow`: trained in 16 bits, `wide`: in 32 on one device; `optim` as the tool calls it; `liger`: Liger's
+    kernels fuse losses and norms, where the plan keeps no copies of logits."""
     _told(spec, target)
     other = _by_deepspeed(spec)
     return run_facts(spec, steps) | {
@@ -48,7 +54,11 @@ def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
         "attention": ATTENTION,
         "fsdp": FSDP.get(spec.sharding) if spec.dp > 1 and not other else None,
         "by_deepspeed": other,
-        "optim": OPTIMIZERS[spec.optimizer or ("adamw-8bit" if target == "unsloth" else "adamw")],
+        "eight_cut": spec.optimizer == "adamw-8bit" and spec.dp > 1 and not other,
+        "cut": spec.sharding == "fsdp" and spec.dp > 1,
+        "optim": known_optimizer(spec, target),
+        "narrow": _narrow(spec),
+        "wide": _whole(spec) and spec.tuned == "full" and spec.optimizer != "" and not _narrow(spec),
         "liger": spec.loss in FUSED,
     }
 
@@ -57,11 +67,13 @@ def _told(spec: TrainSpec, target: str) -> None:
     """Raises `UsageError` for what a tool is not told. Devices are data-parallel ranks but for what it cuts (`AXES`):
     what else is cut, or kept in host memory, is refused."""
     tool = get_tool(target)
-    axes = [k for k in ("tp", "pp", "cp", "ep") if k not in AXES.get(target, ())]
-    cut = next((f"{k}{getattr(spec, k)}" for k in axes if getattr(spec, k) > 1), "")
+    axes = AXES.get(target, ())
+    others = [k for k in ("tp", "pp", "vp", "cp", "ep") if k not in axes]
+    cut = next((f"{k}{getattr(spec, k)}" for k in others if getattr(spec, k) > 1), "")
     if cut:
+        able = f"cuts {', '.join(axes)} here" if axes else "runs data-parallel ranks alone"
         raise UsageError(
-            f"{tool.name} runs data-parallel ranks alone, the plan has {cut}",
+            f"{tool.name} {able}, the plan has {cut}",
             "plan with --trainer hf-trainer",
         )
     if target not in DEEPSPEED:
@@ -78,11 +90,33 @@ def _told(spec: TrainSpec, target: str) -> None:
             "plan with --layout zero=3",
         )
     known_precision(spec, target, ("bf16",))
-    known_optimizer(spec, target, ("adamw",) if target in PLAIN else tuple(OPTIMIZERS))
+    known_optimizer(spec, target)
+    if _narrow(spec) and not _whole(spec) and target != "torchtune":
+        raise UsageError(
+            f"{tool.name} trains weights of 16 bits (optimizer={spec.optimizer}) where all are on every device: "
+            "where they are cut up it keeps them and its states in fp32",
+            "plan with --memory optimizer=adamw,master=yes",
+        )
+    if spec.optimizer == "adamw-8bit" and target == "torchtune" and (spec.dp > 1 or spec.tuned != "full"):
+        raise UsageError(
+            f"{tool.name} has 8-bit states of all weights on one device",
+            "plan with --memory optimizer=adamw-bf16",
+        )
     if spec.targets == "experts":
         raise UsageError(
             "adapters of experts are named differently in every model", "plan with targets=linear"
         )
+
+
+def _whole(spec: TrainSpec) -> bool:
+    """Whether every device holds all weights and states itself."""
+    return not _by_deepspeed(spec) and (spec.dp * spec.cp == 1 or spec.sharding == "none")
+
+
+def _narrow(spec: TrainSpec) -> bool:
+    """Whether weights are trained in 16 bits, so that no copy of them is in fp32."""
+    bits = spec.optimizer == "adamw-bf16" or (spec.optimizer != "" and not spec.master)
+    return spec.tuned == "full" and bits
 
 
 def _by_deepspeed(spec: TrainSpec) -> bool:
@@ -142,7 +176,12 @@ def _automodel(spec: TrainSpec, steps: int) -> str:
         raise UsageError(f"{tool.name} has no loss {spec.loss}", f"one of {', '.join(AUTOMODEL_LOSS)}")
     if spec.dora:
         raise UsageError(f"{tool.name} is not configured here to train DoRA", "plan with --trainer trl")
-    file = document("automodel", facts | {"loss_class": AUTOMODEL_LOSS[spec.loss]})
+    own = {
+        "loss_class": AUTOMODEL_LOSS[spec.loss],
+        "named_schedule": SCHEDULES.get(spec.schedule),
+        "rank_batch": spec.global_batch // spec.dp,
+    }
+    file = document("automodel", facts | own)
     written = here_document("automodel.yml", yaml(file, tool))
     return f"{written}\n{ranks(spec)} \\\n  -m nemo_automodel.recipes.llm.train_ft -c automodel.yml"
 
