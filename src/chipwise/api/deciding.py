@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
@@ -109,13 +110,19 @@ def weighed(
     return DecisionRecord(
         choice="api" if api and not named and api <= run * (1.0 - preferences().worth) else choice,
         api_usd_per_month=api,
-        rent_usd_per_month=rent.mid * HOURS_PER_MONTH if rent else None,
-        rent_date=rent.date if rent else "",
-        rent_age_days=age_days(rent.date, today) if rent else None,
+        **_rent(rent, today),
         own=own,
         supply=_supply(first, pricing, today),
         job_hours=job.hours.mid if job else None,
     )
+
+
+def _rent(rent: PriceRecord | None, today: date) -> dict[str, Any]:
+    """What a decision says of renting."""
+    if rent is None:
+        return {"rent_usd_per_month": None, "rent_date": "", "rent_age_days": None}
+    usd = rent.mid * HOURS_PER_MONTH
+    return {"rent_usd_per_month": usd, "rent_date": rent.date, "rent_age_days": age_days(rent.date, today)}
 
 
 IDLE = 2.0

@@ -453,7 +453,8 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
     yield from recalled_words(p.chip for p in order)
     yield from _lean(order, ask)
     shown = {p.chips for p in order}
-    yield from (f"{n:,} sequences per step on {c:,} chips" for c, n in moved.items() if c in shown)
+    usual = f"in place of {ask.batch:,}, for their ranks to share and stages to hardly wait"
+    yield from (f"{n:,} sequences per step on {c:,} chips, {usual}" for c, n in moved.items() if c in shown)
 
 
 def _narrower(q: _Question, first: TrainPlanRecord, ask: Ask) -> Iterator[str]:
