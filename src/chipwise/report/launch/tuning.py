@@ -90,6 +90,16 @@ def _told(spec: TrainSpec, target: str) -> None:
             "plan with --layout zero=3",
         )
     known_precision(spec, target, ("bf16",))
+    _states(spec, target)
+    if spec.targets == "experts":
+        raise UsageError(
+            "adapters of experts are named differently in every model", "plan with targets=linear"
+        )
+
+
+def _states(spec: TrainSpec, target: str) -> None:
+    """Raises `UsageError` for an optimiser, or a type of its states, that a tool is not told."""
+    tool = get_tool(target)
     known_optimizer(spec, target)
     if _narrow(spec) and not _whole(spec) and target != "torchtune":
         raise UsageError(
@@ -101,10 +111,6 @@ def _told(spec: TrainSpec, target: str) -> None:
         raise UsageError(
             f"{tool.name} has 8-bit states of all weights on one device",
             "plan with --memory optimizer=adamw-bf16",
-        )
-    if spec.targets == "experts":
-        raise UsageError(
-            "adapters of experts are named differently in every model", "plan with targets=linear"
         )
 
 
