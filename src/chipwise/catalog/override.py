@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip, Link, Provenance, Source
-from chipwise.errors import UsageError, check_known
+from chipwise.catalog.mig import Instance, instances_of
+from chipwise.errors import UsageError, check_known, shorten
 from chipwise.units import format_bytes, parse_quantity
 
 GIVEN = Provenance((Source("given by the user", None),), "assumed")
@@ -37,54 +38,82 @@ def told(changes: Mapping[str, str] | None, what: str = "chips") -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What other work leaves of a chip: a renderer, a desktop, a second model. `gpu` of the time of its units and its
-    memory's bandwidth, `memory_bytes` of its capacity (None: all of it)."""
+    """What other work leaves of a chip: a renderer, a desktop, other models. `gpu` of the time of its units and its
+    memory's bandwidth, `memory_bytes` of its capacity, or the part `memory` of it (None: all of it); or an `instance`
+    that it is cut into ("": it is whole)."""
 
     gpu: float = 1.0
     memory_bytes: float | None = None
+    memory: float | None = None
+    instance: str = ""
 
     def of(self, chip: Chip) -> Chip:
         """The chip as a program sees it that gets no more: every rate that any product runs at, its clock and its
-        bandwidth less by the same factor, and a smaller memory.
+        bandwidth less by the same factor, and a smaller memory; an instance has its own compute and bandwidth.
 
         Time is shared, so that work takes 1 / `gpu` as long; waits for the other program's kernels to end are left out.
-        Raises `UsageError` for more memory than the chip has.
+        Raises `UsageError` for more memory than the chip has, and for an instance that it is not cut into.
         """
         if self == Share() or chip.kind == "cpu":
             return chip
-        memory, unit = chip.memory, chip.matrix_unit
-        capacity = memory.usable_bytes or memory.label_bytes
-        if self.memory_bytes is not None and capacity is not None and self.memory_bytes > capacity:
+        if self.instance:
+            cut = self._cut(chip)
+            return _left(chip, cut.compute, cut.memory, cut.memory * _capacity(chip))
+        held = self.memory_bytes if self.memory is None else self.memory * _capacity(chip)
+        capacity = _capacity(chip)
+        if self.memory_bytes is not None and capacity and self.memory_bytes > capacity:
             what = f"--share memory={format_bytes(self.memory_bytes)}: {chip.id} has {format_bytes(capacity)}"
             raise UsageError(what, "at most what it has", field="share")
-        changes: dict[str, Any] = {}
-        if memory.bytes_per_s is not None:
-            changes["bytes_per_s"] = memory.bytes_per_s * self.gpu
-        if self.memory_bytes is not None:
-            changes |= {"label_bytes": self.memory_bytes, "usable_bytes": self.memory_bytes}
-        clocks = {
-            name: value * self.gpu
-            for name in ("peak_clock_hz", "boost_clock_hz")
-            if (value := getattr(unit, name)) is not None
-        }
-        return replace(
-            chip,
-            tiers=(replace(memory, **changes), *chip.tiers[1:]),
-            matrix={name: rate * self.gpu for name, rate in chip.matrix.items()},
-            vector={name: rate * self.gpu for name, rate in chip.vector.items()},
-            matrix_unit=replace(unit, **clocks),
-        )
+        return _left(chip, self.gpu, self.gpu, held)
+
+    def _cut(self, chip: Chip) -> Instance:
+        cuts = {cut.name: cut for cut in instances_of(chip.id)}
+        if self.instance not in cuts:
+            hint = f"one of {', '.join(cuts)}" if cuts else "gpu=50%,memory=50% shares its time"
+            what = f"--share mig={shorten(self.instance)}: {chip.id} has no such instance"
+            raise UsageError(what, hint, field="share")
+        return cuts[self.instance]
 
     @property
     def words(self) -> tuple[str, ...]:
         """The share as a line of assumptions; none where nothing else runs."""
         if self == Share():
             return ()
+        if self.instance:
+            return (f"the chip is cut: the model gets its instance {self.instance} (MIG)",)
         parts = [f"{self.gpu:.0%} of the time of its units and of its bandwidth"] if self.gpu < 1.0 else []
         parts += [f"{format_bytes(self.memory_bytes)} of its memory"] if self.memory_bytes is not None else []
+        parts += [f"{self.memory:.0%} of its memory"] if self.memory is not None else []
         return (
             f"the chip is shared: the model gets {' and '.join(parts)}; waits for other work are left out",
         )
+
+
+def _capacity(chip: Chip) -> float:
+    """Bytes of its memory that a program can have; 0 where they are not known."""
+    return chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
+
+
+def _left(chip: Chip, compute: float, bandwidth: float, held: float | None) -> Chip:
+    """The chip with these parts of its rates and of its bandwidth, and so many bytes of memory (None: all)."""
+    memory, unit = chip.memory, chip.matrix_unit
+    changes: dict[str, Any] = {}
+    if memory.bytes_per_s is not None:
+        changes["bytes_per_s"] = memory.bytes_per_s * bandwidth
+    if held:
+        changes |= {"label_bytes": held, "usable_bytes": held}
+    clocks = {
+        name: value * compute
+        for name in ("peak_clock_hz", "boost_clock_hz")
+        if (value := getattr(unit, name)) is not None
+    }
+    return replace(
+        chip,
+        tiers=(replace(memory, **changes), *chip.tiers[1:]),
+        matrix={name: rate * compute for name, rate in chip.matrix.items()},
+        vector={name: rate * compute for name, rate in chip.vector.items()},
+        matrix_unit=replace(unit, **clocks),
+    )
 
 
 def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:

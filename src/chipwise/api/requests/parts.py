@@ -105,16 +105,22 @@ def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
 def shared(text: str, option: str) -> Share:
     """What other work leaves of a chip."""
     given = pairs(text, option)
-    hint = "for example gpu=60%,memory=16GB"
-    strange = sorted(set(given) - {"gpu", "memory"})
+    hint = "for example gpu=60%,memory=16GB, or mig=3g.40gb alone"
+    strange = sorted(set(given) - ({"mig"} if "mig" in given else {"gpu", "memory"}))
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
+    if "mig" in given:
+        return Share(instance=given["mig"].lower())
     gpu = share(given["gpu"], f"{option} gpu") if "gpu" in given else 1.0
     if not gpu:
         raise UsageError(f"{option}: nothing of the chip is left", hint)
-    memory = None
-    if "memory" in given:
-        memory = parse_quantity(given["memory"], "B", f"{option} memory", low=1e6, high=1e14)
+    said = given.get("memory", "")
+    if said.rstrip().endswith("%"):
+        part = share(said, f"{option} memory")
+        if not part:
+            raise UsageError(f"{option}: nothing of the memory is left", hint)
+        return Share(gpu, memory=part)
+    memory = parse_quantity(said, "B", f"{option} memory", low=1e6, high=1e14) if "memory" in given else None
     return Share(gpu, memory)
 
 
