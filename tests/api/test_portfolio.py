@@ -357,3 +357,98 @@ def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'chipwise\[fleet\]'"):
         asked([{**CHAT, "rate": "1/s"}], HALL)
+
+
+RARE = [
+    {"name": "chat", "model": SMALL, "rate": "0.2/s", "ttft": "2s", "tpot": "100ms"},
+    {
+        "name": "tools",
+        "model": "Qwen/Qwen3-8B",
+        "rate": "0.1/s",
+        "ttft": "2s",
+        "tpot": "100ms",
+        "runtime": "vllm",
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def pair() -> PortfolioReport:
+    """Two models that are seldom asked, on L40S."""
+    return asked(RARE, {"chip": "l40s"})
+
+
+def test_two_small_models_share_a_card_for_less_than_two_cards(pair: PortfolioReport) -> None:
+    apart = asked(RARE, {"chip": "l40s"}, mixing=False)
+    assert [p.chips for p in apart.placements] == [1, 1]
+    assert all(p.sharing is None for p in apart.placements)
+    assert pair.fleet.usd_per_day == pytest.approx(apart.fleet.usd_per_day / 2.0)
+    assert pair.supplies[0].most_chips == pytest.approx(1.0)
+    parts = [p.sharing for p in pair.placements if p.sharing]
+    assert [s.others for s in parts] == [("tools",), ("chat",)]
+    assert sum(s.memory for s in parts) <= 1.0
+    assert sum(s.part for s in parts) == pytest.approx(1.0)
+    for one, other in (parts, parts[::-1]):
+        gpu = float(one.share.partition("gpu=")[2].partition("%")[0]) / 100.0
+        assert 1.0 + other.active <= 1.0 / gpu + 1e-9, "others leave the time it was asked with"
+        assert one.ttft_s.mid > one.ttft_alone_s.mid
+    said = " ".join(pair.verdict())
+    assert (
+        "chat and tools share 1x l40s, taking turns (time slices or MPS): chat has 50% of the memory" in said
+    )
+
+
+def test_a_part_of_a_card_does_what_estimate_says_of_that_share(pair: PortfolioReport) -> None:
+    (tools,) = (p for p in pair.placements if p.demand == "tools")
+    assert tools.sharing is not None
+    alone = cw.estimate(
+        "Qwen/Qwen3-8B", chip="l40s", rate="0.1/s", runtime="vllm", precision=tools.precision,
+        share=tools.sharing.share, evidence="none",
+    )  # fmt: skip
+    assert alone.plans[0].ttft_s.mid == pytest.approx(tools.sharing.ttft_s.mid, rel=0.02)
+
+
+def test_busy_models_share_a_card_that_is_cut(tmp_path: Path) -> None:
+    busy = [
+        {"name": f"m{i}", "model": "Qwen/Qwen3-1.7B", "rate": "2/s", "ttft": "2s", "runtime": "vllm"}
+        for i in range(3)
+    ]
+    file = tmp_path / "fleet.json"
+    request = FleetRequest(fleet={"demand": busy, "supply": [{"chip": "h100"}]}, gap="0")  # type: ignore[arg-type]
+    report = saving.save("fleet", request, str(file)).report
+    (cut,) = {(p.sharing.how, len(p.sharing.others)) for p in report.placements if p.sharing}
+    assert cut == ("mig", 2)
+    assert report.supplies[0].most_chips == pytest.approx(1.0)
+    second = launching.launch(str(file), "vllm", 2)
+    text = "".join(f.text for f in second)
+    names = [p.sharing.share.removeprefix("mig=") for p in report.placements if p.sharing]
+    assert f"nvidia-smi mig -i i -cgi {','.join(sorted(names, reverse=True))} -C" in text
+    assert "CUDA_VISIBLE_DEVICES=" in text
+    assert "--gpu-memory-utilization 0.9" in text
+    assert "--port 8001" in text
+
+
+def test_servers_on_one_card_are_told_their_parts_of_its_memory(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    tables = {"demand": [{**d, "runtime": "vllm"} for d in RARE], "supply": [{"chip": "l40s"}]}
+    saving.save("fleet", FleetRequest(fleet=tables), str(file))  # type: ignore[arg-type]
+    texts = ["".join(f.text for f in launching.launch(str(file), "vllm", rank)) for rank in (1, 2)]
+    shares = [float(t.partition("--gpu-memory-utilization ")[2].split()[0]) for t in texts]
+    assert shares == [0.45, 0.45] or sum(shares) <= 0.95
+    assert "--port 8000" in texts[0]
+    assert "--port 8001" in texts[1]
+    assert all("SHARED_GPU" in t for t in texts)
+    with pytest.raises(
+        UsageError, match="starts servers on whole cards, this plan shares its card with tools"
+    ):
+        launching.launch(str(file), "kubernetes", 1)
+
+
+def test_what_does_not_fit_on_one_card_is_said() -> None:
+    slow = {"rate": "0.1/s", "ttft": "5s", "tpot": "300ms", "precision": "bf16"}
+    large = {"name": "large", "model": "Qwen/Qwen3-14B", **slow}
+    report = asked([large, {"name": "medium", "model": "Qwen/Qwen3-8B", **slow}], {"chip": "l40s"})
+    assert [p.sharing for p in report.placements] == [None, None]
+    (why,) = report.apart
+    assert why == "large and medium do not fit on one l40s: their weights and caches take 125% of its memory"
+    assert f"no card for both: {why}" in report.tables()[0].foot

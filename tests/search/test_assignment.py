@@ -36,9 +36,94 @@ def drawn(seed: int) -> AssignmentProblem:
         watts=rng.uniform(100.0, 900.0, n),
         whole=np.ones(n, dtype=bool),
         held=np.zeros(n, dtype=bool),
+        card=np.full(n, -1),
         max_usd_per_h=float(rng.choice([np.inf, 15.0, 25.0])),
         max_watts=float(rng.choice([np.inf, 4000.0])),
     )
+
+
+def shared(seed: int) -> AssignmentProblem:
+    """The same, with cards on which two or three of the demands find room; each card of one chip, for less than both
+    would pay apart or for more."""
+    p = drawn(seed)
+    rng = np.random.default_rng(1000 + seed)
+    cards = [ds for ds in ((0, 1), (0, 2), (1, 2), (0, 1, 2)) if rng.random() < 0.7] or [(0, 1)]
+    more: dict[str, list[float]] = {name: [] for name in assignment.OF_CANDIDATES}
+    for i, ds in enumerate(cards):
+        part = rng.dirichlet(np.ones(len(ds)))
+        supply, usd = int(rng.integers(0, 4)), rng.uniform(0.0, 12.0)
+        for d, share in zip(ds, part, strict=True):
+            row = (
+                d,
+                supply,
+                p.need[d, 0] * rng.choice([1.0, 1.0, 0.6]),
+                share,
+                usd * share,
+                300.0 * share,
+                1,
+                0,
+                i,
+            )
+            for name, value in zip(more, row, strict=True):
+                more[name].append(float(value))
+    joined = {
+        name: np.append(getattr(p, name), np.array(values).astype(getattr(p, name).dtype))
+        for name, values in more.items()
+    }
+    return replace(p, **joined)
+
+
+def brute_shared(p: AssignmentProblem) -> tuple[tuple[int, ...], float]:
+    """The same as `brute` where cards are shared: up to two of each kind of card, and what they leave apart."""
+    alone = p.card < 0
+    kinds = range(int(p.card.max()) + 1)
+    best: tuple[tuple[int, ...], float] = ((), np.inf)
+    apart = replace(p, **{name: getattr(p, name)[alone] for name in assignment.OF_CANDIDATES})
+    levels = sorted({float(level) for level in p.priority}, reverse=True)
+    for counts in product(range(3), repeat=len(kinds)):
+        x = np.zeros(len(p.demand))
+        for kind in kinds:
+            x[p.card == kind] = counts[kind]
+        given = np.array([(p.rate * x)[p.demand == d].sum() for d in range(3)])
+        ways = []
+        for d in range(3):
+            left = max(p.need[d, 0] - given[d], 0.0)
+            rest = (
+                covers(replace(apart, need=np.full((3, 1), left)), d)
+                if left > 1e-9
+                else np.zeros((1, alone.sum()))
+            )
+            ways.append([(row, bool(left <= 1e-9 or row.any())) for row in rest])
+        for chosen in product(*ways):
+            y = x.copy()
+            y[alone] = sum(row for row, _ in chosen)
+            if p.usd_per_h @ y > p.max_usd_per_h + 1e-9 or p.watts @ y > p.max_watts + 1e-9:
+                continue
+            if any(p.chips[p.supply == s] @ y[p.supply == s] > p.room[s] + 1e-9 for s in range(4)):
+                continue
+            placed = np.array([is_placed for _, is_placed in chosen])
+            reached = tuple(int(np.sum(placed & (p.priority == level))) for level in levels)
+            usd = 24.0 * float(p.usd_per_h @ y)
+            if reached > best[0] or (reached == best[0] and usd < best[1]):
+                best = reached, usd
+    return best
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_nothing_is_better_than_what_is_assigned_to_shared_cards(group: int) -> None:
+    used = 0
+    for seed in range(6 * group, 6 * group + 6):
+        p = shared(seed)
+        found = assign(p, EXACT)
+        assert found is not None
+        counts, usd = brute_shared(p)
+        levels = sorted({float(level) for level in p.priority}, reverse=True)
+        assert tuple(int(np.sum(found.placed & (p.priority == level))) for level in levels) == counts
+        assert found.usd_per_day == pytest.approx(usd, abs=24 * 12 * 1e-4 * 8)
+        for kind in range(int(p.card.max()) + 1):
+            assert len(set(found.units[p.card == kind, 0])) == 1, "all on a card or none"
+        used += bool(found.units[p.card >= 0].any())
+    assert used, "of six fleets one at least shares a card"
 
 
 def covers(p: AssignmentProblem, d: int) -> np.ndarray:
@@ -128,6 +213,7 @@ def day(amount: float = 0.0, room: float = 8.0, **changed: object) -> Assignment
         watts=np.full(4, 100.0),
         whole=np.ones(4, dtype=bool),
         held=np.zeros(4, dtype=bool),
+        card=np.full(4, -1),
     )
     return replace(p, **changed)  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from chipwise.api.launch_network import network_of
+from chipwise.api.launch_shared import card_of, memory_told, share_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.portfolio import placed_options
 from chipwise.api.requests.command import about
@@ -51,6 +52,7 @@ from chipwise.report.launch.spec import (
     PipelineSpec,
     Placed,
     ServeSpec,
+    SharedCard,
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files, own_tool
@@ -210,10 +212,13 @@ def spec_of(saved: Saved, rank: int = 1) -> Launched:
 
 
 def _spec(saved: Saved, rank: int) -> Launched:
+    card = None
     if saved.verb == "local":
         saved, rank = _at_desk(saved, rank), 1
     if saved.verb == "fleet":
-        saved, rank = _in_fleet(saved, rank), 1
+        placed = _in_fleet(saved, rank)
+        card = card_of(saved.report, rank)
+        saved, rank = placed, 1
     plans = _plans(saved)
     if saved.verb not in (*SERVED, "train", "rl") or not plans:
         raise UsageError(
@@ -228,7 +233,7 @@ def _spec(saved: Saved, rank: int) -> Launched:
             return _generate(saved, plan)
         if saved.verb == "rl":
             return _loop(saved, plan)
-        return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan)
+        return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan, card)
 
 
 def _numbered(plans: Sequence[dict[str, Any]], rank: int) -> dict[str, Any] | None:
@@ -305,7 +310,7 @@ def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path
     return paths
 
 
-def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
+def _serve(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = None) -> ServeSpec:
     request, report = saved.request, saved.report
     model, workload, layout = report["model"], report["workload"], plan["layout"]
     chip, placed = _placed(saved, plan)
@@ -342,7 +347,15 @@ def _serve(saved: Saved, plan: Mapping[str, Any]) -> ServeSpec:
         length=min(longest, model["max_context"] or longest),
         sequences=policies.max_sequences,
         budget_tokens=policies.max_batched_tokens,
-        memory_share=_share(policies, chip, tp * pp * dp > 1),
+        memory_share=memory_told(
+            share_of(request),
+            policies,
+            chip,
+            tp * pp * dp > 1,
+            sum(size for name, size in plan["memory"]["items"].items() if name.startswith("weights")),
+            card.taken if card else 0.0,
+        ),
+        card=card,
         block_tokens=policies.kv_block_tokens,
         prompt_tokens=round(workload["prompt_tokens"]),
         output_tokens=round(workload["output_tokens"]),
@@ -459,17 +472,6 @@ def _network(saved: Saved) -> LaunchNetwork | None:
 def _ends(figure: Mapping[str, float]) -> tuple[float, float]:
     """Ends of an interval over its middle."""
     return figure["low"] / figure["mid"], figure["high"] / figure["mid"]
-
-
-def _share(policies: Policies, chip: Chip, several: bool) -> float:
-    """The share of its base that the runtime is told: what it reserves has no option of its own where the base is
-    the memory before loading (SGLang: 1 - reserved / free, as it sets the share itself)."""
-    capacity = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
-    outside = policies.context_bytes + (policies.collective_bytes if several else 0.0)
-    free = capacity / chip.devices_per_package - outside
-    if policies.memory_base != "free_before_load" or free <= 0.0:
-        return policies.memory_share
-    return round(max(policies.memory_share - policies.reserved_bytes / free, 0.0), 3)
 
 
 def _own(request: Mapping[str, Any]) -> Mapping[str, Chip]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from chipwise.api.deciding import apis
+from chipwise.api.portfolio_cards import MOST_SHARING, CardPart, SmallDemand, apart, cards, parts_of
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.price import Pricing, Rent
@@ -29,6 +30,7 @@ from chipwise.report.portfolio import (
     FleetRecord,
     PlacementRecord,
     PortfolioReport,
+    SharingRecord,
     SliceRecord,
     SupplyRecord,
     dollars,
@@ -59,6 +61,11 @@ MOST_ASKED = 4
 END = NormalDist().inv_cdf(0.9)  # standard deviations from the middle of an interval to its end
 OWN_WORDS = (
     "replicas move between demands from one slice to the next, and the time to load a model is not counted"
+)
+
+SHARING_WORDS = (
+    "who shares a card's time takes turns with those that have work, at random moments, and keeps its targets at its "
+    "peak; switches between them are not counted"
 )
 
 
@@ -137,7 +144,8 @@ class FleetAsked:
 
 @dataclass(frozen=True)
 class _Way:
-    """One candidate: a unit of a demand on a supply, which is so many `replicas`."""
+    """One candidate: a unit of a demand on a supply, which is so many `replicas`; or its `part` of a `card` that it
+    shares with others."""
 
     demand: int
     supply: int
@@ -149,6 +157,8 @@ class _Way:
     whole: bool = True
     held: bool = False
     plan: PlanRecord | TrainPlanRecord | None = None
+    card: int = -1
+    part: CardPart | None = None
 
 
 def portfolio(asked: FleetAsked) -> PortfolioReport:
@@ -156,6 +166,7 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     `InfeasibleError` where nothing can be placed, `MissingExtraError` without SciPy, and the errors of the demands'
     own questions."""
     ways, never = _ways(asked)
+    ways, alone = _shared(asked, ways) if asked.mixed else (ways, ())
     if not ways:
         why = "; ".join(f"{name}: {said}" for name, said in never.items())
         raise InfeasibleError(f"no demand has a candidate: {why}", f"alone: {asked.demands[0].command}")
@@ -164,7 +175,7 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     if found is None:
         what = f"no assignment was found within {asked.effort.seconds:g} s"
         raise InfeasibleError(what, "--seconds gives it more time")
-    return _AssignedFleet(asked, ways, problem, found, never).report()
+    return _AssignedFleet(asked, ways, problem, found, never, alone).report()
 
 
 def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
@@ -179,6 +190,51 @@ def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
             never[demand.name] = "; ".join(dict.fromkeys(why)) or "no supply can run it"
         ways += mine
     return ways, never
+
+
+def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[str, ...]]:
+    """The candidates with those on shared cards, and what keeps demands from sharing one. Demands that one chip carries
+    at their peak share chips that are had one by one."""
+    found, why = list(ways), list[str]()
+    known: dict[tuple[int, str], tuple[CardPart, ...]] = {}
+    for p, supply in enumerate(asked.supplies):
+        whole = {way.demand: way for way in ways if way.supply == p and _small(asked, way)}
+        smalls = sorted((_smallest(asked, way) for way in whole.values()), key=lambda s: s.rate)[
+            :MOST_SHARING
+        ]
+        if len(smalls) < 2:
+            continue
+        for small in smalls:
+            if (small.demand, supply.chip) not in known:
+                known[small.demand, supply.chip] = parts_of(small)
+        parts = [known[small.demand, supply.chip] for small in smalls]
+        why += apart(supply.chip, smalls, parts)
+        first = max(w.card for w in found) + 1
+        for number, card in enumerate(cards(list(filter(None, parts))), first):
+            found += [_on_card(part, whole[part.small.demand], number, card, supply) for part in card]
+    return found, tuple(dict.fromkeys(why))
+
+
+def _small(asked: FleetAsked, way: _Way) -> bool:
+    """Whether one chip, had alone, carries the peak of a demand that is served."""
+    rates = asked.demands[way.demand].rates_per_s
+    return bool(rates) and isinstance(way.plan, PlanRecord) and way.chips == 1.0 and way.rate >= max(rates)
+
+
+def _smallest(asked: FleetAsked, way: _Way) -> SmallDemand:
+    demand = asked.demands[way.demand]
+    assert isinstance(demand.question, PlanRequest)
+    assert isinstance(way.plan, PlanRecord)
+    return SmallDemand(way.demand, demand.name, demand.question, way.plan, max(demand.rates_per_s))
+
+
+def _on_card(part: CardPart, alone: _Way, number: int, card: Sequence[CardPart], supply: Supply) -> _Way:
+    """A part of a shared card as a candidate: its part of one chip and its rent, by memory; on a chip that one owns
+    the power that the demand would draw alone."""
+    chips = part.memory / sum(other.memory for other in card)
+    usd = alone.usd_per_h * (chips if supply.kind == RENT else 1.0)
+    here = replace(alone, rate=part.small.rate, chips=chips, usd_per_h=usd, plan=part.plan, replicas=1)
+    return replace(here, card=number, part=part)
 
 
 def _served(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[_Way]:
@@ -371,7 +427,7 @@ def _problem(asked: FleetAsked, ways: Sequence[_Way]) -> AssignmentProblem:
             need[d] = after + 24.0 / slices <= demand.hours[1] + 1e-9
     columns: Mapping[str, Any] = {
         name: np.array([getattr(w, name) for w in ways])
-        for name in ("demand", "supply", "rate", "chips", "usd_per_h", "watts", "whole", "held")
+        for name in ("demand", "supply", "rate", "chips", "usd_per_h", "watts", "whole", "held", "card")
     }
     return AssignmentProblem(
         hours=np.full(slices, 24.0 / slices),
@@ -396,6 +452,7 @@ class _AssignedFleet:
     problem: AssignmentProblem
     found: Assigned
     never: Mapping[str, str]
+    apart: Sequence[str] = ()
 
     def report(self) -> PortfolioReport:
         """The answer."""
@@ -417,6 +474,7 @@ class _AssignedFleet:
             candidates=len(self.ways),
             days_per_month=MONTH_S / DAY_S,
             assumptions=tuple(self._assumptions()),
+            apart=tuple(self.apart),
         )
 
     def _work(self, units: Array) -> Array:
@@ -439,14 +497,7 @@ class _AssignedFleet:
         way, units = self.ways[k], self.found.units[k]
         demand, supply, plan = self.asked.demands[way.demand], self.asked.supplies[way.supply], way.plan
         replicas = float(units.max()) * way.replicas if way.chips else 0.0
-        layout = spread = None
-        if isinstance(plan, PlanRecord):
-            each = "tp1" if plan.layout.label == "whole" else plan.layout.label
-            layout, spread = plan.layout, f"{replicas:,.0f} x {each}"
-        elif plan is not None:
-            degrees = plan.layout
-            layout = LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label)
-            spread = degrees.label
+        layout, spread = _layout(way, replicas)
         peak = float(np.minimum(units * way.rate, self.problem.need[way.demand]).max())
         return PlacementRecord(
             rank=rank,
@@ -455,10 +506,10 @@ class _AssignedFleet:
             kind=supply.kind,
             model=demand.question.model,
             chip=supply.chip,
-            chips=round(float(units.max()) * way.chips),
+            chips=round(float(units.max()) * (way.chips if way.part is None else 1.0)),
             replicas=replicas,
             layout=layout,
-            spread=spread or "as much as is wanted",
+            spread=spread,
             runtime=plan.runtime if plan else "",
             precision=plan.precision if plan else "",
             converted=isinstance(plan, PlanRecord) and plan.converted,
@@ -469,6 +520,23 @@ class _AssignedFleet:
             per_slice=tuple(float(n) * (way.replicas if way.chips else way.rate) for n in units),
             requests_per_s=() if demand.tokens or demand.training else self._requests(k),
             note=plan.note if isinstance(plan, PlanRecord) else "",
+            sharing=self._sharing(way, way.part) if way.part else None,
+        )
+
+    def _sharing(self, way: _Way, part: CardPart) -> SharingRecord:
+        card = [w for w in self.ways if w.card == way.card and w is not way]
+        alone, plan = part.small.alone, part.plan
+        return SharingRecord(
+            how=part.how,
+            share=part.told,
+            others=tuple(self.asked.demands[w.demand].name for w in card),
+            part=way.chips,
+            memory=part.memory,
+            active=part.active,
+            ttft_s=plan.ttft_s,
+            ttft_alone_s=alone.ttft_s,
+            tpot_s=plan.tpot_s,
+            tpot_alone_s=alone.tpot_s,
         )
 
     def _requests(self, k: int) -> tuple[float, ...]:
@@ -616,6 +684,8 @@ class _AssignedFleet:
         if API in kinds:
             yield "speed and terms of APIs are not compared with the targets"
         yield "every replica takes its share of the load at the utilisation that plans are given"
+        if any(w.part and self.found.units[k].any() for k, w in enumerate(self.ways)):
+            yield SHARING_WORDS
         if any(d.tokens for d in self.asked.demands):
             yield "jobs run at the throughput that is reached with the probability asked"
             yield "jobs due within a day come again every day, others do a part of their tokens every day"
@@ -625,13 +695,26 @@ class _AssignedFleet:
             yield f"at most {self.asked.max_watts:,.0f} W of owned machines, at the upper end of what they draw"
 
 
+def _layout(way: _Way, replicas: float) -> tuple[LayoutRecord | None, str]:
+    """The layout of a candidate, and so many of it in words; of tokens none."""
+    plan = way.plan
+    if isinstance(plan, PlanRecord):
+        each = "tp1" if plan.layout.label == "whole" else plan.layout.label
+        return plan.layout, f"{replicas:,.0f} x {each if way.part is None else way.part.label}"
+    if plan is None:
+        return None, "as much as is wanted"
+    degrees = plan.layout
+    return LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label), degrees.label
+
+
 def placed_options(
     question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None
 ) -> dict[str, Any]:
     """The options that name the deployment of a placement, a row of the answer, with so many replicas at a rate."""
     alone = {"replicas": replicas, "spare": 0, "prompt_workers": 0, "concurrency": 1.0}
     found = replace(question, rate=rate).deployed({**row, **alone})
-    return {**found, "replicas": replicas, "concurrency": None, "rate": rate}
+    part = {"share": row["sharing"]["share"]} if row.get("sharing") else {}
+    return {**found, **part, "replicas": replicas, "concurrency": None, "rate": rate}
 
 
 def check_names(asked: FleetAsked) -> None:

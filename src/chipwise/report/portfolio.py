@@ -15,10 +15,32 @@ from chipwise.units import format_number, format_seconds
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
+TIME, MIG = "time", "mig"
+"""How demands share a card: they take turns, or each has an instance that it is cut into."""
 EXACT = 1e-5
 """Below which a gap reads as none."""
+MOST_APART = 3
+"""Lines about demands that do not share."""
 CENT = 0.005
 """Dollars that read as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRecord(Quantified):
+    """How a demand shares a card with `others`: its `share` as the option says it, the `part` of the card that it is
+    charged, that of its memory, and the part of the time in which it has work (`active`); its times there, and those
+    on a card of its own (None: an answer of one token)."""
+
+    how: str
+    share: str
+    others: tuple[str, ...]
+    part: float
+    memory: float
+    active: float
+    ttft_s: Figure
+    ttft_alone_s: Figure
+    tpot_s: Figure | None
+    tpot_alone_s: Figure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +49,8 @@ class PlacementRecord(Quantified):
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
     given (of jobs output tokens); `requests_per_s` in each slice, of a demand on several in proportion to what they
     carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
-    as the checkpoint has them, although no format was asked for."""
+    as the checkpoint has them, although no format was asked for. `sharing`: how its chips are shared (None: they are
+    its own)."""
 
     rank: int
     demand: str
@@ -49,12 +72,13 @@ class PlacementRecord(Quantified):
     per_slice: tuple[float, ...]
     requests_per_s: tuple[float, ...] = ()
     note: str = ""
+    sharing: SharingRecord | None = None
 
     @property
     def chips_per_slice(self) -> tuple[float, ...]:
-        """Chips at work in each slice of the day."""
-        most = max(self.per_slice)
-        return tuple(self.chips * n / most for n in self.per_slice)
+        """Chips at work in each slice of the day, of shared ones its part."""
+        most, part = max(self.per_slice), self.sharing.part if self.sharing else 1.0
+        return tuple(self.chips * part * n / most for n in self.per_slice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +168,7 @@ class FleetRecord:
 class PortfolioReport(Answer[PlacementRecord]):
     """The answer to `fleet`: what runs where, all demands and supplies, and a day of them in slices. `simulated` are
     times of placements through time, `unsimulated` says of which there are none and why; both are empty where no
-    simulation was asked for."""
+    simulation was asked for. `apart` says what keeps small demands from sharing a card."""
 
     rows: ClassVar[str] = "placements"
 
@@ -157,6 +181,7 @@ class PortfolioReport(Answer[PlacementRecord]):
     assumptions: tuple[str, ...]
     simulated: tuple[PlacedTimeRecord, ...] = ()
     unsimulated: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -190,6 +215,8 @@ class PortfolioReport(Answer[PlacementRecord]):
         head = ("", " ".join(self.verdict()), "")
         noted = dict.fromkeys(f"{p.demand}: {p.note}" for p in self.placements if p.note)
         foot = [*_missing(self), *noted]
+        said = self.apart if everything else self.apart[:MOST_APART]
+        foot += [f"no card for both: {why}" for why in said]
         foot += [f"assumed: {'; '.join(self.assumptions)}"]
         tables = [Table.of(self.placements, PLACED, head, foot)]
         if len(self.slices) > 1:
@@ -207,6 +234,8 @@ def dollars(usd: float) -> str:
 
 
 def _chips(p: PlacementRecord) -> str:
+    if p.sharing:
+        return f"part of {p.chips:,}x {p.chip}"
     return f"{p.chips:,}x {p.chip}" if p.chips else "tokens"
 
 
@@ -238,6 +267,7 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 def _verdict(report: PortfolioReport) -> Iterator[str]:
     yield _cost(report)
     yield from (f"{d.demand} is not placed: {d.why}." for d in report.fleet.unplaced)
+    yield from _sharing(report)
     if report.fleet.usd_per_day > 0:
         less = f"as much as {report.fleet.gap:.2%} " if report.fleet.gap >= EXACT else ""
         yield f"No other assignment of these candidates costs {less}less."
@@ -247,6 +277,38 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
         names = ", ".join(dict.fromkeys(t.demand for t in report.simulated))
         yield f"Simulated request by request, the targets hold: {names}."
     yield from _changed(report)
+
+
+def _sharing(report: PortfolioReport) -> Iterator[str]:
+    """Which demands share a card, how, and what that does to their times."""
+    cards: dict[tuple[str, frozenset[str]], list[PlacementRecord]] = {}
+    for p in report.placements:
+        if p.sharing:
+            cards.setdefault((p.supply, frozenset((p.demand, *p.sharing.others))), []).append(p)
+    for mine in cards.values():
+        how = (
+            "cut into instances (MIG)"
+            if any(p.sharing and p.sharing.how == MIG for p in mine)
+            else "taking turns (time slices or MPS)"
+        )
+        names = " and ".join(p.demand for p in mine)
+        yield f"{names} share {mine[0].chips:,}x {mine[0].chip}, {how}: {_slowed(mine)}."
+
+
+def _slowed(card: Sequence[PlacementRecord]) -> str:
+    """The part of each, and its times there next to those on a card of its own."""
+    return "; ".join(_beside(p, p.sharing) for p in card if p.sharing)
+
+
+def _beside(p: PlacementRecord, s: SharingRecord) -> str:
+    part = s.share.partition("=")[2] if s.how == MIG else f"{s.memory:.0%} of the memory"
+    times = [("TTFT", s.ttft_s, s.ttft_alone_s), ("TPOT", s.tpot_s, s.tpot_alone_s)]
+    said = [
+        f"{name} {format_seconds(here.mid)} (alone {format_seconds(alone.mid)})"
+        for name, here, alone in times
+        if here and alone
+    ]
+    return f"{p.demand} has {part}, {', '.join(said)}"
 
 
 def _late(t: PlacedTimeRecord) -> str:

@@ -22,6 +22,9 @@ HOUR_S = 3600.0
 TIDY = 1e-4
 """$ per chip and hour: what is counted for a chip that costs nothing. Chosen: far below the price of any chip, so that
 of ways that cost the same the one with fewer chips is taken; moves nothing else."""
+APART = 1.5
+"""chips: what a candidate on a shared card counts as for that. Chosen: above the chip that a demand alone takes, so
+that demands share a card only where it saves; moves nothing else."""
 NEARLY = 1e-6
 """ratio: of a need that may be missed by rounding. Chosen: the tolerance of the solver; moves whether a unit more is
 taken for the last millionth."""
@@ -42,7 +45,8 @@ class AssignmentProblem:
     `room` in chips of a supply (infinite: no limit), whose machines have `machine` chips; where they are not `mixed`,
     a machine holds one demand at a time. A candidate places its `demand` on a `supply`: a
     unit adds `rate` per second, takes `chips`, `usd_per_h` and `watts`. `whole`: units are whole numbers; `held`: the
-    same number in every slice.
+    same number in every slice. Candidates of the same `card` (-1: of none) share it: there are as many units of each,
+    in slices in which all of their demands have a need, and each takes its part of the card.
     """
 
     hours: Array
@@ -59,6 +63,7 @@ class AssignmentProblem:
     watts: Array
     whole: NDArray[np.bool_]
     held: NDArray[np.bool_]
+    card: NDArray[np.int64]
     mixed: bool = True
     max_usd_per_h: float = np.inf
     max_watts: float = np.inf
@@ -208,7 +213,7 @@ def _by_slice(programme: _Programme, wanted: Array, effort: Effort) -> Assigned 
     return Assigned(units, wanted > 0.0, usd, bound, 1.0 - bound / usd if usd > 0 else 0.0)
 
 
-OF_CANDIDATES = ("demand", "supply", "rate", "chips", "usd_per_h", "watts", "whole", "held")
+OF_CANDIDATES = ("demand", "supply", "rate", "chips", "usd_per_h", "watts", "whole", "held", "card")
 """Fields of a problem with an entry for each candidate."""
 
 
@@ -369,7 +374,8 @@ class _Programme:
         k, s = np.nonzero(self.at >= 0)
         columns = self.at[k, s]
         cost, high, whole = np.zeros(self.units), np.zeros(self.units), np.zeros(self.units)
-        np.add.at(cost, columns, (p.usd_per_h[k] + TIDY * p.chips[k]) * p.hours[s])
+        counted = np.where(p.card >= 0, APART, p.chips)
+        np.add.at(cost, columns, (p.usd_per_h + TIDY * counted)[k] * p.hours[s])
         job = p.amount[p.demand[k]] > 0
         of_job = p.amount[p.demand[k]] / (p.rate[k] * HOUR_S * p.hours[s])
         useful = np.where(job, of_job, p.need[p.demand[k], s] / p.rate[k])
@@ -384,11 +390,19 @@ GREW = -1
 
 
 def _numbered(p: AssignmentProblem) -> tuple[NDArray[np.int64], int]:
-    """The column of each candidate in each slice [K, S], -1 where it cannot run; held ones have one column."""
+    """The column of each candidate in each slice [K, S], -1 where it cannot run; held ones have one column, and so have
+    in each slice those that share a card."""
     at = np.full((len(p.demand), len(p.hours)), -1, dtype=np.int64)
     free = (p.need[p.demand] > 0) & ~p.held[:, None]
-    count = int(free.sum())
-    at[free] = np.arange(count)
+    first = np.arange(len(p.demand))
+    for card in np.unique(p.card[p.card >= 0]):
+        mine = np.flatnonzero(p.card == card)
+        first[mine] = mine[0]
+        free[mine] = free[mine].all(axis=0)
+    alone = free & (first == np.arange(len(first)))[:, None]
+    count = int(alone.sum())
+    at[alone] = np.arange(count)
+    at = at[first]
     held = int(p.held.sum())
     at[p.held] = count + np.arange(held)[:, None]
     return at, count + held

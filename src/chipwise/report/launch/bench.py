@@ -68,7 +68,7 @@ def _facts(spec: ServeSpec, *, whole: bool = False) -> dict[str, Any]:
         "flying": flying,
         "requests": max(REQUESTS * flying, 100),
     }
-    return facts_of(spec) | load | {"url": f"http://127.0.0.1:{PORT}"}
+    return facts_of(spec) | load | {"url": f"http://127.0.0.1:{PORT + spec.servers_before}"}
 
 
 def _load(spec: ServeSpec, *, whole: bool = False) -> tuple[float | None, int]:

@@ -64,7 +64,9 @@ def serve_command(spec: ServeSpec, target: str, port: int = PORT) -> Command:
     started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
     if started is not None:
         return started(spec, port)
-    return vllm_options(Command.of("vllm", "vllm serve", spec.model), spec).option("--port", port)
+    return vllm_options(Command.of("vllm", "vllm serve", spec.model), spec).option(
+        "--port", port + spec.servers_before
+    )
 
 
 def vllm_options(command: Command, spec: ServeSpec) -> Command:
@@ -162,7 +164,8 @@ def mlx_command(spec: ServeSpec) -> tuple[str, str, Command]:
 
 def _facts(spec: ServeSpec, port: int = PORT, **own: object) -> dict[str, Any]:
     """What engines are told of a plan, and what one of them is."""
-    more = {"wide": spec.wide, "copies": spec.copies, "devices_of_layer": spec.tp * spec.dp, "port": port}
+    more = {"wide": spec.wide, "copies": spec.copies, "devices_of_layer": spec.tp * spec.dp}
+    more["port"] = port + spec.servers_before
     return facts_of(spec) | more | own
 
 

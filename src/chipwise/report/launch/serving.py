@@ -9,7 +9,7 @@ from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT, verification
-from chipwise.report.launch.command import Command, comment, script
+from chipwise.report.launch.command import Command, Env, comment, script
 from chipwise.report.launch.engines import (
     fitting,
     llama_command,
@@ -18,7 +18,7 @@ from chipwise.report.launch.engines import (
     trtllm_settings,
     vllm_options,
 )
-from chipwise.report.launch.spec import LaunchFile, ServeSpec
+from chipwise.report.launch.spec import LaunchFile, ServeSpec, SharedCard
 
 
 def vllm(spec: ServeSpec) -> tuple[LaunchFile, ...]:
@@ -99,8 +99,24 @@ def _pair(
     spec: ServeSpec, target: str, serve: Command, measured_by: str = "vllm", before: str = ""
 ) -> tuple[LaunchFile, ...]:
     """The script that serves one replica, after what comes `before`, and the one that measures it."""
-    main = script(spec, get_tool(target), f"{before}{_note(spec.replicas, 'replicas')}{serve}")
+    card = _on_card(spec.card) if spec.card else ""
+    main = script(spec, get_tool(target), f"{card}{before}{_note(spec.replicas, 'replicas')}{serve}")
     return LaunchFile("serve.sh", main, script=True), verification(spec, measured_by)
+
+
+def _on_card(card: SharedCard) -> str:
+    """The device of a server that shares its card, and what has to be done for it before."""
+    others = ", ".join(card.others)
+    beside = f"# shares its card with {others}: --plan writes the files of each, with another port\n"
+    if not card.instance:
+        order = "start them one after the other: each takes its part of the memory that is free\n"
+        turns = "# optional, once on the machine: nvidia-cuda-mps-control -d lets their work overlap\n"
+        device = Env("SHARED_GPU", "the index of the card: one for all that share it")
+        return f"{beside}# {order}{turns}export CUDA_VISIBLE_DEVICES={device}\n\n"
+    cuts = ",".join(sorted(card.cuts, reverse=True))
+    cut = f"# once, on an idle card i: nvidia-smi -i i -mig 1; nvidia-smi mig -i i -cgi {cuts} -C\n"
+    device = Env("MIG_DEVICE", "the UUID of its MIG instance")
+    return f"{beside}{cut}# its instance is {card.instance}: nvidia-smi -L\nexport CUDA_VISIBLE_DEVICES={device}\n\n"
 
 
 def _note(count: int, what: str) -> str:

@@ -118,6 +118,18 @@ class ApiCall:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedCard:
+    """A card that a server shares with `others`, of which so many are started `before` it with `taken` of the memory;
+    or its `instance` of the `cuts` that the card is cut into ("": they take turns)."""
+
+    others: tuple[str, ...]
+    instance: str = ""
+    cuts: tuple[str, ...] = ()
+    before: int = 0
+    taken: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ServeSpec:
     """A served model. `convert` is the format that the runtime turns weights into when it loads them, "" where
     the checkpoint, which has them `stored` so, holds them as they run; `kv` is "" for the runtime's own;
@@ -130,7 +142,8 @@ class ServeSpec:
     read off this deployment; `placed` where parts of the model lie in a machine of several (None: on its devices);
     `network` is None where it is no decoder of one width; `passes` are predicted; `api` sells the same tokens (None:
     nobody of a known address does); `scaling` is how replicas may follow the load (None: no policy was found);
-    `cache_tokens` are those that the cache of a replica holds (0: it has none)."""
+    `cache_tokens` are those that the cache of a replica holds (0: it has none); `card` is shared (None: its devices
+    are its own)."""
 
     title: str
     model: str
@@ -168,6 +181,12 @@ class ServeSpec:
     api: ApiCall | None = None
     scaling: FollowingRecord | None = None
     cache_tokens: int = 0
+    card: SharedCard | None = None
+
+    @property
+    def servers_before(self) -> int:
+        """Servers that listen before it on its machine."""
+        return self.card.before if self.card else 0
 
     @property
     def wide(self) -> bool:

@@ -61,6 +61,8 @@ ANYWHERE: Mapping[str, Render] = {
     "dynamo-planner": planner,
     "terraform": terraform,
 }
+ON_PART = ("vllm", "sglang", "trtllm")
+"""What starts a server on part of a card: manifests and machines of a cloud hand out whole ones."""
 PIPELINES: Mapping[str, Render] = {
     "diffusers": diffusers,
     "mflux": mflux,
@@ -100,7 +102,7 @@ def launch_files(spec: Launched, target: str) -> tuple[LaunchFile, ...]:
     tool = get_tool(target)
     try:
         if target not in renders:
-            raise UsageError(f"{tool.name} {_does(target)}, this plan {_planned(spec)}")
+            raise UsageError(f"{tool.name} {_does(target, spec)}, this plan {_planned(spec)}")
         return renders[target](spec)
     except UsageError as error:
         others = [name for name in renders if name != target and _starts(renders[name], spec)]
@@ -109,7 +111,9 @@ def launch_files(spec: Launched, target: str) -> tuple[LaunchFile, ...]:
         raise UsageError(error.what, f"{error.hint}; {here}" if error.hint else here) from None
 
 
-def _does(target: str) -> str:
+def _does(target: str, spec: Launched) -> str:
+    if isinstance(spec, ServeSpec) and spec.card and target in {**SERVING, **ANYWHERE}:
+        return "starts servers on whole cards"
     if target in LOOPS:
         return "samples and trains in a loop"
     return "serves" if target in SERVING else "trains" if target in TRAINING else "makes pictures and clips"
@@ -122,6 +126,8 @@ def _planned(spec: Launched) -> str:
         return "is a loop of both"
     if isinstance(spec, SweepSpec):
         return "asks many questions"
+    if isinstance(spec, ServeSpec) and spec.card:
+        return f"shares its card with {' and '.join(spec.card.others)}"
     return "serves" if isinstance(spec, ServeSpec) else "trains"
 
 
@@ -132,6 +138,8 @@ def _renders(spec: Launched) -> Mapping[str, Render]:
         return LOOPS
     if isinstance(spec, SweepSpec):
         return SWEEPS
+    if isinstance(spec, ServeSpec) and spec.card:
+        return {name: SERVING[name] for name in ON_PART}
     return {**(SERVING if isinstance(spec, ServeSpec) else TRAINING), **ANYWHERE}
 
 
