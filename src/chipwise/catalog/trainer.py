@@ -323,13 +323,18 @@ def usual_trainer(
     """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout; where
     ranks that weights are cut over are, one that knows groups. Trained weights (not `anew`) without `experts`,
     whose matrices such software starts one by one, are trained on in full with what is made to adapt them."""
-    able = [t for t in all_software(Trainer).values() if _among(chip, t.chips)]
-    fitting = [t for t in able if not t.refusal(pins)] or able
-    if int(pins.get("zero", 0)) == 3 and "shard" in pins:
-        fitting = [t for t in fitting if t.hybrid] or fitting
+    fitting = _fitting(chip, pins)
     able = [t for t in fitting if method in t.methods]
     adapting = [t for t in able if not (anew or experts) and t.methods[0] != "full"]
     return next(iter((*adapting, *able, *fitting)), get_trainer("pytorch-fsdp"))
+
+
+def _fitting(chip: Chip, pins: Mapping[str, int | str]) -> list[Trainer]:
+    """The trainers that a chip is usually used with, those that can run what is fixed of a layout where one can."""
+    able = [t for t in all_software(Trainer).values() if _among(chip, t.chips)]
+    fitting = [t for t in able if not t.refusal(pins)] or able
+    groups = int(pins.get("zero", 0)) == 3 and "shard" in pins
+    return [t for t in fitting if t.hybrid or not groups] or fitting
 
 
 def able_trainers(
