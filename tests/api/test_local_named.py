@@ -47,3 +47,9 @@ def test_trace_says_what_reads_a_decoder(run: Run, own: str) -> None:
 )
 def test_a_memory_that_nobody_named_is_said(machine: str, words: str) -> None:
     assert parse_machine(machine).words == words
+
+
+def test_a_page_is_not_started_by_programs_of_a_desk() -> None:
+    said = {"have": "rtx-4060-laptop", "models": "Qwen/Qwen3-4B-Instruct-2507"}
+    assert cw.local(**said).models[0].commands
+    assert not cw.local(**said, environment="browser").models[0].commands

@@ -383,7 +383,9 @@ class _OnMachine:
             runtime=plan.runtime,
             score=self.candidate.scores.get(self.wish.benchmark),
             quality=self.wish.quality(self.candidate),
-            commands=desk_commands(
+            commands={}
+            if self.terms.environment.in_page
+            else desk_commands(
                 self.candidate,
                 plan,
                 context,
