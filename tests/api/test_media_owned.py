@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 
 import pytest
 
 import chipwise as cw
+from chipwise.catalog import networks
+from chipwise.catalog.media_runtime import MediaRuntime
+from chipwise.catalog.software import all_software
 from chipwise.errors import InfeasibleError, UsageError
 
 
@@ -100,6 +104,23 @@ def test_plans_choose_among_all_software_that_runs_a_network() -> None:
     assert cw.plan("flux", chips="tpu-v5p", evidence="none").plans[0].runtime == "jax"
     with pytest.raises(UsageError, match="runs networks of diffusion"):
         cw.plan("bert-large", chips="l4", runtime="sglang-diffusion")
+
+
+def test_software_with_pipelines_of_its_own_runs_those_alone() -> None:
+    """LightX2V and SGLang Diffusion list their models: Stable Diffusion 1.5 is in neither list."""
+    for runtime in ("lightx2v", "sglang-diffusion"):
+        with pytest.raises(UsageError, match=r"has no pipeline of sd1.5; it has .*wan2.2"):
+            cw.plan("sd1.5", chips="rtx-4090", runtime=runtime)
+    found = cw.plan("sd1.5", chips="rtx-4090", evidence="none").plans
+    assert not {p.runtime for p in found} & {"lightx2v", "sglang-diffusion"}
+    assert cw.plan("wan2.1-t2v-14b", chips="h100-sxm5-80gb", runtime="lightx2v", evidence="none").plans
+
+
+def test_pipelines_that_software_lists_are_in_the_table() -> None:
+    listed = {one for r in all_software(MediaRuntime).values() for one in r.models}
+    names = networks.entries()
+    assert listed
+    assert all(any(fnmatchcase(name, one) for name in names) for one in listed)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down, either, working
 from chipwise.catalog.chips import load_chips, recalled_words
-from chipwise.catalog.configs import named_config
+from chipwise.catalog.configs import find_config, known_names, named_config
 from chipwise.catalog.environment import environment
 from chipwise.catalog.machine import (
     DESKS,
@@ -190,7 +190,7 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
         )
     said = (*_ordered(wish), *_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes)
     report = _report(wish, records, (*said, *terms.said))
-    return replace(report, machine=machine.name, refused=tuple(refused))
+    return replace(report, machine=machine.words, refused=tuple(refused))
 
 
 def _report(wish: Wish, records: Iterable[LocalRecord], said: Iterable[str]) -> LocalReport:
@@ -383,7 +383,9 @@ class _OnMachine:
             runtime=plan.runtime,
             score=self.candidate.scores.get(self.wish.benchmark),
             quality=self.wish.quality(self.candidate),
-            commands=desk_commands(
+            commands={}
+            if self.terms.environment.in_page
+            else desk_commands(
                 self.candidate,
                 plan,
                 context,
@@ -404,8 +406,11 @@ def _used(account: MemoryRecord, context: int) -> float:
 
 
 def _named(name: str, known: Mapping[str, Candidate]) -> Candidate:
-    """A model that the user named, with the names of engines where the table has them."""
-    found = named_config(name)
+    """A model that the user named, with the names of engines where the table has them; a file or a folder of the
+    user's own by its path, read as `estimate` reads it."""
+    found = find_config(name)
+    if found.name not in known_names():
+        return Candidate(name, "", ())
     own = known.get(found.name) or next(
         (c for n, c in known.items() if named_config(n).name == found.name), None
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_ways import OFFLOADS, priced
-from chipwise.api.media_work import Place, family_of
+from chipwise.api.media_work import Place, entry_of, family_of
 from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.software import all_software
@@ -87,7 +87,8 @@ def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -
     """Other software, and formats of products."""
     chip, paces, family = place.chip, {place.runtime.pace}, family_of(model)
     for runtime in all_software(MediaRuntime).values():
-        if runtime.runs_on(chip) and runtime.runs(family) and runtime.pace not in paces:
+        able = runtime.runs_on(chip) and runtime.runs(family) and runtime.has(entry_of(model))
+        if able and runtime.pace not in paces:
             paces.add(runtime.pace)
             how = replace(terms, runtime=runtime.id)
             yield _Change(f"--runtime {runtime.id}", runtime.name, asked, how)

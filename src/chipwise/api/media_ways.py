@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.api.media_asked import Files, Sampling, one_size
 from chipwise.api.media_record import Doing, Replicas, Speed, attention_seen, load_kept, plan_of
-from chipwise.api.media_work import WINDOWED, Place, Work, family_of, tabled
+from chipwise.api.media_work import WINDOWED, Place, Work, entry_of, family_of, tabled
 from chipwise.api.placing import Terms
 from chipwise.api.tactics import Level
 from chipwise.calibrate.parameters import Parameters
@@ -101,7 +101,7 @@ class NetworkSpace:
             runs(place.runtime, model)
             return cls(model, (place,), terms, have, most)
         shared = terms.shared(chip)
-        able = media_runtimes_tried(shared, family_of(model))
+        able = media_runtimes_tried(shared, family_of(model), entry_of(model))
         usual = Place.under(shared, able[0], numbers)
         return cls(model, (usual, *(usual.beside(other) for other in able[1:])), terms, have, most)
 
@@ -378,6 +378,10 @@ def runs(runtime: MediaRuntime, model: str | Files) -> None:
     if family is not None and not runtime.runs(family):
         what = f"{runtime.name} runs networks of {' and '.join(sorted(runtime.networks))}, not {model}"
         raise UsageError(what, "leave --runtime out, or chipwise runtimes list", field="runtime")
+    own = entry_of(model)
+    if own is not None and not runtime.has(own):
+        what = f"{runtime.name} has no pipeline of {model}; it has {', '.join(sorted(runtime.models))}"
+        raise UsageError(what, "leave --runtime out, or --runtime compile", field="runtime")
 
 
 def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Work:

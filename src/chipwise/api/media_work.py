@@ -19,7 +19,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.machine import usual_form
 from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
-from chipwise.catalog.networks import BY_COUNTS, is_built_in
+from chipwise.catalog.networks import BY_COUNTS, find, is_built_in
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
@@ -182,6 +182,13 @@ def family_of(model: str | Files) -> str | None:
     if model.startswith(BY_COUNTS) or not is_built_in(model):
         return None
     return WINDOWED if media.windowed(model) else media.entry(model).task
+
+
+def entry_of(model: str | Files) -> str | None:
+    """The name that the table has for a network; None of what is not in it."""
+    if isinstance(model, Files) or model.startswith(BY_COUNTS) or not is_built_in(model):
+        return None
+    return find(model).entry.name
 
 
 def _does(chip: Chip, runtime: MediaRuntime) -> tuple[bool, bool, bool, bool, bool, Mapping[str, float]]:

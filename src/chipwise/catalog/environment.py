@@ -35,6 +35,7 @@ class Environment:
     | headless | without a display: a card of its own memory keeps nothing for one |
     | matrix_units | whether programs reach them; without, products run on the vector lanes |
     | largest_tensor_bytes | what one matrix may take, None: anything |
+    | in_page | whether a page runs the model: programs of the desk do not |
     """
 
     name: str = ""
@@ -45,6 +46,7 @@ class Environment:
     headless: bool = False
     matrix_units: bool = True
     largest_tensor_bytes: float | None = None
+    in_page: bool = False
 
     def lacks(self, chip: Chip) -> str:
         """Why a chip is not found there, as a sentence; "" where it is, or where nobody says what holds it."""

@@ -65,6 +65,15 @@ class Machine:
         return "+".join(parts)
 
     @property
+    def words(self) -> str:
+        """The name, with the memory of a machine of one chip that is built with several sizes where none is named."""
+        chip = self.cards[0][0]
+        built = chip.kind == "cpu" or (_unified(chip) and _options(chip))
+        if not self.alone or ":" in chip.id or not built:
+            return self.name
+        return f"{self.name} with {(chip.memory.label_bytes or 0.0) / 2**30:.4g} GB"
+
+    @property
     def memory_bytes(self) -> float:
         """Of all parts together."""
         host = [] if self.host is None else [(self.host.chip, self.host.sockets)]

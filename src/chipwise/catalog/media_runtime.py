@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal, Self
 
 from chipwise.catalog.chip import Chip, Family
@@ -31,7 +32,8 @@ class MediaRuntime(Software):
     `tf32_conv`: fp32 convolutions run in TF32 unasked.
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
-    `networks`: the families that it runs, none for any; `ported`: they have to be exported to it or written again.
+    `networks`: the families that it runs, none for any; `models`: patterns of the names of those
+    that it has pipelines of, none for any; `ported`: they have to be exported to it or written again.
     `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
     found beforehand.
     `host`: seconds of one core for what a host itself does while devices wait, by kind: `sound` (a second of it is
@@ -64,6 +66,7 @@ class MediaRuntime(Software):
     shares: bool = False
     offloads: bool = False
     networks: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
     ported: bool = False
     host: Mapping[str, float] = field(default_factory=dict)
     hop_s: float = 0.0
@@ -89,6 +92,10 @@ class MediaRuntime(Software):
     def runs(self, family: str | None) -> bool:
         """Whether it runs networks of a family; of one that is not known (None) where it runs any."""
         return not self.networks or family in self.networks
+
+    def has(self, model: str | None) -> bool:
+        """Whether it has a pipeline of a model of the table; of one that is not known (None) where it runs any."""
+        return not self.models or (model is not None and any(fnmatchcase(model, one) for one in self.models))
 
     def flash_attends(self, chip: Chip) -> bool:
         """Whether its fused attention is FlashAttention on a chip."""
@@ -158,11 +165,13 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
     raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
 
 
-def media_runtimes_tried(chip: Chip, family: str | None) -> tuple[MediaRuntime, ...]:
-    """All software that runs networks of a family on a chip unasked, the usual one first. Raises `UsageError` where
-    none does."""
+def media_runtimes_tried(chip: Chip, family: str | None, model: str | None) -> tuple[MediaRuntime, ...]:
+    """All software that runs networks of a family, and has a pipeline of the model, on a chip unasked, the usual one
+    first. Raises `UsageError` where none does."""
     found = tuple(
-        r for r in all_software(MediaRuntime).values() if r.runs_on(chip) and r.runs(family) and not r.named
+        r
+        for r in all_software(MediaRuntime).values()
+        if r.runs_on(chip) and r.runs(family) and r.has(model) and not r.named
     )
     if not found:
         raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")

@@ -7,8 +7,10 @@ The commands are those of `OPERATORS`: options, help and defaults are read from 
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import App, Parameter
@@ -18,8 +20,10 @@ from chipwise.api.operators import OPERATORS, Op, Operator
 from chipwise.api.requests.field import pairs, split
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.written import families_in
+from chipwise.catalog.headers import ENDINGS
+from chipwise.catalog.snapshot import own_exists
 from chipwise.cli.options import Output, whole
-from chipwise.errors import UnknownNameError, UsageError
+from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.kernel import amdahl_view
 from chipwise.report.terminal import tell
 from chipwise.report.traced import trace_report
@@ -133,6 +137,9 @@ def trace(
     if not source.strip():
         raise UsageError("trace needs a source", "for example FILE.py:function or FILE.onnx", field="source")
     found = pipeline_of(source, training=training)
+    if found is None and source.endswith(ENDINGS) and own_exists(Path(source).expanduser()):
+        what = f"{shorten(source)} is a language model's file, whose operators follow from its dimensions"
+        raise UsageError(what, Sentence("ask: ", CommandText(f"estimate {shlex.quote(source)} --chip h100")))
     if found is None:
         hint = "give FILE.py:function, FILE.onnx, a diffusers folder or FILE.safetensors; fit takes models by name"
         raise UnknownNameError("file", source, (), hint)

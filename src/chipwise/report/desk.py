@@ -162,8 +162,8 @@ def _verdict(report: LocalReport) -> str:
         return f"Buy {r.item} (${r.usd:,.0f}, {of}): {what}.{_instead(report)}"
     where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
     if len(report.models) == 1:
-        return f"{r.machine} runs {what}{where}."
-    return f"Of {len(report.models)} models that {r.machine} runs, first: {what}{where}."
+        return f"{report.machine} runs {what}{where}."
+    return f"Of {len(report.models)} models that {report.machine} runs, first: {what}{where}."
 
 
 def _instead(report: LocalReport) -> str:

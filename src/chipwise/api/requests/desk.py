@@ -38,7 +38,9 @@ class LocalRequest(Asked):
     )
     use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
     models: str | None = ask(
-        "only these, separated by commas; default: what people run at desks", reading=NAMES
+        "only these, names or files of your own, separated by commas; default: what people run at desks",
+        file=True,
+        reading=NAMES,
     )
     most: int = ask("list at most this many models", 16)
     precision: str | None = ask(

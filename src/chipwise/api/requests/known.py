@@ -86,6 +86,10 @@ def _chip(name: str, own: Own) -> str:
     return name.strip() if family(name) else get_chip(name).id
 
 
+def _models(text: str, own: Own) -> str:
+    return ",".join(_model(name, own) for name in split(text))
+
+
 def _chips(text: str, own: Own) -> str:
     return ",".join(_chip(name, own) for name in dict.fromkeys(split(text)))
 
@@ -119,6 +123,7 @@ def _fleet(text: str, own: Own) -> str:
 
 NAMED: dict[str, Callable[[str, Own], str]] = {
     "model": _model,
+    "models": _models,
     "teacher": _model,
     "chip": _chip,
     "chips": _chips,

@@ -142,7 +142,9 @@ def controls(request: type, values: Mapping[str, Any], hidden: Sequence[str] = (
     found = {}
     for f in fields(request):
         name = str(f.metadata.get("alias") or f.name)
-        if name in hidden or (f.metadata.get("file") and f.name not in ("model", "teacher", "chip", "chips")):
+        if name in hidden or (
+            f.metadata.get("file") and f.name not in ("model", "models", "teacher", "chip", "chips")
+        ):
             continue
         found[name] = _control(f, name, hints[f.name], values.get(name))
     modelled = "model" in found
