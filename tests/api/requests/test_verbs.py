@@ -23,7 +23,7 @@ from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.report.table import to_json
 from command_line import Run
 
-FILES = {"model", "chip", "chips", "parameters", "log", "day", "fleet", "teacher"}
+FILES = {"model", "models", "chip", "chips", "parameters", "log", "day", "fleet", "teacher"}
 MODEL = "meta-llama/Llama-3.1-8B"
 LLAMA = {
     "model_type": "llama",

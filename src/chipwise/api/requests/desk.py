@@ -38,7 +38,7 @@ class LocalRequest(Asked):
     )
     use: str | None = ask("what for: chat, code, reasoning or vision; default: anything")
     models: str | None = ask(
-        "only these, names or files of your own, separated by commas; default: what people run at desks",
+        "names or files, separated by commas; default: what people run at desks",
         file=True,
         reading=NAMES,
     )
