@@ -185,8 +185,8 @@ def _missed(slices: Slices, peak: float, carrying: int, each: float) -> str:
     """That a plan misses its targets at the peak of a day, and the least change with which it holds them."""
     times = bounded_times(slices.seen(peak, carrying)[1], slices.wary.workload)
     words = (
-        f"no policy holds the targets in simulation: with all {carrying} replicas, and passes as slow as the confidence "
-        f"asks, {rate_words(peak)} has {times.words(slices.wary.workload.percentile)}"
+        f"no policy holds the targets in simulation: with all {carrying} replicas, and passes as slow as the "
+        f"confidence asks, {rate_words(peak)} has {times.words(slices.wary.workload.percentile)}"
     )
     most = GROWTH * carrying
     enough = fewest(lambda n: slices.holds(peak, n), carrying + 1, most, carrying + 1)

@@ -423,7 +423,7 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     order = ranked(plans, aim)
     least, saves = cheapest_run(order[0], plans, aim)
     notes += _said(order, ask, aim, all_.moved)
-    notes += _narrower(q, order[0], ask)
+    notes += _narrower(q, next(chip for chip, _ in attempts if chip.id == order[0].chip), order[0], ask)
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
@@ -457,13 +457,13 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
     yield from (f"{n:,} sequences per step on {c:,} chips, {usual}" for c, n in moved.items() if c in shown)
 
 
-def _narrower(q: _Question, first: TrainPlanRecord, ask: Ask) -> Iterator[str]:
-    """What the chips of the first plan of a pre-training run do in the widest type of fewer bits, where that takes less
-    by more than a change is worth naming for."""
+def _narrower(q: _Question, chip: Chip, first: TrainPlanRecord, ask: Ask) -> Iterator[str]:
+    """What as many of a chip as the first plan of a pre-training run takes do in the widest type of fewer bits, where
+    that takes less by more than a change is worth naming for."""
     if ask.task != "train" or ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
         return
-    chip = find_chip(first.chip, q.run.changes, q.run.own_chips)
-    same = replace(q, run=replace(q.run, counts=(first.chips,), have=None, curves=False))
+    have = {chip.id: first.chips} if q.run.have else None
+    same = replace(q, run=replace(q.run, counts=(first.chips,), have=have, curves=False))
     for precision in precisions_of(chip)[1:2]:
         plans = _on_chip(same, chip, replace(ask, precision=precision), alone=False).plans
         p = min(plans, key=lambda p: p.days.mid, default=None)
