@@ -8,6 +8,7 @@ import pytest
 
 from chipwise.catalog.learning import learning_of, learning_rows
 from chipwise.catalog.tools import command_rows
+from chipwise.errors import UnknownNameError
 
 
 def test_rates_fall_with_size_and_with_what_is_trained() -> None:
@@ -17,7 +18,7 @@ def test_rates_fall_with_size_and_with_what_is_trained() -> None:
     assert learning_of("full", 8e9).rate == 1e-5
     assert learning_of("lora", 8e9).rate == learning_of("qlora", 8e9).rate == 2e-4
     assert learning_of("qlora", 70e9).rate == 1e-4
-    with pytest.raises(LookupError, match="no learning rate of dpo"):
+    with pytest.raises(UnknownNameError, match="dpo"):
         learning_of("dpo", 1e9)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.errors import UnknownNameError
 
 TABLE = "catalog/data/launch_rates.toml"
 
@@ -40,8 +41,8 @@ def learning_rows() -> tuple[Learning, ...]:
 
 def learning_of(method: str, parameters: float) -> Learning:
     """What a method ("" from random weights, full, lora, qlora) learns at in a network of so many parameters that a
-    token passes through. Raises `LookupError` for another method."""
+    token passes through. Raises `UnknownNameError` for another method."""
     rows = [row for row in learning_rows() if row.method == method and row.above <= parameters]
     if not rows:
-        raise LookupError(f"no learning rate of {method}")
+        raise UnknownNameError("method", method, [row.method for row in learning_rows() if row.method])
     return rows[-1]

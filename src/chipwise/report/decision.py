@@ -164,7 +164,9 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
     share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
     use = f"less than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
-    chips = f"{own.chips} chips" + (f", of which {own.used} work" if 0 < own.used < own.chips else "")
+    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}" + (
+        f", of which {own.used} work" if 0 < own.used < own.chips else ""
+    )
     chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
     always = "always in use" if decision.job_hours is None else "with one such job after another"
     figures = [
