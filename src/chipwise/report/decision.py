@@ -164,13 +164,14 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
     share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
     use = f"less than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
-    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}" + (
-        f", of which {own.used} work" if 0 < own.used < own.chips else ""
-    )
-    chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
+    bare = " without hosts" if own.bare else ""
+    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}{bare}"
+    chips += f", of which {own.used} work" if 0 < own.used < own.chips else ""
+    if own.machines:
+        chips = f"{own.machines}, {chips}" if own.used < own.chips else f"{own.machines}{bare}"
     always = "always in use" if decision.job_hours is None else "with one such job after another"
     figures = [
-        f"{usd_words(own.purchase_usd)} for {chips}{' without hosts' if own.bare else ''}",
+        f"{usd_words(own.purchase_usd)} for {chips}",
         f"{own.power_w / 1000.0:.3g} kW at the plugs",
         f"{own.years:g} years",
         *([use] if paid is not None else []),
