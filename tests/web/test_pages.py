@@ -396,7 +396,7 @@ def test_a_generated_answer_says_each_sentence_once(visit: Open) -> None:
     said = [line for line in head.inner_text().splitlines() if line]
     assert len(said) == len(set(said))
     sentence = head.locator("h2.sentence").inner_text()
-    assert sentence.startswith("Rent ")
+    assert sentence.startswith("Rent")
     assert head.inner_text().count(sentence) == 1
     assert "It delivers" in head.locator(".verdict").inner_text()
     slide = page.locator("[data-slide=rate]")
