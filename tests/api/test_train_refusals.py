@@ -201,7 +201,7 @@ def test_a_narrow_type_that_buys_nothing_is_no_plan_but_may_have_run() -> None:
 @pytest.mark.parametrize("chip", ["m4-max", "gb10-dgx-spark", "jetson-thor-t5000", "igpu-radeon-8060s"])
 def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip: str) -> None:
     """What the usual trainer keeps fits nowhere there; a leaner policy does, and is named."""
-    ask = {"task": "finetune", "method": "full", "chips": (chip,), "counts": (1,), "trainer": "usual"}
+    ask = {"task": "train", "method": "full", "chips": (chip,), "counts": (1,), "trainer": "usual"}
     kept = {"optimizer": "adamw"}
     with pytest.raises(InfeasibleError, match="not on 1: does not fit"):
         train_plan(ROW, **ask, memory=kept)  # type: ignore[arg-type]
@@ -215,9 +215,9 @@ def test_an_optimiser_has_no_host_memory_to_go_to_where_there_is_one_memory(chip
 
 
 def test_a_processor_on_a_link_has_a_memory_of_its_own() -> None:
-    """What the usual trainer keeps fits there alone; one that keeps less needs no host."""
+    """What Megatron keeps fits there alone; a trainer that keeps less needs no host."""
     ask = {"task": "finetune", "method": "full", "chips": ("gh200-96gb",), "counts": (1,)}
-    assert train_plan(ROW, **ask, trainer="usual").plans[0].layout.offload == 1  # type: ignore[arg-type]
+    assert train_plan(ROW, **ask, trainer="nemo").plans[0].layout.offload == 1  # type: ignore[arg-type]
     report = train_plan(ROW, **ask, trainer="axolotl")  # type: ignore[arg-type]
     plan = report.plans[0]
     assert plan.layout.offload == 0
