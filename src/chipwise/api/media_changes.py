@@ -85,13 +85,9 @@ def _changes(
 
 def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Iterator[_Change]:
     """Other software, and formats of products."""
-    chip, paces, family = place.chip, {place.runtime.pace}, family_of(model)
-    for runtime in all_software(MediaRuntime).values():
-        able = runtime.runs_on(chip) and runtime.runs(family) and runtime.has(entry_of(model))
-        if able and runtime.pace not in paces:
-            paces.add(runtime.pace)
-            how = replace(terms, runtime=runtime.id)
-            yield _Change(f"--runtime {runtime.id}", runtime.name, asked, how)
+    chip = place.chip
+    for runtime in _others(model, place):
+        yield _Change(f"--runtime {runtime.id}", runtime.name, asked, replace(terms, runtime=runtime.id))
     if asked.level == "stock":
         tuned = replace(asked, level="tuned")
         yield _Change("--level tuned", "as benchmark submissions run it", tuned, terms)
@@ -104,6 +100,16 @@ def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -
             both = replace(terms, precision=narrow, runtime=folds)
             words = f"{words}, conversions folded into other kernels"
             yield _Change(f"--runtime {folds} --precision {narrow}", words, asked, both)
+
+
+def _others(model: str | Files, place: Place) -> Iterator[MediaRuntime]:
+    """Other software that runs a network on the chip, one of each pace."""
+    paces, family = {place.runtime.pace}, family_of(model)
+    for runtime in all_software(MediaRuntime).values():
+        able = runtime.runs_on(place.chip) and runtime.runs(family) and runtime.has(entry_of(model))
+        if able and runtime.pace not in paces:
+            paces.add(runtime.pace)
+            yield runtime
 
 
 def _tried(

@@ -423,7 +423,7 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
     order = ranked(plans, aim)
     least, saves = cheapest_run(order[0], plans, aim)
     notes += _said(order, ask, aim, all_.moved)
-    notes += _narrower(q, next(chip for chip, _ in attempts if chip.id == order[0].chip), order[0], ask)
+    notes += _narrower(q, attempts, order[0])
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
@@ -457,10 +457,11 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
     yield from (f"{n:,} sequences per step on {c:,} chips, {usual}" for c, n in moved.items() if c in shown)
 
 
-def _narrower(q: _Question, chip: Chip, first: TrainPlanRecord, ask: Ask) -> Iterator[str]:
-    """What as many of a chip as the first plan of a pre-training run takes do in the widest type of fewer bits, where
-    that takes less by more than a change is worth naming for."""
-    if ask.task != "train" or ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
+def _narrower(q: _Question, attempts: Sequence[tuple[Chip, Ask]], first: TrainPlanRecord) -> Iterator[str]:
+    """What as many chips, of those tried, as the first plan of a pre-training run takes do in the widest type of fewer
+    bits, where that takes less by more than a change is worth naming for."""
+    chip, ask = next((c, a) for c, a in attempts if c.id == first.chip)
+    if ask.task != "train" or q.ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
         return
     have = {chip.id: first.chips} if q.run.have else None
     same = replace(q, run=replace(q.run, counts=(first.chips,), have=have, curves=False))
