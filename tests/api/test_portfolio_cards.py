@@ -17,8 +17,8 @@ QUESTION = cast(Any, SimpleNamespace(workload_of=lambda _: SimpleNamespace(outpu
 
 
 def part(demand: int, share: Share, memory: float, active: float, seconds: float = 2.0) -> CardPart:
-    alone = cast(Any, SimpleNamespace(chip="h100-sxm5-80gb", ttft_s=SimpleNamespace(mid=1.0), tpot_s=None))
-    plan = cast(Any, SimpleNamespace(ttft_s=SimpleNamespace(mid=seconds), tpot_s=None))
+    alone = cast(Any, SimpleNamespace(chip="h100-sxm5-80gb", answer_s=lambda _: 1.0))
+    plan = cast(Any, SimpleNamespace(answer_s=lambda _: seconds))
     return CardPart(SmallDemand(demand, f"d{demand}", QUESTION, alone, 1.0), share, plan, memory, active)
 
 

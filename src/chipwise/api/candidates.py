@@ -248,9 +248,7 @@ class Space:
         if not self.found:
             return False
         w, limits = self.workload, self.market.limits
-        ready = [
-            p.ttft_s.mid + (w.output_tokens - 1.0) * p.pace.mid for _, p in self.found if fully_ready(p, w)
-        ]
+        ready = [p.answer_s(w.output_tokens) for _, p in self.found if fully_ready(p, w)]
         step = decode(1.0, w.prompt_tokens)
         read = sum(
             n * float(np.max(op.weight_bytes)) for n, op in shard(one.context.found.graph, Layout()).ops(step)

@@ -381,7 +381,7 @@ def runs(runtime: MediaRuntime, model: str | Files) -> None:
     own = entry_of(model)
     if own is not None and not runtime.has(own):
         what = f"{runtime.name} has no pipeline of {model}; it has {', '.join(sorted(runtime.models))}"
-        raise UsageError(what, "leave --runtime out, or --runtime compile", field="runtime")
+        raise UsageError(what, "leave --runtime out", field="runtime")
 
 
 def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Work:

@@ -342,10 +342,8 @@ def _scaled(
 def in_flight(plan: PlanRecord, workload: Workload) -> float:
     """Requests in flight of one replica that takes as many as formulas say it can: those a second, times the time of
     each (Little)."""
-    e2e_s = plan.ttft_s.mid + (plan.tpot_s.mid if plan.tpot_s else 0.0) * max(
-        workload.output_tokens - 1.0, 0.0
-    )
-    return max(float(np.floor(plan.largest_requests_per_s / (plan.replicas - plan.spare) * e2e_s)), 1.0)
+    each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
+    return max(float(np.floor(each * plan.answer_s(workload.output_tokens))), 1.0)
 
 
 def usd_per_day(plan: PlanRecord, seconds: float, replica_h: float) -> float | None:

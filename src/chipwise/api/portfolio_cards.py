@@ -82,8 +82,7 @@ class CardPart:
 
 def _answer_s(plan: PlanRecord, small: SmallDemand) -> float:
     """Seconds of a whole answer."""
-    after = small.question.workload_of("serve").output_tokens - 1.0
-    return plan.ttft_s.mid + (plan.tpot_s.mid * after if plan.tpot_s else 0.0)
+    return plan.answer_s(small.question.workload_of("serve").output_tokens)
 
 
 def parts_of(small: SmallDemand) -> tuple[CardPart, ...]:

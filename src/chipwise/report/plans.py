@@ -155,6 +155,10 @@ class PlanRecord(Plan, Tabled):
         """Chips that share a machine: those that exchange the most."""
         return max(self.layout.tp, 1)
 
+    def answer_s(self, output_tokens: float) -> float:
+        """Seconds of a whole answer of so many tokens."""
+        return self.ttft_s.mid + (output_tokens - 1.0) * (self.tpot_s.mid if self.tpot_s else 0.0)
+
     def usd(self) -> float:
         """Dollars of its job, else per hour; infinite where no price is known."""
         if self.price is None:
