@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 from docs.generate.console import on_the_day
 
+from chipwise.api import candidates
+from chipwise.api.context import Context
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.catalog.chips import get_chip
+from chipwise.api.searching import size_fleet
 from chipwise.catalog.preferences import preferences
 from chipwise.report.plans import PlanRecord, PlanReport
-from chipwise.search.deployments import deployments
-from chipwise.search.targets import chances
+from chipwise.search.choose import Choice
 from command_line import Run
 
 
@@ -157,23 +157,21 @@ def test_a_desk_has_one_answer(chip: str) -> None:
         ("openai/gpt-oss-120b", {"chips": "b200,h100", "rate": "9/s", "tpot": "15ms", "percentile": "p99"}),
     ],
 )
-def test_the_chance_that_is_printed_is_the_chance_that_ranks(model: str, asked: dict[str, Any]) -> None:
-    """At the times of a plan the search gives its targets the chance that stands beside it."""
-    compared = 0
-    with on_the_day():
-        question = request(model, **asked)
-        workload = question.workload_of("serve")
-        for plan in ask(model, **asked).plans:
-            context = replace(question.terms(), precision=plan.precision).context(model, workload)
-            chip = [get_chip(plan.chip)]
-            (deployment,), _ = deployments(context.found.graph.model, chip, plan.runtime)
-            first, further = plan.ttft_s.mid, plan.pace.mid
-            if workload.percentile is not None:
-                tail = plan.tails[f"p{100 * workload.percentile:g}"]
-                first, further = tail.ttft_s or np.nan, tail.tpot_s or np.nan
-            times = np.array([[first]]), np.array([[further]])
-            ranks = chances(*times, workload, context.caution([deployment]))
-            if likely(plan) >= 0.5:
-                assert float(ranks[0, 0]) == pytest.approx(likely(plan), abs=1e-6)
-                compared += 1
+def test_the_chance_that_is_printed_is_the_chance_that_ranks(
+    model: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search reads how times grow with passes off its grid, the plan asks for that load itself."""
+    pairs: list[tuple[float, float]] = []
+
+    def paired(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
+        for choice in choices:
+            (plan,) = size_fleet(context, [choice])
+            pairs.append((float(choice.as_one.chance[0]), likely(plan)))
+        return size_fleet(context, choices)
+
+    monkeypatch.setattr(candidates, "size_fleet", paired)
+    ask(model, **asked)
+    compared = [(ranks, printed) for ranks, printed in pairs if printed >= 0.5]
     assert compared
+    for ranks, printed in compared:
+        assert ranks == pytest.approx(printed, abs=0.03)

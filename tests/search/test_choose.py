@@ -168,14 +168,21 @@ def by_trying_all(
         if False not in best:
             continue
         each, replicas, point = float(layout.devices), 1, best.get(True, best[False])
-        times = float(p.ttft_s[0, point]), float(p.tpot_s[0, point])
+        times, steep = (float(p.ttft_s[0, point]), float(p.tpot_s[0, point])), [1.0, 1.0]
         if w.task == "serve" and w.rate_per_s is not None:
             rate = w.utilisation * carried(p, best[False], room, w, 1.0)
-            rate = min(rate, carried(p, best[True], room, w, slower)) if True in best else rate
+            # passes as much longer take the rate of a load down as much
+            rate = min(rate, carried(p, best[True], room, w, slower) / slower) if True in best else rate
             replicas, point = math.ceil(w.rate_per_s / rate * (1 - 1e-9)), best[False]
             upto = slice(point + 2)
-            each_s, rates = w.rate_per_s / replicas, np.maximum.accumulate(p.requests_per_s[0, upto])
+            every = np.maximum.accumulate(p.requests_per_s[0])
+            each_s, rates = w.rate_per_s / replicas, every[upto]
             times = tuple(float(np.interp(each_s, rates, x[0, upto])) for x in (p.ttft_s, p.tpot_s))  # type: ignore[assignment]
+            if slower > 1.0:  # all passes s times as long: T becomes s T(s rate)
+                steep = [
+                    1.0 + math.log(max(np.interp(each_s * slower, every, x[0]) / t, 1.0)) / math.log(slower)
+                    for t, x in zip(times, (p.ttft_s, p.tpot_s), strict=True)
+                ]
         tokens = float(p.tokens_per_s[0, point])
         answer = times[0] + w.output_tokens * times[1]
         chips = replicas * each
@@ -190,15 +197,14 @@ def by_trying_all(
             cost = chips * PRICES[d.chip.id]
         else:
             cost = each / tokens
-        chance = 1.0
-        if w.ttft_s is not None:
-            chance = float(times[0] <= w.ttft_s)
-        if w.tpot_s is not None and w.output_tokens > 1:
-            if slower > 1.0:
-                z = NormalDist().inv_cdf(0.9) * math.log(w.tpot_s / times[1]) / math.log(slower)
+        chance, widths = 1.0, (math.sqrt(steep[0] ** 2 - 1.0), steep[1])
+        targets = ((w.ttft_s, times[0]), (w.tpot_s if w.output_tokens > 1 else None, times[1]))
+        for (target, time), width in zip(targets, widths, strict=True):
+            if target is not None and slower > 1.0 and width > 0.0:
+                z = NormalDist().inv_cdf(0.9) * math.log(target / time) / (width * math.log(slower))
                 chance = min(chance, NormalDist().cdf(z))
-            else:
-                chance = min(chance, float(times[1] <= w.tpot_s))
+            elif target is not None:
+                chance = min(chance, float(time <= target))
         times = () if w.task == "batch" else times
         tried.append(Tried(cost, times, chance, staged, size, layout, float(p.batch[0, point]), chips))
     if not tried:

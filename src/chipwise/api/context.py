@@ -27,16 +27,23 @@ from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import Requests
-from chipwise.predict.service import Engines, Loads, Prediction, Service
+from chipwise.predict.service import Engines, Loads, Prediction, Service, Stretch
 from chipwise.predict.tails import VALID
-from chipwise.report.assemble import Deployed, Doubt, Performance, ReplicaSet, plan_record, price_record
+from chipwise.report.assemble import (
+    Deployed,
+    Doubt,
+    Performance,
+    ReplicaSet,
+    plan_record,
+    price_record,
+)
 from chipwise.report.energy import Powered
 from chipwise.report.plans import PlanRecord, span
 from chipwise.report.records import PriceRecord, TailRecord
 from chipwise.search.evaluate import Bounds, bounds_of, use_of
 from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
-from chipwise.search.targets import Caution, tails_at
+from chipwise.search.targets import Caution, stretched, tails_at
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
@@ -115,7 +122,8 @@ class Context:
                 further.shrunk(by.left),
                 whole.shrunk(by.left),
             )
-        found = Caution.of(first.ends(), further.ends(), whole.ends(), self.workload.confidence)
+        ends = first.ends(), further.ends(), whole.ends(), self.workload.confidence
+        found = Caution.of(*ends, further.of_passes().ends())
         if by is None:
             return found
         return replace(found, first_by=by.passes * by.first, further_by=np.asarray(by.passes))
@@ -193,10 +201,11 @@ class Context:
         *,
         rate_per_s: float | None = None,
         quantiles: Mapping[str, tuple[Array, Array]] | None = None,
+        stretch: Sequence[Stretch] | None = None,
     ) -> list[PlanRecord]:
         """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s`
         requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit). `quantiles`
-        are its `tails`, where they are known."""
+        are its `tails`, `stretch` is what longer passes do to times there, where they are known."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
@@ -208,6 +217,9 @@ class Context:
             for i, fleet in zip(group.which, fleets, strict=True)
         ]
         by = self._corrections(group, found, fleets, doubt)
+        if stretch is None:
+            passes = self.caution(group.deployments).take(group.which).passes
+            stretch = stretched(loads, found, rate_per_s, passes)
         if by is not None:
             found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)
             for name, (first, further) in quantiles.items():
@@ -233,6 +245,7 @@ class Context:
                 row_of(memory, row),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 None if powered is None else (powered, use.take(row)),
+                stretch[row],
             )
             record = plan_record(
                 Deployed(

@@ -24,7 +24,7 @@ from chipwise.search.choose import BETWEEN, Choice, Chosen, Refusal, choose
 from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.prefer import Contenders, first, kept
 from chipwise.search.space import Deployment, Group, Limits, candidates
-from chipwise.search.targets import Caution, held, meets, slopes
+from chipwise.search.targets import Caution, held, meets, slopes, stretched
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -129,7 +129,9 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
             continue
         together = Loads.join([groups[i].loads for i in alike])
         loaded = _at_load(context.workload, together, [groups[i] for i in alike])
-        quantiles = context.tails(together, loaded)
+        quantiles, rate = context.tails(together, loaded), context.workload.rate_per_s
+        passes = np.concatenate([groups[i].passes for i in alike], axis=1)
+        longer = stretched(together, loaded, rate, passes)
         ends = np.cumsum([len(groups[i].choices) for i in alike])
         for i, end in zip(alike, ends, strict=True):
             mine = groups[i]
@@ -139,7 +141,8 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
                 mine.loads,
                 loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
                 mine.fleets(context.workload),
-                rate_per_s=context.workload.rate_per_s,
+                rate_per_s=rate,
+                stretch=longer[rows],
                 quantiles={
                     name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
                 },
@@ -150,12 +153,14 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
 @dataclass(frozen=True)
 class _Loaded:
     """Choices of one group as candidates of their own, ready to be loaded; `caution` is that with which each was
-    chosen: none where the middle keeps targets alone, or the rate is given and headroom stands in for it."""
+    chosen: none where the middle keeps targets alone, or the rate is given and headroom stands in for it. `passes`
+    are how far these may be off (`Caution.passes`)."""
 
     choices: Sequence[Choice]
     group: Group
     loads: Loads
     caution: Caution
+    passes: Array
 
     @property
     def evaluated(self) -> Evaluated:
@@ -202,8 +207,9 @@ def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
         workers = np.array([float(c.prompt_workers) for c in choices])
         engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
     wary = np.array([c.sure for c in choices]) & (context.workload.rate_per_s is None)
-    caution = context.caution(e.group.deployments).take(group.which).where(wary)
-    return _Loaded(choices, group, context.loads(group, engines, e.rates[1].service), caution)
+    caution = context.caution(e.group.deployments).take(group.which)
+    loads = context.loads(group, engines, e.rates[1].service)
+    return _Loaded(choices, group, loads, caution.where(wary), caution.passes)
 
 
 def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> Prediction:

@@ -486,6 +486,20 @@ class Scatter:
         the time or amount: -1 of a rate, less where limits bind it."""
         return power * float(self.mean[0]), float(self.sd(power)[0])
 
+    def carrying(self, passes: Scatter, power: float) -> Scatter:
+        """That of a figure which grows with this power of the length of `passes` where what it was taken from grows
+        with the first: their error is in it once already."""
+        return Scatter(
+            self.mean + (power - 1.0) * passes.mean,
+            self.shared + (power**2 - 1.0) * passes.shared,
+            self.noise,
+            self.known,
+        )
+
+    def of_passes(self) -> Scatter:
+        """What runs of one deployment have in common: without the noise of rows."""
+        return Scatter(self.mean, self.shared, np.zeros_like(self.noise), self.known)
+
     def ends(self) -> Array:
         """The median of what is measured and the upper end of the 80 % interval, both over what is predicted, [2, N]:
         see `judge.judge`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,18 @@ class Prediction:
         return Prediction(
             **numbers, cost=Cost({k: pick(np.asarray(v)) for k, v in self.cost.exposed.items()})
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """With which powers of the length of passes the times to the `first` token and to each `further` one grow, towards
+    the lower end and the upper end of their intervals: 1 of clients who wait for their answers, more at a given rate,
+    where longer passes hold more requests. `room`: how many times as long passes may take until the rate is no longer
+    carried."""
+
+    first: tuple[float, float] = (1.0, 1.0)
+    further: tuple[float, float] = (1.0, 1.0)
+    room: float = inf
 
 
 def transfer_s(cache_bytes: Real, senders: Real, receivers: Real, bytes_per_s: Real, share: Real) -> Real:

@@ -18,7 +18,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use
 from chipwise.predict.rounds import kept_up
-from chipwise.predict.service import Prediction
+from chipwise.predict.service import Prediction, Stretch
 from chipwise.report.energy import JOULE_PER_KWH, Powered, energy_record
 from chipwise.report.plan import numbered, saving
 from chipwise.report.plans import PlanRecord
@@ -189,13 +189,14 @@ class Deployed:
 class Performance:
     """What a candidate does at its load: `prediction` and `bounds` hold a single number in each figure, of all replicas
     that carry the load, `memory` is of one device. `drawn` says how chips turn work into watts, and what those that
-    carry the load do (None: no power limit is known)."""
+    carry the load do (None: no power limit is known). `stretch` says what the error of passes does to times."""
 
     prediction: Prediction
     bounds: Bounds
     memory: MemoryAccount
     tails: Mapping[str, TailRecord]
     drawn: tuple[Powered, Use] | None
+    stretch: Stretch = Stretch()  # noqa: RUF009
 
 
 def one(value: object) -> float:
@@ -242,23 +243,30 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     by, doubt = of.by, of.doubt
     basis = by.basis() or basis_of(near)
 
-    def judged(mid: float, spread: Scatter, left: float, power: float = 1.0, **ends: float) -> Estimate:
-        around = spread.shrunk(left).around(power)
-        return judge(mid, around, basis, provisional=not bool(spread.known[0]), **ends)
+    passes, first = doubt.further.shrunk(by.further), doubt.first.shrunk(by.first)
+
+    def judged(mid: float, around: tuple[float, float], known: Scatter, **ends: float) -> Estimate:
+        return judge(mid, around, basis, provisional=not bool(known.known[0]), **ends)
+
+    def timed(mid: float, spread: Scatter, powers: tuple[float, float], least: float) -> Estimate:
+        lower, upper = (
+            judged(mid, spread.carrying(passes, power).around(), spread, least=least) for power in powers
+        )
+        side = upper if upper.centre > mid else lower
+        return Estimate(mid, lower.low, upper.high, basis, lower.provisional, side.centre)
 
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
         most = _most(per_s, slope, max(faster, 1.0), one(bounds.peak_per_s))
-        return judged(per_s, doubt.whole, by.further, -slope, most=most)
+        return judged(per_s, doubt.whole.shrunk(by.further).around(-slope), doubt.whole, most=most)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
     tpot = None
     if workload.output_tokens > 1.0:
-        least = one(bounds.tpot_s)
-        tpot = judged(one(prediction.tpot_s), doubt.further, by.further, least=least)
+        tpot = timed(one(prediction.tpot_s), passes, does.stretch.further, one(bounds.tpot_s))
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -272,8 +280,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
     shares = _shares(prediction.cost.exposed)
-    least = one(bounds.ttft_s)
-    ttft = judged(one(prediction.ttft_s), doubt.first, by.first, least=least)
+    ttft = timed(one(prediction.ttft_s), first, does.stretch.first, one(bounds.ttft_s))
     if fleet.in_step:
         ttft = ttft.reaching(one(prediction.in_step_s) / one(prediction.ttft_s), by.first)
     energy = None
@@ -285,6 +292,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     held = max(1.0, float(np.floor(one(prediction.resident))))
     taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
     job, hours = _job(workload, one(prediction.concurrency), tokens, price)
+    carried = judged(1.0, passes.of_passes().around(), passes).kept(does.stretch.room)
     return PlanRecord(
         chip=deployment.chip.id,
         chips=chips,
@@ -319,7 +327,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
-        chance=_chance(workload, ttft, tpot, does.tails, hours),
+        chance=_chance(workload, ttft, tpot, does.tails, hours, carried),
         job=job,
         hosts=hosts,
         replica_hosts=_hosts(deployment, ReplicaSet(), layout),
@@ -358,9 +366,10 @@ def _chance(
     tpot: Estimate | None,
     tails: Mapping[str, TailRecord],
     hours: Estimate | None,
+    carried: float,
 ) -> float | None:
-    """The probability that the least certain of the targets holds, of a percentile with the spread of the mean; None
-    without a target."""
+    """The probability that the least certain of the targets holds, of a percentile with the spread of the mean: no
+    more than that with which a given rate is `carried`; None without a target."""
     if w.job is not None and w.job.deadline_s is not None and hours is not None:
         return hours.kept(w.job.deadline_s / 3600.0)
     further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
@@ -384,7 +393,8 @@ def _chance(
         (w.tpot_s if tpot else None, 0.0, 1.0),
         (w.e2e_s, 1.0, w.output_tokens - 1.0),
     )
-    return min((kept(target, one, more) for target, one, more in targets if target is not None), default=None)
+    chances = [kept(target, one, more) for target, one, more in targets if target is not None]
+    return min(*chances, carried) if chances else None
 
 
 def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate:

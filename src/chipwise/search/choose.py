@@ -21,7 +21,7 @@ from chipwise.search.evaluate import REASONS, Evaluated
 from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
-from chipwise.search.targets import Caution, chances, highest, job_chances, meets
+from chipwise.search.targets import Caution, chances, highest, job_chances, longer_by, meets, powers
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
 
@@ -439,17 +439,20 @@ def _contenders(
     rows = np.arange(len(sized.point))
     p, each, layouts = e.prediction, sized.each, e.group.layouts()
     at = sized.point
-    seen = np.stack([p.ttft_s, p.tpot_s, *e.held])
+    seen, wary = np.stack([p.ttft_s, p.tpot_s, *e.held]), caution.take(e.group.which)
     if w.driven and w.rate_per_s is not None:
         most = np.minimum(at + 1, p.requests_per_s.shape[1] - 1)  # targets hold up to a load between both
-        carried = _between(p.requests_per_s, most, w.rate_per_s / np.maximum(sized.replicas, 1.0), seen)
+        rate, longer = w.rate_per_s / np.maximum(sized.replicas, 1.0), longer_by(wary.passes[1])
+        carried = _between(p.requests_per_s, most, rate, seen)
+        last = np.full(len(at), p.requests_per_s.shape[1] - 1)
+        slowed = _between(p.requests_per_s, last, rate * longer, seen[2:])
+        wary = wary.at_rate(*powers(carried[2:], longer, slowed))
     else:
         carried = seen[:, rows, at]
     times, limited = carried[:2], carried[2:, :, None]
     answer = times[0] + w.output_tokens * times[1]
     hosts, stages = _hosts(e, sized), np.asarray(layouts.pp)
     size = np.stack([hosts, sized.chips, -sized.replicas, stages, np.asarray(layouts.dp)])
-    wary = caution.take(e.group.which)
     if w.due_per_s is not None:
         chance = job_chances(sized.replicas * sized.rate, w.due_per_s, wary)
     else:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.parameter import Z80
-from chipwise.predict.service import Loads, Prediction
+from chipwise.predict.service import Loads, Prediction, Stretch
 from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
 from chipwise.workload.workload import Workload
@@ -19,31 +19,34 @@ from chipwise.workload.workload import Workload
 @dataclass(frozen=True)
 class Caution:
     """How far predictions of N deployments may be off: the median of what is measured and the upper end of the 80 %
-    interval, both over what is predicted, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job; and
-    the `confidence` that was asked for. `first_by`, `further_by` are what the user's own runs multiply times with
-    before anything is said of them."""
+    interval, both over what is predicted, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job,
+    `passes` of TPOT without the noise of single runs; and the `confidence` that was asked for. `first_by`, `further_by`
+    are what the user's own runs multiply times with before anything is said of them."""
 
     first: Array
     further: Array
     whole: Array
+    passes: Array
     confidence: float
     first_by: Array
     further_by: Array
 
     @classmethod
-    def of(cls, first: Array, further: Array, whole: Array, confidence: float) -> Caution:
-        """Of predictions that nothing corrects."""
+    def of(
+        cls, first: Array, further: Array, whole: Array, confidence: float, passes: Array | None = None
+    ) -> Caution:
+        """Of predictions that nothing corrects; without `passes` all of `further` is error of these."""
         one = np.ones(np.shape(first)[1])
-        return cls(first, further, whole, confidence, one, one)
+        return cls(first, further, whole, further if passes is None else passes, confidence, one, one)
 
     @classmethod
     def join(cls, many: Sequence[Caution]) -> Caution:
         """Of several, one after the other, with one confidence."""
-        first, further, whole, first_by, further_by = (
+        first, further, whole, passes, first_by, further_by = (
             np.concatenate([getattr(one, name) for one in many], axis=-1)
-            for name in ("first", "further", "whole", "first_by", "further_by")
+            for name in ("first", "further", "whole", "passes", "first_by", "further_by")
         )
-        return cls(first, further, whole, many[0].confidence, first_by, further_by)
+        return cls(first, further, whole, passes, many[0].confidence, first_by, further_by)
 
     @property
     def power(self) -> float:
@@ -59,18 +62,77 @@ class Caution:
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
-        ends = self.first[:, which], self.further[:, which], self.whole[:, which]
-        return Caution(*ends, self.confidence, self.first_by[which], self.further_by[which])
+        first, further, whole, passes = (
+            x[:, which] for x in (self.first, self.further, self.whole, self.passes)
+        )
+        by = self.first_by[which], self.further_by[which]
+        return Caution(first, further, whole, passes, self.confidence, *by)
 
     def where(self, wary: NDArray[np.bool_]) -> Caution:
         """Where not `wary`, middles taken at their word."""
-        first, further, whole = (np.where(wary, x, 1.0) for x in (self.first, self.further, self.whole))
-        return replace(self, first=first, further=further, whole=whole)
+        first, further, whole, passes = (
+            np.where(wary, x, 1.0) for x in (self.first, self.further, self.whole, self.passes)
+        )
+        return replace(self, first=first, further=further, whole=whole, passes=passes)
+
+    @property
+    def longer(self) -> Array:
+        """How many times as long passes take with the confidence that was asked for [N]."""
+        centre, end = self.passes
+        return np.asarray(centre * (end / centre) ** self.power)
+
+    def at_rate(self, first: Array, further: Array) -> Caution:
+        """The same at a given rate, where TTFT and TPOT grow with these powers [N] of the length of passes."""
+        centre, end = np.log(self.passes)
+        wide, stretched = end - centre, []
+        for (mid, far), power in zip(np.log([self.first, self.further]), (first, further), strict=True):
+            median = mid + (power - 1.0) * centre
+            away = np.sqrt(np.square(far - mid) + (np.square(power) - 1.0) * np.square(wide))
+            stretched.append(np.exp(np.stack([median, np.maximum(median + away, 0.0)])))
+        return replace(self, first=stretched[0], further=stretched[1])
 
 
 MARGIN = 0.1
 """share of a load: to the neighbours that say how times grow with it. Chosen: wide enough for differences above
 rounding, narrow against what a queue bends over; moves chances near saturation a little."""
+
+
+LEAST_LONGER = 0.05
+"""logarithm of the length of passes: over no less are powers taken (`powers`). Chosen: above the rounding of a root,
+below what any interval is wide."""
+
+
+def longer_by(ends: Array) -> Array:
+    """What passes are taken to be longer by, from the ends of their interval over their middle: these, or a little more
+    where an end is the middle."""
+    at = np.log(ends)
+    small = np.where(at < 0.0, -LEAST_LONGER, LEAST_LONGER)
+    return np.asarray(np.exp(np.where(np.abs(at) < LEAST_LONGER, small, at)))
+
+
+def powers(times: Array, longer: Array, slowed: Array) -> Array:
+    """With which power of the length of passes times grow at a given rate: all passes s times as long are as many
+    passes at a rate s times as high, told in seconds s times as long, so that T becomes s T(s X). `slowed` are T(s X)
+    for every s of `longer`. At least 1, which it is of a lone request."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = 1.0 + np.log(slowed / times) / np.log(longer)
+    return np.asarray(np.where(np.isfinite(power), np.maximum(power, 1.0), 1.0))
+
+
+def stretched(loads: Loads, found: Prediction, rate_per_s: float | None, passes: Array) -> list[Stretch]:
+    """What `passes` [2, N] (`Caution.passes`) as much shorter and longer as their intervals reach do to times of
+    engines at a given rate (None: none is given), beside what was `found` [N, 1]."""
+    if rate_per_s is None:
+        return [Stretch()] * len(loads.engines)
+    centre, end = passes
+    longer = longer_by(np.stack([centre * centre / end, end], axis=1))
+    slowed = loads.open(rate_per_s * longer, by_resource=False)
+    first, further = (
+        powers(getattr(found, name), longer, getattr(slowed, name)).tolist() for name in ("ttft_s", "tpot_s")
+    )
+    most, wanted = slowed.requests_per_s[:, 1], rate_per_s * longer[:, 1]
+    room = np.where(most < wanted * (1.0 - 1e-6), most / rate_per_s, np.inf).tolist()
+    return [Stretch((a, b), (c, d), e) for (a, b), (c, d), e in zip(first, further, room, strict=True)]
 
 
 def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) -> Tails:
@@ -200,11 +262,12 @@ def highest(
     w: Workload,
     caution: Caution | None = None,
 ) -> Array:
-    """The highest rate within the targets [N], with `caution` as surely as it asks; that of the lightest load where
-    none keeps them. Arguments as of `slopes`; between two loads times bend upwards: the rate is rather too low."""
+    """The highest rate within the targets [N], with `caution` as surely as it asks: at passes so much longer the rate
+    of a load is as much lower; that of the lightest load where none keeps them. Arguments as of `slopes`; between two
+    loads times bend upwards: the rate is rather too low."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.exp(_highest(np.log(rate), np.log(_taken(*times, w, caution)), allowed))
-    return np.asarray(found)
+    return np.asarray(found if caution is None else found / caution.longer)
 
 
 def _highest(log_rate: Array, taken: Array, allowed: NDArray[np.bool_]) -> Array:
