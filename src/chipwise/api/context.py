@@ -222,8 +222,7 @@ class Context:
             stretch = stretched(loads, found, rate_per_s, passes)
         if by is not None:
             found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)
-            for name, (first, further) in quantiles.items():
-                quantiles[name] = first * (by.passes * by.first)[:, None], further * by.passes[:, None]
+            quantiles = by.of_times(quantiles)
         records, w = [], self.workload
         for row, fleet in enumerate(fleets):
 

@@ -17,7 +17,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.parallel.layout import Reason
 from chipwise.predict.rounds import kept_up
-from chipwise.predict.service import Loads, Prediction
+from chipwise.predict.service import Loads, Prediction, Stretch
 from chipwise.report.assemble import ReplicaSet
 from chipwise.report.plans import PlanRecord
 from chipwise.search.choose import BETWEEN, Choice, Chosen, Refusal, choose
@@ -128,10 +128,8 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
         if not alike:
             continue
         together = Loads.join([groups[i].loads for i in alike])
-        loaded = _at_load(context.workload, together, [groups[i] for i in alike])
-        quantiles, rate = context.tails(together, loaded), context.workload.rate_per_s
-        passes = np.concatenate([groups[i].passes for i in alike], axis=1)
-        longer = stretched(together, loaded, rate, passes)
+        loaded, longer = _at_load(context.workload, together, [groups[i] for i in alike])
+        quantiles = context.tails(together, loaded)
         ends = np.cumsum([len(groups[i].choices) for i in alike])
         for i, end in zip(alike, ends, strict=True):
             mine = groups[i]
@@ -141,7 +139,7 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
                 mine.loads,
                 loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
                 mine.fleets(context.workload),
-                rate_per_s=rate,
+                rate_per_s=context.workload.rate_per_s,
                 stretch=longer[rows],
                 quantiles={
                     name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
@@ -212,14 +210,16 @@ def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
     return _Loaded(choices, group, loads, caution.where(wary), caution.passes)
 
 
-def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> Prediction:
-    """What the choices of several groups do, [N, 1]: `together` are the loads of all."""
+def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> tuple[Prediction, Sequence[Stretch]]:
+    """What the choices of several groups do, [N, 1], and what longer passes do to it: `together` are the loads of
+    all."""
     one = np.ones((len(together.engines), 1))
-    if w.task == "local":
-        return together.closed(one)
     if w.task == "serve" and w.rate_per_s is not None:
-        return together.open(one * w.rate_per_s)
-    return together.at(_most(w, together, groups)[:, None])
+        loaded = together.open(one * w.rate_per_s)
+        passes = np.concatenate([each.passes for each in groups], axis=1)
+        return loaded, stretched(together, loaded, w.rate_per_s, passes)
+    loaded = together.closed(one) if w.task == "local" else together.at(_most(w, together, groups)[:, None])
+    return loaded, [Stretch()] * len(one)
 
 
 def _most(w: Workload, loads: Loads, groups: Sequence[_Loaded]) -> Array:

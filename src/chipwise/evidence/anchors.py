@@ -12,7 +12,7 @@ nothing (errors grow), so that they are no anchors.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -179,6 +179,11 @@ class Corrections:
     by: tuple[tuple[str, ...], ...]
     nearest_tpot_s: Array
     nearest_ttft_s: Array
+
+    def of_times(self, quantiles: Mapping[str, tuple[Array, Array]]) -> dict[str, tuple[Array, Array]]:
+        """Quantiles of TTFT and TPOT [N, 1] by name, with what the runs say of them."""
+        first, further = (self.passes * self.first)[:, None], self.passes[:, None]
+        return {name: (a * first, b * further) for name, (a, b) in quantiles.items()}
 
     def of(self, row: int) -> Correction:
         """What holds of the figures of one row."""

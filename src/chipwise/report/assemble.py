@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.price import OwnCosts, Rent, split_usd_per_million
 from chipwise.evidence.anchors import Correction
 from chipwise.evidence.discrepancy import Scatter
-from chipwise.evidence.judge import Estimate, Nearness, basis_of, chance, judge
+from chipwise.evidence.judge import Basis, Estimate, Nearness, basis_of, chance, judge
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use
@@ -229,6 +230,30 @@ def _job(
     return job_record(amount, tokens, price), tokens.inverse(amount / 3600.0)
 
 
+def _timed(
+    mid: float,
+    spread: Scatter,
+    powers: tuple[float, float],
+    *,
+    passes: Scatter,
+    basis: Basis,
+    least: float,
+) -> Estimate:
+    """A time whose ends are those of `passes` at either power of their length."""
+    lower, upper = (
+        judge(
+            mid,
+            spread.carrying(passes, x).around(),
+            basis,
+            provisional=not bool(spread.known[0]),
+            least=least,
+        )
+        for x in powers
+    )
+    centre = upper.centre if upper.centre > mid else lower.centre
+    return Estimate(mid, lower.low, upper.high, basis, lower.provisional, centre)
+
+
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
     """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
     deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
@@ -245,28 +270,21 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     passes, first = doubt.further.shrunk(by.further), doubt.first.shrunk(by.first)
 
-    def judged(mid: float, around: tuple[float, float], known: Scatter, **ends: float) -> Estimate:
-        return judge(mid, around, basis, provisional=not bool(known.known[0]), **ends)
-
-    def timed(mid: float, spread: Scatter, powers: tuple[float, float], least: float) -> Estimate:
-        lower, upper = (
-            judged(mid, spread.carrying(passes, power).around(), spread, least=least) for power in powers
-        )
-        side = upper if upper.centre > mid else lower
-        return Estimate(mid, lower.low, upper.high, basis, lower.provisional, side.centre)
+    timed = partial(_timed, passes=passes, basis=basis)
 
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
     def rate(per_s: float, slope: float) -> Estimate:
         most = _most(per_s, slope, max(faster, 1.0), one(bounds.peak_per_s))
-        return judged(per_s, doubt.whole.shrunk(by.further).around(-slope), doubt.whole, most=most)
+        around = doubt.whole.shrunk(by.further).around(-slope)
+        return judge(per_s, around, basis, provisional=not bool(passes.known[0]), most=most)
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
     tpot = None
     if workload.output_tokens > 1.0:
-        tpot = timed(one(prediction.tpot_s), passes, does.stretch.further, one(bounds.tpot_s))
+        tpot = timed(one(prediction.tpot_s), passes, does.stretch.further, least=one(bounds.tpot_s))
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -280,7 +298,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
     shares = _shares(prediction.cost.exposed)
-    ttft = timed(one(prediction.ttft_s), first, does.stretch.first, one(bounds.ttft_s))
+    ttft = timed(one(prediction.ttft_s), first, does.stretch.first, least=one(bounds.ttft_s))
     if fleet.in_step:
         ttft = ttft.reaching(one(prediction.in_step_s) / one(prediction.ttft_s), by.first)
     energy = None
@@ -292,7 +310,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     held = max(1.0, float(np.floor(one(prediction.resident))))
     taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
     job, hours = _job(workload, one(prediction.concurrency), tokens, price)
-    carried = judged(1.0, passes.of_passes().around(), passes).kept(does.stretch.room)
+    carried = judge(1.0, passes.of_passes().around(), basis).kept(does.stretch.room)
     return PlanRecord(
         chip=deployment.chip.id,
         chips=chips,

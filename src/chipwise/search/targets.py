@@ -98,8 +98,8 @@ rounding, narrow against what a queue bends over; moves chances near saturation 
 
 
 LEAST_LONGER = 0.05
-"""logarithm of the length of passes: over no less are powers taken (`powers`). Chosen: above the rounding of a root,
-below what any interval is wide."""
+"""logarithm of seconds: over no less are powers of passes taken (`powers`). Chosen: above the rounding of a root, below
+what any interval is wide; moves powers a little where an end is the middle."""
 
 
 def longer_by(ends: Array) -> Array:
