@@ -24,7 +24,7 @@ from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.priors import priors
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.rounds import software_age
+from chipwise.catalog.published import software_age
 from chipwise.catalog.runtime import kernel_library
 from chipwise.predict.parts import PARTS
 from chipwise.units import Array, Real

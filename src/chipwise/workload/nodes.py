@@ -13,12 +13,11 @@ import numpy as np
 
 from chipwise.units import Real
 from chipwise.workload import op as ops
-from chipwise.workload.axes import ONE, Size, Sizes
+from chipwise.workload.axes import ONE, Size, Sizes, Tensor
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 from chipwise.workload.step import Segment, Step, is_decoding
-from chipwise.workload.tensor import Tensor
 
 WIDE = FORMATS["bf16"]
 

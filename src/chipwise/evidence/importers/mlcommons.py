@@ -12,7 +12,7 @@ from typing import Any
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.published import ROUNDS
 from chipwise.catalog.submitted_names import chip_of, load_bins
 from chipwise.evidence.importers.values import RowRefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
