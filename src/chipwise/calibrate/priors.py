@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from chipwise.calibrate.effects import EffectLevel, Quantity
-from chipwise.catalog.parsed import parse
-from chipwise.catalog.snapshot import PACKAGE
+from chipwise.catalog.parsed import names
 
 TABLE = "calibrate/data/priors.toml"
 
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    """All groups. They are of this version, as the formulas that they are numbers of: no saved answer carries them."""
-    return parse((PACKAGE / TABLE).read_text("utf-8"))
+    """All groups: they are of this version, as the formulas that they are numbers of."""
+    return names(TABLE)
 
 
 @cache
