@@ -679,7 +679,7 @@ def memory_told(
     """
     part = share.of(chip)
     whole = part if share.instance else chip
-    capacity, found = _bytes(part), _bytes(whole)
+    capacity, found = part.memory.found_bytes, whole.memory.found_bytes
     outside = policies.context_bytes + (policies.collective_bytes if several else 0.0)
     free = capacity / chip.devices_per_package - outside
     told = policies.memory_share
@@ -691,7 +691,3 @@ def memory_told(
         left = found * (1.0 - taken) - weights
         return round(min(told * max(capacity - weights, 0.0) / left, 1.0), 3) if left > 0.0 else told
     return round(told * (capacity / found if found else 1.0), 3)
-
-
-def _bytes(chip: Chip) -> float:
-    return chip.memory.usable_bytes or chip.memory.label_bytes or 0.0

@@ -112,9 +112,9 @@ class Share:
             return chip
         if self.instance:
             cut = self._cut(chip)
-            return _left(chip, cut.compute, cut.memory, cut.memory * _capacity(chip))
-        held = self.memory_bytes if self.memory is None else self.memory * _capacity(chip)
-        capacity = _capacity(chip)
+            return _left(chip, cut.compute, cut.memory, cut.memory * chip.memory.found_bytes)
+        held = self.memory_bytes if self.memory is None else self.memory * chip.memory.found_bytes
+        capacity = chip.memory.found_bytes
         if self.memory_bytes is not None and capacity and self.memory_bytes > capacity:
             what = f"--share memory={format_bytes(self.memory_bytes)}: {chip.id} has {format_bytes(capacity)}"
             raise UsageError(what, "at most what it has", field="share")
@@ -141,11 +141,6 @@ class Share:
         return (
             f"the chip is shared: the model gets {' and '.join(parts)}; waits for other work are left out",
         )
-
-
-def _capacity(chip: Chip) -> float:
-    """Bytes of its memory that a program can have; 0 where they are not known."""
-    return chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
 
 
 def _left(chip: Chip, compute: float, bandwidth: float, held: float | None) -> Chip:

@@ -27,6 +27,7 @@ from mcp.types import (
 )
 
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.parsed import names
 from chipwise.catalog.statements import load_statements
 from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.report.catalogue import chip_view
@@ -288,47 +289,10 @@ class PromptField:
 
 
 PROMPTS: Mapping[str, PromptField] = {
-    "plan-my-model": PromptField(
-        "Plan my model",
-        "Which chips to rent for a model and its users.",
-        (
-            ("model", "the model's name, or its config.json", None),
-            ("users", "how many users at once, or requests per second", "10 requests per second"),
-            ("target", "what they may wait", "40 ms per token"),
-        ),
-        "Which hardware should I rent to serve {model} for {users} with {target}? Call `plan` with the rate "
-        "that follows "
-        "from the users (users / (first token + output tokens x time per token)). If the model is unknown, look "
-        "it up with "
-        "`models`. Say the first plan with its interval, its basis, what it ties with, the range of its price with the "
-        "date, and the assumptions that matter. Call `match` for it: what was measured near it? Offer `launch`.",
-    ),
-    "review-this-benchmark-claim": PromptField(
-        "Review this benchmark claim",
-        "Whether a statement or a benchmark lead is a reason to choose a chip.",
-        (
-            ("claim", "what was said, or the id of a result", None),
-            ("model", "the model that you will run", "the model that I will run"),
-        ),
-        "Somebody says: {claim}. Does it matter for {model}? First `check_statement` with the sentence. If it cites a "
-        "measurement, find its id with `evidence`, then `claim` with the id and the model, and say whether the "
-        "axes support "
-        "it, on which they differ, and what turns it. Say what was measured and what is predicted.",
-    ),
-    "right-size-my-cluster": PromptField(
-        "Right-size my cluster",
-        "Whether the chips that one has are too many, too few, or laid out badly.",
-        (
-            ("model", "the model that runs", None),
-            ("have", "the chips that you have, e.g. 8xh100", None),
-            ("load", "requests per second, and their lengths", "the load that I have"),
-        ),
-        "I run {model} on {have} at {load}. Is that the right size? Call `estimate` or `explain` for what runs "
-        "now, then "
-        "`plan` with `have`, and `plan` without it for what would be bought today. Say the headroom, what "
-        "bounds it, the "
-        "smallest plan that meets the same targets, and what it would save, with intervals.",
-    ),
+    name: PromptField(
+        said["title"], said["use"], tuple((*a, None)[:3] for a in said["arguments"]), said["text"]
+    )
+    for name, said in names("mcp/data/prompts.toml").items()
 }
 
 

@@ -101,10 +101,9 @@ def _memory(path: str) -> str:
     for line in SUITES["training"].predict(path):
         if line.metric != "memory_gb" or not line.mid or line.row_id not in room:
             continue
-        tier = get_chip(room[line.row_id]).tiers[0]
-        bytes_ = tier.usable_bytes or tier.label_bytes
+        found = get_chip(room[line.row_id]).tiers[0].found_bytes
         counted += 1
-        refused += bool(bytes_) and 1e9 * line.mid > float(bytes_ or 0.0)
+        refused += 0.0 < found < 1e9 * line.mid
     return (
         f"Of {counted:,} training runs that ran, {refused} ({refused / max(counted, 1):.1%}) are said not to fit their "
         "chip; no table holds runs that failed for memory, so that the other error is not known."
