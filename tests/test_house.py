@@ -231,11 +231,9 @@ PRINTS = "what a maker's own tools print, and how they count devices"
 STILL_NAMED: dict[str, str] = {
     "api/amdahl.py": SPOKEN,
     "cli/kernel.py": SPOKEN,
-    "web/openapi.py": SPOKEN,
     "web/views/evidence.py": SPOKEN,
     "web/views/inside.py": SPOKEN,
     "web/views/train.py": SPOKEN,
-    "web/views/launch.py": SPOKEN,
     "web/views/tables.py": SPOKEN,
     "report/charts/chips.py": "colours of vendors, the same on every picture",
     "api/launching.py": "the setting of one queue moves to report/launch",
@@ -248,7 +246,6 @@ STILL_NAMED: dict[str, str] = {
     "measure/backend.py": "frameworks that measure, by the names of their packages",
     "measure/jax_backend.py": "frameworks that measure, by the names of their packages",
     "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
-    "calibrate/local.py": "priors of a fit, by the labels that it has",
 }
 
 
@@ -344,10 +341,10 @@ LONG: dict[str, str] = {
     "cli/serving.py: watch": COMMAND,
     "catalog/price.py: own_usd_per_h": EQUATION,
     "cost/anatomy.py: _tile": SIZES,
-    "cost/simt/decode.py: decode_attention": SIZES,
+    "cost/simt/attention.py: decode_attention": SIZES,
     "cost/simt/experts.py: experts": SIZES,
     "cost/simt/gemm.py: gemm": SIZES,
-    "cost/simt/prompt.py: prompt_attention": SIZES,
+    "cost/simt/attention.py: prompt_attention": SIZES,
     "cost/simt/tiles.py: tiled": SIZES,
     "cost/systolic/array.py: im2col": SIZES,
     "workload/op.py: attention": SIZES,

@@ -7,7 +7,7 @@ import pytest
 import chipwise as cw
 from chipwise.api.requests.detail import LoadRequest, OperatorsRequest
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.predict.pieces import WAITS
+from chipwise.predict.step import WAITS
 
 DENSE = {"model": "meta-llama/Llama-3.1-8B", "chip": "h100-sxm5-80gb", "tp": 2, "concurrency": 32}
 EXPERTS = {"model": "Qwen/Qwen3-30B-A3B", "chip": "mi300x", "tp": 2, "concurrency": 8}

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from chipwise.api.portfolio_cards import MEMORIES, TIMES, CardPart, SmallDemand, apart, cards, conflict
-from chipwise.catalog.mig import instances_of
-from chipwise.catalog.override import Share
+from chipwise.catalog.override import Share, instances_of
 
 QUESTION = cast(Any, SimpleNamespace(workload_of=lambda _: SimpleNamespace(output_tokens=1.0)))
 

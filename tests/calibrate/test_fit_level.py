@@ -22,7 +22,7 @@ from chipwise.calibrate.fit_level import (
 from chipwise.calibrate.parameter import read_table, write_table
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.rounds import ROUNDS, software_age
+from chipwise.catalog.published import ROUNDS, software_age
 
 STACKS = (("trtllm", "nvidia"), ("vllm", "amd"))
 BENCHMARKS = ("short", "long")

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import Effects
-from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
 from chipwise.calibrate.kernel_table import OPS, asked_of
 from chipwise.calibrate.kernels import calibrate_kernels, price_kernels
+from chipwise.calibrate.priors import PRIORS
 from chipwise.catalog.chips import load_chips
 from truth import published
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from chipwise.catalog.learning import learning_of, learning_rows
 from chipwise.catalog.tools import command_rows
+from chipwise.catalog.trainer import learning_of, learning_rows
 from chipwise.errors import UnknownNameError
 
 

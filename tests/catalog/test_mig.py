@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chipwise.catalog.chips import load_chips
-from chipwise.catalog.mig import Instance, fit_together, instances_of
-from chipwise.catalog.override import Share
+from chipwise.catalog.override import Instance, Share, fit_together, instances_of
 from chipwise.errors import UsageError
 from chipwise.units import GIB
 

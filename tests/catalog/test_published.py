@@ -12,14 +12,15 @@ from chipwise.catalog.benchmarks import get_benchmark, load_benchmarks
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.published import (
     INFERENCE_COLUMNS,
+    ROUNDS,
     best_results,
     find_result,
     load_inference_results,
     load_training_results,
     select,
+    software_age,
 )
 from chipwise.catalog.published_pack import pack
-from chipwise.catalog.rounds import ROUNDS, software_age
 from chipwise.errors import UnknownNameError
 
 FOLDER = files("chipwise.catalog") / "data" / "published"

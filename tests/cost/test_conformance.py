@@ -19,12 +19,11 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import price as dispatch
 from chipwise.cost.roofline import roofline, time
 from chipwise.units import Array, Real
-from chipwise.workload.axes import Axis, Sizes
+from chipwise.workload.axes import Axis, Sizes, Tensor
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.nodes import Experts
 from chipwise.workload.op import Op, attention, gemm, lookup, pointwise, scan
 from chipwise.workload.step import decode
-from chipwise.workload.tensor import Tensor
 
 Price = Callable[[Op, Device], Cost]
 

@@ -15,8 +15,7 @@ from chipwise.api.suites.sync import sync
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UsageError
 from chipwise.evidence.importers import ImportTerms, read_file
-from chipwise.evidence.item import Item
-from chipwise.evidence.quarantine import impossible
+from chipwise.evidence.item import Item, impossible
 from command_line import Run
 
 MODEL, CHIP = "meta-llama/Llama-3.3-70B-Instruct", "h200-sxm-141gb"

@@ -20,8 +20,7 @@ from mcp.types import PromptReference
 
 from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
-from chipwise.mcp.prompts import PROMPTS
-from chipwise.mcp.resources import KeptAnswers
+from chipwise.mcp.resources import PROMPTS, KeptAnswers
 from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
 

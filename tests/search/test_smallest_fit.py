@@ -9,8 +9,7 @@ import pytest
 from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, deployment
 
 from chipwise.parallel.layout import Layout, Reason, check_layout
-from chipwise.search.fit import fit_on, largest_context, pooled_chips
-from chipwise.search.memory import account_of
+from chipwise.search.memory import account_of, fit_on, largest_context, pooled_chips
 from chipwise.search.space import Deployment, Limits, layouts_for
 from chipwise.workload.graph import Graph
 

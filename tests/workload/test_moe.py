@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.workload.axes import Axis, Sizes
+from chipwise.workload.axes import Axis, Sizes, Tensor
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.nodes import Experts
 from chipwise.workload.step import decode
-from chipwise.workload.tensor import Tensor
 
 BF16 = FORMATS["bf16"]
 M, E, X = Axis("M"), Axis("E"), Axis("X")

@@ -239,7 +239,7 @@ class Space:
 
     def _room(self, chip: Chip) -> float:
         """Bytes of all chips of a kind together."""
-        memory = chip.memory.usable_bytes or chip.memory.label_bytes or np.inf
+        memory = chip.memory.found_bytes or np.inf
         return memory * self.market.limits.chips(chip.id)
 
     def _faster_than(self, one: CandidateFormat) -> bool:

@@ -14,13 +14,13 @@ from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
 from chipwise.catalog.published import (
+    ROUNDS,
     TrainingResult,
     best_results,
     find_result,
     load_inference_results,
     select,
 )
-from chipwise.catalog.rounds import ROUNDS
 from chipwise.catalog.snapshot import today
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.importers import ImportTerms, read_paths

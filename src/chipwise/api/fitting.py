@@ -20,7 +20,7 @@ from chipwise.report.fit import FitRecord, FitReport
 from chipwise.report.records import LayoutRecord, MemoryRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import deployments, rented, runtime_for
-from chipwise.search.fit import Fit, fit_on, largest_context, pooled_chips
+from chipwise.search.memory import Fit, fit_on, largest_context, pooled_chips
 from chipwise.search.space import Deployment
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph

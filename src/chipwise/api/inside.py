@@ -11,7 +11,7 @@ from chipwise.api.estimating import estimate
 from chipwise.api.placing import Given, Terms, placed
 from chipwise.parallel.shard import shard
 from chipwise.predict.passes import Requests
-from chipwise.predict.pieces import Piece, pieces
+from chipwise.predict.step import Piece, pieces
 from chipwise.report.operators import LoadPoint, LoadReport, OperatorRecord, OperatorsReport
 from chipwise.search.evaluate import in_flight
 from chipwise.search.space import Deployment

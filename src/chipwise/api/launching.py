@@ -1,4 +1,5 @@
-"""`launch`: a saved plan as files that start it with a tool of one's choice."""
+"""`launch`: a saved plan as files that start it with a tool of one's choice; for a part of a chip they say the share of
+the memory, and its neighbours."""
 
 from __future__ import annotations
 
@@ -10,13 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from chipwise.api.launch_network import network_of
-from chipwise.api.launch_shared import card_of, memory_told, share_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.portfolio import placed_options
 from chipwise.api.requests.command import about
 from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.field import pairs
-from chipwise.api.requests.parts import OwnChips, Serving
+from chipwise.api.requests.parts import OwnChips, Serving, shared
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.reinforce import RlRequest
@@ -29,6 +29,7 @@ from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE
 from chipwise.catalog.files import create
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.offer import load_offers
+from chipwise.catalog.override import Share
 from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
@@ -640,3 +641,53 @@ def _hub(saved: Saved, name: str) -> str:
 
 def _span(figure: Mapping[str, float]) -> str:
     return f"{format_seconds(figure['mid'])} [{format_seconds(figure['low'])} to {format_seconds(figure['high'])}]"
+
+
+def share_of(request: Mapping[str, Any]) -> Share:
+    """The share of its chip that a question asks about."""
+    said = request.get("share")
+    return shared(said, "--share") if said else Share()
+
+
+def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
+    """The card of a placement of a fleet, None where it is its own."""
+    rows = report["fleet"]["placements"]
+    row = next(r for r in rows if r["rank"] == rank)
+    if not row.get("sharing"):
+        return None
+    card = [r for r in rows if r.get("sharing") and _on(r) == _on(row)]
+    before = [r["sharing"]["memory"] for r in card if r["rank"] < rank]
+    cuts = tuple(filter(None, map(_instance, card)))
+    return SharedCard(tuple(row["sharing"]["others"]), _instance(row), cuts, len(before), sum(before))
+
+
+def _on(row: Mapping[str, Any]) -> tuple[str, set[str]]:
+    """The supply of a shared card, and the demands on it."""
+    return row["supply"], {row["demand"], *row["sharing"]["others"]}
+
+
+def _instance(row: Mapping[str, Any]) -> str:
+    return str(row["sharing"]["share"].partition("mig=")[2])
+
+
+def memory_told(
+    share: Share, policies: Policies, chip: Chip, several: bool, weights: float, taken: float
+) -> float:
+    """The share of its base that the runtime is told: what it reserves has no option of its own where the base is
+    the memory before loading (SGLang: 1 - reserved / free, as it sets the share itself). On a part of a chip it is
+    that part of what the runtime finds there, where others have `taken` theirs before; an instance is found as a chip.
+    """
+    part = share.of(chip)
+    whole = part if share.instance else chip
+    capacity, found = part.memory.found_bytes, whole.memory.found_bytes
+    outside = policies.context_bytes + (policies.collective_bytes if several else 0.0)
+    free = capacity / chip.devices_per_package - outside
+    told = policies.memory_share
+    if policies.memory_base == "free_before_load" and free > 0.0:
+        told = max(told - policies.reserved_bytes / free, 0.0)
+    elif capacity == found or not found:
+        return told
+    if policies.memory_base == "free_after_load":
+        left = found * (1.0 - taken) - weights
+        return round(min(told * max(capacity - weights, 0.0) / left, 1.0), 3) if left > 0.0 else told
+    return round(told * (capacity / found if found else 1.0), 3)

@@ -15,8 +15,7 @@ from math import exp
 from typing import Any
 
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.catalog.mig import fit_together, instances_of
-from chipwise.catalog.override import Share
+from chipwise.catalog.override import Share, fit_together, instances_of
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import MIG, TIME

@@ -19,7 +19,7 @@ from chipwise.api.loaded import load_generating
 from chipwise.api.requests.command import command_line, plain_command
 from chipwise.api.requests.kinds import DIRECT, question_in
 from chipwise.api.said import Aspect, SaidQuantity, Saying, Spoken, usual_chip
-from chipwise.api.served import served_alone
+from chipwise.api.suites.speeds import served_alone
 from chipwise.catalog.benchmarks import benchmark_of, load_benchmarks
 from chipwise.catalog.chips import get_chip, load_chips
 from chipwise.catalog.machine import DESKS

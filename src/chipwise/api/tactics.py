@@ -13,8 +13,8 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.processors import get_processor, host_speed
+from chipwise.catalog.published import month_of, software_age
 from chipwise.catalog.releases import newest_month
-from chipwise.catalog.rounds import month_of, software_age
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason

@@ -6,7 +6,7 @@ its chip, ... Here are their priors, their values, and how they are named when t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 
@@ -90,22 +90,29 @@ class Effects:
 
     def values(self, labels: Labels) -> dict[str, Array]:
         """Every quantity for every row."""
-        out: dict[str, Array] = {}
+        logs = self._columns(
+            labels, lambda level, key, e: level.centres.get(key, 0.0) if e is None else e.value
+        )
+        return {
+            name: np.clip(
+                np.exp(sum(columns, np.asarray(0.0))), self.quantities[name].low, self.quantities[name].high
+            )
+            for name, columns in logs
+        }
+
+    def _columns(
+        self, labels: Labels, of: Callable[[EffectLevel, str, Effect | None], float]
+    ) -> Iterator[tuple[str, list[Array]]]:
+        """Of every quantity what `of` says of its effect of each level on every row, from level, key and effect
+        (None: it has no number)."""
         coded = cache(partial(label_codes, labels))  # levels of most quantities share their attributes
         for name, quantity in self.quantities.items():
-            total: Array = np.asarray(0.0)
+            columns = []
             for level in quantity.all_levels:
                 keys, codes = coded(level.attributes)
-                known = [self.table.get((name, level.name, k)) for k in keys]
-                column = np.array(
-                    [
-                        level.centres.get(k, 0.0) if e is None else e.value
-                        for k, e in zip(keys, known, strict=True)
-                    ]
-                )
-                total = total + column[codes]
-            out[name] = np.clip(np.exp(total), quantity.low, quantity.high)
-        return out
+                said = [of(level, key, self.table.get((name, level.name, key))) for key in keys]
+                columns.append(np.array(said)[codes])
+            yield name, columns
 
     def keys_of(self, attribute: str) -> list[str]:
         """Values of an attribute, a generation say, that the rows of the fit had."""
@@ -119,22 +126,10 @@ class Effects:
     def spreads(self, labels: Labels) -> dict[str, Array]:
         """One standard deviation of log(quantity) for every row: effects without rows bring their prior's, those that
         rows knew and did not need bring none."""
-        out: dict[str, Array] = {}
-        coded = cache(partial(label_codes, labels))
-        for name, quantity in self.quantities.items():
-            total: Array = np.asarray(0.0)
-            for level in quantity.all_levels:
-                keys, codes = coded(level.attributes)
-                known = [self.table.get((name, level.name, k)) for k in keys]
-                column = np.array(
-                    [
-                        self._doubt(level, k) if e is None else e.spread
-                        for k, e in zip(keys, known, strict=True)
-                    ]
-                )
-                total = total + column[codes] ** 2
-            out[name] = np.sqrt(total)
-        return out
+        found = self._columns(
+            labels, lambda level, key, e: self._doubt(level, key) if e is None else e.spread
+        )
+        return {name: np.sqrt(sum((c**2 for c in columns), np.asarray(0.0))) for name, columns in found}
 
     def _doubt(self, level: EffectLevel, key: str) -> float:
         """The spread of an effect that has no number: none if rows had its labels, else the prior's."""

@@ -12,34 +12,18 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import Effects, Quantity, seen
+from chipwise.calibrate.effects import Effects, seen
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.priors import priors
 from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.units import Array, Real
 
 PREFIX = "energy"
 SOURCE = "ML.ENERGY v3 (GPUs under vLLM), InferenceX and MLPerf power results v3.0 to v5.1; fitted (2026-11)"
 
-# Priors. rest: an H100 with a context and its clocks up draws 110 to 140 of 700 W, more once kernels come and go.
-# memory: 4 to 7 pJ a bit of HBM and its way to the units, of 3.35 TB/s and 700 W. compute: what is left to the limit.
-# integer: Horowitz, ISSCC 2014: an 8-bit integer multiply-add takes 0.23 pJ, a 16-bit floating-point one 1.5. base: a
-# server with two processors, idle. upkeep: fans, network cards and NVSwitch of a DGX H100, 10.2 kW for 5.6 of chips.
-QUANTITIES: Mapping[str, Quantity] = {
-    "rest": Quantity(0.25, 0.3, "share of the power limit: a chip that waits, clocks up", (), 0.03, 0.6),
-    "memory": Quantity(0.35, 0.5, "share of the power limit: memory at its full bandwidth", (), 0.01, 1.5),
-    "compute": Quantity(0.8, 0.5, "share of the power limit: operations at their peak", (), 0.01, 3.0),
-    "integer": Quantity(0.5, 0.4, "energy of an integer operation over a floating-point one", (), 0.05, 1.0),
-    "tuned": Quantity(0.65, 0.3, "power limit of power-tuned submissions over TDP", (), 0.3, 1.0),
-    "tuned_board": Quantity(0.4, 0.3, "the same of boards, which have power profiles", (), 0.1, 1.0),
-    "base": Quantity(200.0, 0.5, "W of a server without its chips", (), 20.0, 2000.0),
-    "desk": Quantity(0.5, 0.4, "W of a desktop over those of a server", (), 0.05, 2.0),
-    "board": Quantity(0.03, 0.7, "W of a board over those of a server", (), 0.003, 0.5),
-    "upkeep": Quantity(
-        0.2, 0.6, "W of fans, network cards and switches of a server per W of chips", (), 0.01, 1.0
-    ),
-}
+QUANTITIES = priors("energy")
 FORMS: Mapping[str, str] = {
     "board": "board",
     "phone": "board",

@@ -6,33 +6,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Quantity
+from chipwise.calibrate.effects import EffectGroup, Effects
+from chipwise.calibrate.priors import priors
 from chipwise.catalog.chip import Chip
 from chipwise.cost.cpu import PRIORS as CPU_ALONE
 from chipwise.cost.cpu import Cores, CpuModel, CpuParameters
 from chipwise.cost.dataflow import PRIORS as STAGE_ALONE
 from chipwise.cost.dataflow import DataflowModel, Fabric, StageNumbers
 
-_KIND = (EffectLevel(("kind",), 0.7),)
-
 SPEEDS = EffectGroup(
     "speeds",
-    # operation_s: microseconds, between a chip's own network (LPU: 0.3 us) and an exchange between chips; routed_s: two
-    # exchanges; row_share: units that wait for one row; drafts: Leviathan et al., ICML 2023, report two to three,
-    # services choose their drafts
-    {
-        "operation_s": Quantity(3e-6, 0.7, "s per dependent operation of one token", _KIND, 1e-8, 1e-4),
-        "routed_s": Quantity(10e-6, 0.7, "s more where experts are routed", _KIND, 1e-8, 1e-3),
-        "row_share": Quantity(0.4, 0.4, "share of dense peak, one row", (), 0.02, 1.0),
-        "drafts": Quantity(
-            3.0, 0.3, "ratio: speed with a small model that drafts over speed without", (), 1.0, 8.0
-        ),
-    },
+    priors("speeds"),
     "published speeds per user of Groq, Cerebras and SambaNova services; fitted (2026-11)",
 )
-"""What one token waits for on dataflow machines. It passes every operator of a model in turn, so that its time is set
-by the latency of one dependent operation, which no vendor publishes. Shared over kinds of machines (lpu, wafer, rdu),
-each with an effect of its own; a kind without rows keeps what the others have."""
+"""What one token waits for on dataflow machines, shared over kinds of them (lpu, wafer, rdu)."""
 
 Value = Callable[..., float]
 """The first of some names that a table of parameters holds."""

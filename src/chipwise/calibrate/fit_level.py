@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import EffectLevel, Effects, Labels, Quantity
+from chipwise.calibrate.effects import Effects, Labels
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.priors import priors
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.rounds import software_age
+from chipwise.catalog.published import software_age
 from chipwise.catalog.runtime import kernel_library
 from chipwise.predict.parts import PARTS
 from chipwise.units import Array, Real
@@ -38,15 +39,7 @@ MATURES_ROUNDS = 0.9
 """Rounds of half a year in which software for language models closes its gap by a factor e: submissions on unchanged
 chips (H200, L40S, MI300X) gained a fifth from v4.0 to v4.1 and little after v5.0."""
 
-LEVELS: Mapping[str, Quantity] = {
-    "tuned": Quantity(0.85, 0.2, "ratio of passes", (EffectLevel(("runtime", "vendor"), 0.1),), 0.2, 3.0),
-    # products that a host starts one by one, over the same in captured graphs: 5.6 in timings of kernels
-    "starts": Quantity(5.5, 0.3, "ratio of the time to start kernels", (), 1.0, 10.0),
-    "immature": Quantity(1.0, 0.3, "log of passes one round before v4.0", (), 0.05, 3.0),
-    "prompt": Quantity(
-        1.0, 1e-6, "ratio of the guessed mean prompt", (EffectLevel(("benchmark",), 0.5),), 1.0 / 3.0, 3.0
-    ),
-}
+LEVELS = priors("level")
 
 FACTORS: Array = np.array([0.55, 0.85, 1.4])
 """Factors on passes at which the answer to every row is tabulated; between them it is interpolated in logarithms. The

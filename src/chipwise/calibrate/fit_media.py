@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
+from chipwise.calibrate.effects import EffectGroup, Effects, Labels, seen
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.priors import priors
 from chipwise.cost.cost import Cost
 from chipwise.predict.pipeline import MEDIA_PARTS, MediaPart, Pace, StageTimes, seconds
 from chipwise.units import Array
@@ -24,123 +25,10 @@ from chipwise.units import Array
 SOURCE = "published speeds and memory of image, video, vision, speech and text models; fitted (2026-11)"
 
 
-def _level(*attributes: str, spread: float, **factors: float) -> EffectLevel:
-    return EffectLevel(attributes, spread, {key: float(np.log(f)) for key, f in factors.items()})
-
-
-_GENERATION = _level("generation", spread=0.15)
-# none is of a chip: boards and dies with the same compute units run the same kernels, and their sheets say the rest
-_CORE = _level("core", spread=0.15)
-_RUNTIME = _level("runtime", spread=0.2)
-_DTYPE = _level("dtype", spread=0.25)
-
-REPEATED = {"host+repeated": 1.4, "host+decoded": 1.1, "compiled+repeated": 1.5, "compiled+decoded": 1.3}
-"""ratio: host time of an operator in a stage that is called again over one that is called once, before a row is seen.
-Chosen: text above; moves pipelines whose host sets the time."""
-
-TIMES = EffectGroup(
-    "media",
-    {
-        # kernels were timed under serving software; those of PyTorch call the same libraries
-        "product": Quantity(
-            1.05,
-            0.15,
-            "factor of seconds: products and convolutions",
-            (_GENERATION, _CORE, _RUNTIME),
-        ),
-        # nobody timed convolutions: layouts that are changed on the way, Winograd, filters that fill no tile
-        "conv": Quantity(
-            1.2,
-            0.4,
-            "factor of seconds: convolutions",
-            (
-                _GENERATION,
-                _DTYPE,
-                _level("layout", spread=0.2),
-            ),
-        ),
-        "attention": Quantity(
-            1.1,
-            0.3,
-            "factor of seconds: attention",
-            (
-                _level("generation", "dtype", spread=0.3),
-                _CORE,
-                _level("attends", spread=0.2),
-                _RUNTIME,
-            ),
-        ),
-        "pointwise": Quantity(
-            1.2,
-            0.4,
-            "factor of seconds: element-wise work that no product holds",
-            (_level("pace", spread=0.4, host=1.3), _level("phase", spread=0.2)),
-        ),
-        "epilogue": Quantity(
-            1.2,
-            0.4,
-            "factor of seconds: element-wise work behind a product",
-            (_level("folds", spread=0.4, yes=0.15),),
-        ),
-        # LLM inference shows 1.5 for 8-bit products (`sustained.energy`); denoisers multiply without a pause
-        "energy": Quantity(
-            1.6,
-            0.2,
-            "ratio: energy of an operation over that of short timings",
-            (_level("generation", spread=0.2),),
-            0.1,
-            5.0,
-        ),
-        "other": Quantity(1.0, 0.5, "factor of seconds: look-ups, scans", ()),
-        "exchange": Quantity(1.2, 0.5, "factor of seconds: exchanges between devices", ()),
-        "offload": Quantity(1.0, 0.5, "factor of seconds: weights copied from the host", ()),
-        # PyTorch: modules, dispatch and launch of an operator (general knowledge)
-        "host_s": Quantity(
-            3e-5,
-            0.3,
-            "s of a host per operator",
-            (
-                _level("pace", spread=0.4, compiled=0.4, graph=0.03),
-                _level("runtime", spread=0.4),
-                # modules of denoisers are wrapped more than those of encoders: 1.2 to 1.6 times the time of as many
-                # products, diffusers 0.42 beside BERT of transformers 5.24 (own measurement, 2026-11); compiled
-                # operators of denoisers are several kernels each, a step of a decoder is more than its kernels
-                _level("pace", "use", spread=0.15, **REPEATED),
-                # a thread of a desktop of 2023 does twice the work of one of a server, of a board about half of it
-                # (Geekbench 6: 2,900; 1,100 to 1,700; 900; general knowledge); within a kind they scatter by some 10 %
-                _level("runtime", "host", spread=0.1, **{"eager+desk": 0.6, "eager+board": 1.7}),
-            ),
-            1e-8,
-            1e-3,
-        ),
-        "call_s": Quantity(1e-4, 1.0, "s per call of a part", (_RUNTIME,), 1e-7, 1.0),
-        # a call of a module and the wait for it
-        "request_s": Quantity(1e-4, 1.0, "s per request", (_RUNTIME,), 1e-7, 10.0),
-    },
-    SOURCE,
-)
+TIMES = EffectGroup("media", priors("media"), SOURCE)
 """What times are multiplied with, and what a host adds."""
 
-MEMORY = EffectGroup(
-    "media_memory",
-    {
-        "activation": Quantity(
-            1.3,
-            0.3,
-            "factor of bytes: activations",
-            (_level("phase", spread=0.3, train=0.8), _level("unit", spread=0.3)),
-        ),
-        # blocks that do not fit what comes next, workspaces of convolutions
-        "cache": Quantity(
-            0.5,
-            0.5,
-            "ratio: bytes that the allocator keeps over those of activations",
-            (_level("unit", spread=0.3),),
-        ),
-        "runtime_bytes": Quantity(5e8, 0.5, "bytes of a context and libraries", (), 1e6, 2e10),
-    },
-    SOURCE,
-)
+MEMORY = EffectGroup("media_memory", priors("media_memory"), SOURCE)
 """Bytes beyond those that tensors have (`predict.pipeline.Account`)."""
 
 WORTH = 0.03

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Labels, Quantity, seen
+from chipwise.calibrate.effects import EffectGroup, Effects, Labels, seen
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.fit_media import MediaRows, pace_of
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.priors import priors
 from chipwise.predict.pipeline import Pace, StageTimes, seconds
 from chipwise.units import Array
 
@@ -30,40 +31,7 @@ PREFIX = "tuned"
 SOURCE = "MLPerf Inference v3.0 to v6.1, closed division, samples of fixed size; fitted (2026-11)"
 SEEN = f"{PREFIX}.seen.chip="
 
-_VENDOR = EffectLevel(("vendor",), 0.3)
-
-TUNED = EffectGroup(
-    PREFIX,
-    {
-        "product": Quantity(
-            0.7,
-            0.3,
-            "ratio of seconds: products and convolutions",
-            (EffectLevel(("compute",), 0.2), EffectLevel(("generation",), 0.15), _VENDOR),
-        ),
-        "conv": Quantity(
-            0.9, 0.3, "ratio of seconds: convolutions", (EffectLevel(("compute",), 0.2), _VENDOR)
-        ),
-        "attention": Quantity(
-            0.8,
-            0.3,
-            "ratio of seconds: attention",
-            (EffectLevel(("compute",), 0.2), EffectLevel(("unit",), 0.3)),
-        ),
-        "pointwise": Quantity(0.7, 0.4, "ratio of seconds: element-wise work that no product holds", ()),
-        "epilogue": Quantity(0.5, 0.5, "ratio of seconds: element-wise work behind a product", ()),
-        "other": Quantity(0.4, 0.5, "ratio of seconds: look-ups, scans", (_VENDOR,)),
-        "energy": Quantity(
-            0.9, 0.3, "ratio of the energy of an operation", (EffectLevel(("generation",), 0.2),), 0.3, 3.0
-        ),
-        "request_s": Quantity(
-            0.4, 0.5, "ratio of what a host adds to a request alone", (EffectLevel(("unit",), 0.5),)
-        ),
-        "exchange": Quantity(0.7, 0.4, "ratio of seconds: exchanges between devices", ()),
-    },
-    SOURCE,
-    0.005,
-)
+TUNED = EffectGroup(PREFIX, priors("tuned"), SOURCE, 0.005)
 """What the quantities of `fit_media.TIMES` are multiplied with."""
 
 WORTH = 0.03

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.calibrate.kernel_questions import questions
+from chipwise.catalog.parsed import names
 from chipwise.parallel.collective import DIRECT_BYTES
 from chipwise.units import Array
 
@@ -27,116 +28,12 @@ NUMBERS = (
     "inter", "experts", "topk", "tp", "ep", "bytes", "ranks",
 )  # fmt: skip
 
-# Operators of the table -> those of a question.
-OPS: Mapping[str, str] = {
-    "gemm": "gemm",
-    "batched_gemm": "gemm",
-    "attention_prefill": "attention",
-    "mla_prefill": "attention",
-    "attention_decode": "attention",
-    "mla_decode": "attention",
-    "moe": "experts",
-    "layernorm": "norm",
-    "softmax": "softmax",
-    "elementwise": "elementwise",
-    "allreduce": "collective",
-    "allgather": "collective",
-    "reducescatter": "collective",
-    "alltoall": "collective",
-    "p2p": "collective",
-}
-
-# A data type of the table -> that of a question, and whether the timed call of a serving stack quantises its input.
-_TYPES: Mapping[str, tuple[str, bool]] = {
-    "bfloat16": ("bf16", False),
-    "float16": ("fp16", False),
-    "fp16-storage-fp32-math": ("fp16_fp32", False),
-    "float32": ("fp32", False),
-    "fp8": ("fp8", True),
-    "fp8_block": ("fp8_block", True),
-    "nvfp4": ("nvfp4", True),
-    "mxfp4": ("mxfp4_w4a4", False),
-    "int8": ("int8", False),
-    "sq": ("int8", True),
-    "int4_wo": ("int4", False),
-    "int8_wo": ("int8_wo", False),
-    "w4a16_mxfp4": ("mxfp4", False),
-    "w4a8_mxfp4_mxfp8": ("mxfp4_w4a8", False),
-}
-# activation / weight types of AMD's tuner
-_PAIRS: Mapping[str, str] = {
-    "bfloat16/bfloat16": "bfloat16",
-    "bfloat16/float4_e2m1fn_x2": "w4a16_mxfp4",
-    "bfloat16/int4": "int4_wo",
-    "float4_e2m1fn_x2/float4_e2m1fn_x2": "mxfp4",
-    "float8_e4m3fn/float4_e2m1fn_x2": "w4a8_mxfp4_mxfp8",
-    "float8_e4m3fn/float8_e4m3fn": "fp8",
-    "float8_e4m3fnuz/float8_e4m3fnuz": "fp8",
-    "int8/int8": "int8",
-}
-
-# How a row was timed, by a piece of its text.
-_TIMINGS = (
-    ("eager call", "eager"),
-    ("cuda-graph", "graph"),
-    ("tuner", "tuner"),
-    ("profiler", "profiler"),
-    ("nccl", "collective"),
-    ("DeepBench", "loop"),
-)
-_RUNTIMES = {
-    "vidur(sarathi-serve)": "profiled",
-    "HF/torch (v0 profiler)": "transformers",
-    "vLLM": "vllm_profiled",
-    "cuDNN/cuBLAS/MIOpen/MKL": "vendor",
-    "pytorch": "eager",
-    "torch.distributed NCCL": "distributed",
-    "JAX/torch_xla v0 profiler": "any",
-}
-TIMED_ALONE = frozenset({*_RUNTIMES.values(), "aiter", "nccl", "oneccl"})
+_NAMES = names("calibrate/data/kernel_names.toml")
+"""Names in tables of measured kernels and what they are, by what they are names of."""
+OPS: Mapping[str, str] = _NAMES["ops"]
+"""Operators of the table -> those of a question."""
+TIMED_ALONE = frozenset({*_NAMES["runtimes"].values(), "aiter", "nccl", "oneccl"})
 """Software whose operators were timed, and that serves no model."""
-# Kernel names of serving stacks -> the library that they call.
-_ATTENTION_BY_KERNEL = (
-    ("flashinfer_trtllm", "trtllm_mha"),
-    ("trtllm_mha", "trtllm_mha"),
-    ("trtllm_mla", "trtllm_mla"),
-    ("flashinfer", "flashinfer"),
-    ("fa4", "fa4"),
-    ("attention_v4", "fa4"),
-    ("fa3", "fa3"),
-    ("attention_v3", "fa3"),
-    ("flash_attn", "fa2"),
-    ("flash_attention", "fa2"),
-    ("triton", "triton"),
-    ("torch_flow", "trtllm"),
-    ("default", "trtllm"),
-)
-# FlashInfer's CUTLASS experts with one scale per tensor were timed on Hopper at a third of the rate that the same
-# library reaches with scales per block, and that engines serve, which may tune its tactics at start: a library of its
-# own, which no runtime takes by default.
-_EXPERTS_BY_KERNEL = (
-    ("modeloptfp8moe_flashinfer_cutlass", "cutlass_untuned"),
-    # unpacks 4-bit weights in the product; the general Triton kernel reads them widened to 16 bit
-    ("oaitriton", "triton_kernels"),
-    ("marlin", "marlin"),
-    ("flashinfer_trtllm", "trtllm"),
-    ("cutlass", "cutlass"),
-    ("cutedsl", "cutlass"),
-    ("deepgemm", "deepgemm"),
-    ("fused_moe_triton", "triton"),
-    ("trtllm", "trtllm"),
-    ("triton", "triton"),
-    ("vllm_fused_moe", "vllm_triton"),
-    ("nongated", "torch_flow_nongated"),
-    ("torch_flow", "torch_flow"),
-)
-_KINDS = {
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "alltoall": "all_to_all",
-    "p2p": "p2p",
-}
 
 
 def asked_of(columns: Columns) -> dict[str, NDArray[Any]]:
@@ -154,9 +51,9 @@ def asked_of(columns: Columns) -> dict[str, NDArray[Any]]:
         size,
         op=mapped(op, lambda o: OPS.get(o, "")),
         chip=text_of(columns, "chip"),
-        dtype=mapped(types, lambda t: _TYPES.get(t, (t, False))[0]),
-        runtime=mapped(framework, lambda f: _RUNTIMES.get(f, f)),
-        launch=mapped(timing, lambda t: _first_of(t, _TIMINGS, "other")),
+        dtype=mapped(types, lambda t: _NAMES["types"].get(t, (t, False))[0]),
+        runtime=mapped(framework, lambda f: _NAMES["runtimes"].get(f, f)),
+        launch=mapped(timing, lambda t: _first_of(t, _NAMES["timings"], "other")),
     )
     for operator, read in _READERS.items():
         at = np.flatnonzero(asked["op"] == operator)
@@ -188,7 +85,8 @@ def _gemm(columns: Columns, types: _Texts, kernel: _Texts, replay: _Flags) -> _R
         **{name: _number_of(columns, name, 1.0) for name in ("m", "n", "k", "batch")},
         "copies": np.where(replay & ~single, 5.0, np.where(rotated | profiled, np.inf, 1.0)),
         "rotating": rotated,
-        "quantised": mapped(types, lambda t: str(int(_TYPES.get(t, ("", False))[1]))).astype(float) * replay,
+        "quantised": mapped(types, lambda t: str(int(_NAMES["types"].get(t, ("", False))[1]))).astype(float)
+        * replay,
         # an output projection follows attention, which leaves HBM idle: its weights are fetched meanwhile
         "fetched": kernel == "o_proj",
     }
@@ -205,7 +103,7 @@ def _attention(columns: Columns, types: _Texts, kernel: _Texts, replay: _Flags) 
     return {
         "dtype": np.where(cache == "fp8", "fp8", "bf16"),
         "compute": np.where(prompt & (types == "fp8"), "fp8", ""),
-        "library": mapped(kernel, lambda k: _first_of(k, _ATTENTION_BY_KERNEL, "other")),
+        "library": mapped(kernel, lambda k: _first_of(k, _NAMES["attention"], "other")),
         "batch": _number_of(columns, "batch", 1.0),
         "q": q,
         "kv": _number_of(columns, "kv_len", 1.0),
@@ -230,7 +128,7 @@ def _experts(columns: Columns, _types: _Texts, kernel: _Texts, replay: _Flags) -
         "top_k": _number_of(columns, "topk", 1.0),
         "ranks": _number_of(columns, "ep", 1.0),
         "routing": np.where(named, spread, "random"),
-        "library": mapped(kernel, lambda k: _first_of(k, _EXPERTS_BY_KERNEL, k or "other")),
+        "library": mapped(kernel, lambda k: _first_of(k, _NAMES["experts"], k or "other")),
         "matrices": 3.0 - (np.char.find(kernel, "nongated") >= 0),
         "copies": np.where(replay, 1.0, np.inf),
     }
@@ -258,7 +156,7 @@ def _row_work(
 def _exchange(columns: Columns, _types: _Texts, kernel: _Texts, _replay: _Flags) -> _Read:
     notes, size = text_of(columns, "notes"), _number_of(columns, "bytes", 1.0)
     experts = np.char.find(kernel, "deepep/") >= 0
-    kind = mapped(text_of(columns, "op"), lambda o: _KINDS[o])
+    kind = mapped(text_of(columns, "op"), lambda o: _NAMES["exchanges"][o])
     # larger buffers than a runtime's own kernels take go to the library, which cannot sum integers in the switch
     captured = (np.char.find(kernel, "graph") >= 0) | (np.char.find(kernel, "TRTLLM") >= 0)
     own = captured & ((size <= DIRECT_BYTES) | (np.char.find(kernel, "MNNVL") >= 0))
@@ -314,7 +212,7 @@ def _number_of(columns: Columns, name: str, default: float = 0.0) -> Array:
 
 def types_of(columns: Columns) -> NDArray[np.str_]:
     """Data types by the names of the table, pairs of types joined."""
-    return mapped(text_of(columns, "dtype"), lambda t: _PAIRS.get(t, t))
+    return mapped(text_of(columns, "dtype"), lambda t: _NAMES["pairs"].get(t, t))
 
 
 def mapped(values: NDArray[np.str_], function: Callable[[str], str]) -> NDArray[np.str_]:

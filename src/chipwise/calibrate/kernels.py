@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
 from chipwise.calibrate.fit import Fitting, PricedEffect, Times, fit, priced
-from chipwise.calibrate.kernel_priors import PRIORS, WORTH
 from chipwise.calibrate.kernel_questions import Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, kernel_rows, known
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters
+from chipwise.calibrate.priors import PRIORS, WORTH
 from chipwise.calibrate.systolic_kernels import GROUPS, priced_systolic
 from chipwise.catalog.chip import Chip
 from chipwise.units import Array

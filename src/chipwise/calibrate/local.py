@@ -2,89 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import EffectGroup, EffectLevel, Effects, Quantity
+from chipwise.calibrate.effects import EffectGroup, Effects
+from chipwise.calibrate.priors import priors
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import kernel_library, kernels_of
 from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.cost.local import LocalModel, LocalNumbers
 
-# Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
-# (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
-_KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
-_VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
-_BACKEND = EffectLevel(("backend",), 0.3)
-_GENERATION = EffectLevel(("generation",), 0.25)
-
 LOCAL = EffectGroup(
     "local",
-    # priors: round figures of ggml's and MLX's published benchmarks; softmax: an exponent is a few instructions of
-    # lanes that do a thirtieth of the matrix unit's operations
-    {
-        "stream": Quantity(
-            0.85, 0.1, "share of bandwidth, weights", (EffectLevel(("generation",), 0.1),), 0.05, 1.0
-        ),
-        "cache": Quantity(0.7, 0.2, "share of bandwidth, keys and values", (), 0.05, 1.0),
-        "kernel_s": Quantity(
-            4e-6,
-            0.4,
-            "s from one kernel to the next",
-            (_BACKEND, _GENERATION, EffectLevel(("runtime",), 0.3), EffectLevel(("era",), 0.3)),
-            1e-8,
-            1e-3,
-        ),
-        "barrier_s": Quantity(
-            1e-9, 0.7, "s per thread of a processor squared, until all have met", (), 1e-12, 1e-6
-        ),
-        "lanes": Quantity(
-            0.35,
-            0.4,
-            "share of the vector peak, few rows",
-            (EffectLevel(("backend",), 0.4), _GENERATION),
-            1e-3,
-            1.0,
-        ),
-        "packed": Quantity(
-            0.25,
-            0.5,
-            "share of the 8-bit peak, packed weights",
-            (
-                EffectLevel(("tiles",), 0.4, {"lanes": math.log(0.6 / 0.25)}),
-                EffectLevel(("vendor",), 0.5, _VENDORS),
-                EffectLevel(("backend", "generation"), 0.4, _KNOWN),
-                EffectLevel(("chip",), 0.2),
-            ),
-            1e-3,
-            1.0,
-        ),
-        "half": Quantity(
-            0.45,
-            0.3,
-            "share of the 16-bit peak, 16-bit weights",
-            (
-                EffectLevel(("tiles",), 0.2, {"lanes": math.log(0.7 / 0.45)}),
-                EffectLevel(("backend", "generation"), 0.3),
-            ),
-            1e-2,
-            1.0,
-        ),
-        "rows": Quantity(64.0, 0.7, "rows at which a product runs at half of its rate", (), 1.0, 2e3),
-        "attention": Quantity(
-            0.2, 0.5, "share of the 16-bit peak, attention of prompts", (_BACKEND,), 5e-3, 1.0
-        ),
-        "softmax": Quantity(300.0, 0.7, "operations of the matrix unit per score", (), 1.0, 1e4),
-        "pipelined": Quantity(0.6, 0.5, "share of what stages could save", (), 0.01, 1.0),
-    },
+    priors("local"),
     "published local speeds, llama.cpp, MLX and others (2023 to 2026); fitted (2026-11)",
 )
-"""What kernels of local runtimes reach, shared over backends (cuda, metal, vulkan, hip, cpu), vendors and generations,
-with an era of software: before captured graphs the host started every kernel. A part without rows keeps what its
-relatives have."""
+"""What kernels of local runtimes reach, shared over backends, vendors, generations and eras of software."""
 
 
 def local_labels(

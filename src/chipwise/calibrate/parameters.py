@@ -13,9 +13,9 @@ import numpy as np
 
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.families import SPEEDS, cpu_model, dataflow_model
-from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.local import LOCAL, local_model
 from chipwise.calibrate.parameter import Parameter, read_table
+from chipwise.calibrate.priors import PRIORS
 from chipwise.calibrate.simt_numbers import Memo, simt_parameters
 from chipwise.calibrate.systolic_kernels import systolic_effects, systolic_model
 from chipwise.catalog.chip import Chip

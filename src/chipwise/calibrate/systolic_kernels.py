@@ -14,10 +14,11 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.calibrate.effects import EffectLevel, Effects, Quantity
+from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit import FitRows, PricedEffect, fit
 from chipwise.calibrate.kernel_questions import Questions, alike, op_of, run_of, taken
 from chipwise.calibrate.parameter import Parameter
+from chipwise.calibrate.priors import priors
 from chipwise.catalog.chip import Chip
 from chipwise.cost.device import Device
 from chipwise.cost.price import price
@@ -27,26 +28,7 @@ from chipwise.cost.systolic.family import SystolicModel, SystolicParameters
 from chipwise.units import Array, Real
 from chipwise.workload.op import Op
 
-_CHIP = (EffectLevel(("chip",), 0.2),)
-_KERNEL = (
-    EffectLevel(("chip",), 0.4),
-)  # of the attention kernel, not of the chip: another one may do far better
-
-# compute_share and memory_share: sustained training on TPUs and copies; load_rows and passes: 1 by structure;
-# pair_ops: a dozen vector operations, an exponential among them, several times that with masks and casts in
-# fp32; block_s and cache_share: one page at a time, the latency of HBM each. Wide, as one chip was measured.
-PRIORS: Mapping[str, Quantity] = {
-    "compute_share": Quantity(0.85, 0.15, "share of dense peak", _CHIP, 0.01, 1.0),
-    "load_rows": Quantity(1.0, 0.5, "rows per cycle", _KERNEL, 0.1, 16.0),
-    "memory_share": Quantity(0.85, 0.1, "share of HBM bandwidth", _CHIP, 0.05, 1.0),
-    "cache_share": Quantity(0.5, 0.5, "share of HBM bandwidth", _KERNEL, 0.02, 1.0),
-    "block_s": Quantity(3e-7, 0.7, "s per sequence and kv head", _KERNEL),
-    "prompt_block_s": Quantity(3e-7, 0.7, "s per sequence and kv head", _KERNEL),
-    "pair_ops": Quantity(40.0, 0.7, "vector operations per query, key and head", _KERNEL),
-    "passes": Quantity(1.0, 0.3, "on-chip passes", _CHIP, 0.1, 10.0),
-    "start_s": Quantity(1e-6, 0.5, "s per operator of a compiled program", _KERNEL),
-    "softness": Quantity(4.0, 0.3, "exponent", (), 1.0, 20.0),
-}
+PRIORS = priors("systolic")
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "systolic.norm": ("passes", "start_s"),
     "systolic.gemm": ("compute_share", "load_rows", "memory_share", "softness"),

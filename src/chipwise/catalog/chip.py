@@ -48,6 +48,11 @@ class MemoryTier:
     usable_bytes: float | None
     bytes_per_s: float | None
 
+    @property
+    def found_bytes(self) -> float:
+        """Bytes that a program finds, else those of the label; 0 where neither is known."""
+        return self.usable_bytes or self.label_bytes or 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:

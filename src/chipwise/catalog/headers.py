@@ -17,24 +17,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from chipwise.catalog.parsed import names
 from chipwise.catalog.snapshot import current
 from chipwise.errors import UsageError, shorten
 
 ENDINGS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7", ".nemo", ".torchscript", ".joblib")
 ITS_SOURCE = "give the model that it was made of: its config.json, its name, FILE.onnx or FILE.py:function"
-COMPILED: Mapping[str, str] = {
-    ".pte": "an ExecuTorch program", ".pt2": "an exported program of PyTorch",
-    ".tflite": "a LiteRT (TensorFlow Lite) model",
-    ".task": "a LiteRT bundle", ".litertlm": "a LiteRT bundle", ".mlpackage": "a Core ML package",
-    ".mlmodel": "a Core ML model", ".mlmodelc": "a compiled Core ML model", ".engine": "a TensorRT engine",
-    ".trt": "a TensorRT engine", ".plan": "a TensorRT engine", ".h5": "a Keras file", ".keras": "a Keras file",
-    ".hdf5": "a Keras file", ".pb": "a TensorFlow graph", ".ort": "a model of ONNX Runtime",
-    ".rknn": "a Rockchip model",
-    ".hef": "a Hailo program", ".dlc": "a Qualcomm model", ".msgpack": "a Flax file", ".ggml": "a GGML file",
-    ".neff": "a Neuron program", ".xmodel": "an AMD Vitis model", ".bmodel": "a Sophgo model", ".mnn": "an MNN model",
-    ".npz": "an archive of NumPy arrays", ".npy": "a NumPy array",
-}  # fmt: skip
+_NAMES = names("catalog/data/headers.toml")
+COMPILED: Mapping[str, str] = _NAMES["compiled"]
 """Endings of files that other tools have compiled or packed for one runtime, and what they are."""
 MOST = 128_000_000
 """Bytes of a GGUF header: the longest published vocabularies take about 20 MB."""
@@ -47,44 +38,10 @@ MOST_PARTS = 1000
 MOST_KEPT = 10_000
 """Entries of all arrays whose values are kept: one for each layer in each of a few keys."""
 
-TYPES: Mapping[str, str] = {
-    "llama": "llama", "qwen2": "qwen2", "qwen2moe": "qwen2_moe", "qwen3": "qwen3", "qwen3moe": "qwen3_moe",
-    "gemma": "gemma", "gemma2": "gemma2", "gemma3": "gemma3_text", "phi3": "phi3", "gpt-oss": "gpt_oss",
-    "granite": "granite", "olmo2": "olmo2", "exaone": "exaone", "exaone4": "exaone4", "smollm3": "smollm3",
-    "seed_oss": "seed_oss", "starcoder2": "starcoder2", "internlm2": "internlm2", "apertus": "apertus",
-    "hunyuan-dense": "hunyuan_v1_dense", "arcee": "arcee", "glm4": "glm4", "command-r": "cohere", "minicpm": "minicpm",
-    "qwen2vl": "qwen2_vl_text", "qwen3vl": "qwen3_vl_text", "qwen3vlmoe": "qwen3_vl_moe_text", "mistral3": "ministral3",
-    "ernie4_5": "ernie4_5", "ernie4_5-moe": "ernie4_5_moe", "glm4moe": "glm4_moe", "deepseek2": "deepseek_v3",
-    "olmoe": "olmoe", "granitemoe": "granitemoe", "cohere2": "cohere2", "stablelm": "stablelm", "dots1": "dots1",
-    "orion": "orion", "xverse": "xverse", "bailingmoe2": "bailing_moe_v2",
-}  # fmt: skip
+TYPES: Mapping[str, str] = _NAMES["types"]
 """`general.architecture` of GGUF files and the `model_type` that it is."""
-
-KEYS: Mapping[str, str] = {
-    "embedding_length": "hidden_size",
-    "block_count": "num_hidden_layers",
-    "attention.head_count": "num_attention_heads",
-    "attention.head_count_kv": "num_key_value_heads",
-    "attention.key_length": "head_dim",
-    "attention.sliding_window": "sliding_window",
-    "feed_forward_length": "intermediate_size",
-    "context_length": "max_position_embeddings",
-    "expert_count": "num_experts",
-    "expert_used_count": "num_experts_per_tok",
-    "expert_feed_forward_length": "moe_intermediate_size",
-    "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
-    "vocab_size": "vocab_size",
-    "leading_dense_block_count": "first_k_dense_replace",
-    "expert_shared_count": "n_shared_experts",
-    "attention.q_lora_rank": "q_lora_rank",
-    "attention.kv_lora_rank": "kv_lora_rank",
-    "attention.value_length": "v_head_dim",
-    "attention.key_length_mla": "key_length_mla",
-    "attention.value_length_mla": "value_length_mla",
-    "rope.dimension_count": "qk_rope_head_dim",
-    "nextn_predict_layers": "num_nextn_predict_layers",
-    "interleave_moe_layer_step": "moe_layer_interval",
-}
+KEYS: Mapping[str, str] = _NAMES["keys"]
+"""Keys of GGUF files behind their architecture, and those of configurations."""
 LATENT = (
     "q_lora_rank",
     "kv_lora_rank",
@@ -94,23 +51,10 @@ LATENT = (
     "qk_rope_head_dim",
 )
 """Keys of latent attention, which mean other things, or nothing, to the rest."""
-FILE_TYPES: Mapping[int, str] = {
-    0: "fp32", 1: "bf16", 2: "q4_0", 3: "q4_1", 7: "q8_0", 8: "q5_0", 9: "q5_1", 10: "q2_k", 11: "q3_k_s",
-    12: "q3_k_m", 13: "q3_k_l", 14: "q4_k_s", 15: "q4_k_m", 16: "q5_k_s", 17: "q5_k_m", 18: "q6_k", 19: "iq2_xxs",
-    20: "iq2_xs", 22: "iq3_xs", 23: "iq3_xxs", 24: "iq1_s", 25: "iq4_nl", 26: "iq3_s", 27: "iq3_m", 28: "iq2_s",
-    29: "iq2_m", 30: "iq4_xs", 31: "iq1_m", 32: "bf16", 38: "mxfp4_moe",
-}  # fmt: skip
+FILE_TYPES: Mapping[int, str] = {int(code): name for code, name in _NAMES["file_types"].items()}
 """`general.file_type` and chipwise's name of the format (ggml-org/llama.cpp, include/llama.h)."""
 
-BLOCKS: Mapping[int, tuple[str, int, int]] = {
-    0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22),
-    7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110), 12: ("Q4_K", 256, 144),
-    13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66),
-    17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18),
-    21: ("IQ3_S", 256, 110), 22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136), 24: ("I8", 1, 1), 25: ("I16", 1, 2),
-    26: ("I32", 1, 4), 27: ("I64", 1, 8), 28: ("F64", 1, 8), 29: ("IQ1_M", 256, 56), 30: ("BF16", 1, 2),
-    34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17), 40: ("NVFP4", 64, 36),
-}  # fmt: skip
+BLOCKS: Mapping[int, tuple[str, int, int]] = {int(code): (*said,) for code, said in _NAMES["blocks"].items()}
 """Types of tensors in GGUF files: name, entries of a block, its bytes (ggml-org/llama.cpp, gguf-py, constants.py)."""
 
 PART = re.compile(r"^(?P<stem>.+)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")

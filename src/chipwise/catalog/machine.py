@@ -77,9 +77,7 @@ class Machine:
     def memory_bytes(self) -> float:
         """Of all parts together."""
         host = [] if self.host is None else [(self.host.chip, self.host.sockets)]
-        return sum(
-            (c.memory.usable_bytes or c.memory.label_bytes or 0.0) * n for c, n in [*self.cards, *host]
-        )
+        return sum(c.memory.found_bytes * n for c, n in [*self.cards, *host])
 
     @property
     def alone(self) -> bool:

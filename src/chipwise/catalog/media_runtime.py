@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal, Self
 
 from chipwise.catalog.chip import Chip, Family
-from chipwise.catalog.rounds import month_of
+from chipwise.catalog.published import month_of
 from chipwise.catalog.schema import read_text, record
 from chipwise.catalog.software import Software, SoftwareTable, all_software
 from chipwise.errors import UnknownNameError, UsageError

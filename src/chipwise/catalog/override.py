@@ -1,15 +1,69 @@
-"""A chip with figures replaced by the user's own."""
+"""A chip with figures replaced by the user's own.
+
+Here too are the instances that a chip can be cut into, each with compute and memory of its own (MIG): facts of
+`data/mig.toml`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip, Link, Provenance, Source
-from chipwise.catalog.mig import Instance, instances_of
+from chipwise.catalog.parsed import parse
+from chipwise.catalog.schema import record
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError, check_known, shorten
 from chipwise.units import format_bytes, parse_quantity
+
+TABLE = "catalog/data/mig.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """How some chips can be cut: an entry of the table."""
+
+    chips: tuple[str, ...]
+    units: int
+    memory: int
+    profiles: Mapping[str, tuple[int, int]]
+    source: str
+    date: str
+    whole: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A profile: the share of a chip's compute (`compute`), of its memory and bandwidth (`memory`), and the `parts` of
+    its units and of its memory that it takes of all that can be dealt out (1, 1)."""
+
+    name: str
+    compute: float
+    memory: float
+    parts: tuple[float, float]
+
+
+@per_snapshot
+def _by_chip() -> Mapping[str, tuple[Instance, ...]]:
+    found: dict[str, tuple[Instance, ...]] = {}
+    for name, entry in parse(shipped_text(TABLE)).items():
+        cuts = record(_Cuts, entry, f"{TABLE}: {name}")
+        sizes = [(n, units / cuts.units, parts / cuts.memory) for n, (units, parts) in cuts.profiles.items()]
+        cut = tuple(Instance(n, cuts.whole * u, m, (u, m)) for n, u, m in sizes)
+        found |= dict.fromkeys(cuts.chips, cut)
+    return found
+
+
+def instances_of(chip: str) -> tuple[Instance, ...]:
+    """The profiles of a chip by id, small ones first; none where it cannot be cut."""
+    return _by_chip().get(chip, ())
+
+
+def fit_together(instances: Iterable[Instance]) -> bool:
+    """Whether one chip holds all of these instances at once."""
+    some = tuple(instances)
+    return all(sum(i.parts[axis] for i in some) <= 1.0 + 1e-9 for axis in (0, 1))
+
 
 GIVEN = Provenance((Source("given by the user", None),), "assumed")
 
@@ -58,9 +112,9 @@ class Share:
             return chip
         if self.instance:
             cut = self._cut(chip)
-            return _left(chip, cut.compute, cut.memory, cut.memory * _capacity(chip))
-        held = self.memory_bytes if self.memory is None else self.memory * _capacity(chip)
-        capacity = _capacity(chip)
+            return _left(chip, cut.compute, cut.memory, cut.memory * chip.memory.found_bytes)
+        held = self.memory_bytes if self.memory is None else self.memory * chip.memory.found_bytes
+        capacity = chip.memory.found_bytes
         if self.memory_bytes is not None and capacity and self.memory_bytes > capacity:
             what = f"--share memory={format_bytes(self.memory_bytes)}: {chip.id} has {format_bytes(capacity)}"
             raise UsageError(what, "at most what it has", field="share")
@@ -87,11 +141,6 @@ class Share:
         return (
             f"the chip is shared: the model gets {' and '.join(parts)}; waits for other work are left out",
         )
-
-
-def _capacity(chip: Chip) -> float:
-    """Bytes of its memory that a program can have; 0 where they are not known."""
-    return chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
 
 
 def _left(chip: Chip, compute: float, bandwidth: float, held: float | None) -> Chip:

@@ -26,6 +26,12 @@ def parse(text: str) -> dict[str, Any]:
     return table
 
 
+def names(table: str) -> dict[str, Any]:
+    """What a table of names says by which code itself knows things, by its path below the package: those of this
+    version always, so that no saved answer carries them."""
+    return parse((PACKAGE / table).read_text("utf-8"))
+
+
 def shipped_lines() -> Iterator[str]:
     """The lines of the file: digest and content of every shipped table, in the order of their paths."""
     for path in sorted(PACKAGE.glob("*/data/**/*.toml")):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from chipwise.catalog.parsed import parse
-from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.published import ROUNDS
 from chipwise.catalog.runtime import get_runtime
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, get_args, get_type_hints
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.rounds import month_of
+from chipwise.catalog.published import month_of
 from chipwise.catalog.runtime_spec import (
     FIGURES as POLICY_NAMES,
 )

@@ -190,7 +190,7 @@ class PolicyTier:
             return False
         if known in self.excluded or (self.chips and known not in self.chips):
             return False
-        memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
+        memory = chip.memory.found_bytes
         return memory / chip.devices_per_package >= self.from_bytes
 
     @classmethod

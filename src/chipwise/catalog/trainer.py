@@ -1,4 +1,5 @@
-"""Training software: what each trainer does by design, and which one a chip is usually trained with."""
+"""Training software: what each trainer does by design, which one a chip is usually trained with, and the learning rates
+and schedules that published recipes use, by what is trained."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
+from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.software import Software, SoftwareTable, all_software
 from chipwise.errors import UnknownNameError, UsageError, check_known
 
@@ -358,3 +361,42 @@ def _among(chip: Chip, names: Collection[str]) -> bool:
     """Whether a vendor, a kind or the beginning of an id names a chip."""
     own = (chip.vendor, chip.kind) if chip.kind == "gpu" else (chip.kind,)
     return any(name in own or chip.support_id.startswith(name) for name in names)
+
+
+TABLE = "catalog/data/launch_rates.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What a run of a method learns at: `rate` after `warmup` of its steps, `longest` steps at most, then lowered
+    (`decay`) to `least` of it. `above` are the parameters a token passes through from which the row holds."""
+
+    method: str
+    above: float
+    rate: float
+    warmup: float
+    longest: int
+    decay: str
+    least: float
+    source: str
+
+    def warm(self, steps: int) -> int:
+        """Steps until the rate is reached, of so many: at least 1, and 0 of a single one."""
+        return min(max(round(self.warmup * steps), 1), self.longest, steps - 1)
+
+
+@per_snapshot
+def learning_rows() -> tuple[Learning, ...]:
+    """All rows, small models first."""
+    rows = parse(shipped_text(TABLE))["rate"]
+    found = (record(Learning, row, f"{TABLE}: {row.get('method')}") for row in rows)
+    return tuple(sorted(found, key=lambda row: (row.method, row.above)))
+
+
+def learning_of(method: str, parameters: float) -> Learning:
+    """What a method ("" from random weights, full, lora, qlora) learns at in a network of so many parameters that a
+    token passes through. Raises `UnknownNameError` for another method."""
+    rows = [row for row in learning_rows() if row.method == method and row.above <= parameters]
+    if not rows:
+        raise UnknownNameError("method", method, [row.method for row in learning_rows() if row.method])
+    return rows[-1]

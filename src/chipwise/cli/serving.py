@@ -33,7 +33,7 @@ def web(
     no_open: Annotated[bool, Parameter(name="--no-open", help="do not open a browser")] = False,
 ) -> None:
     """Serve the page and the HTTP API: GET /, POST /v1/<verb>, GET /v1/docs."""
-    serve = _face("web.serve", "the page and the HTTP API")
+    serve = _face("web.app", "the page and the HTTP API")
     names = frozenset(n.strip().lower() for n in name.split(",") if n.strip())
     serve(host, _port(port), token=token, names=names, demo=demo, browser=not no_open, say=_say)
 

@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.published import ROUNDS
 from chipwise.evidence.anchors import shrunk
 from chipwise.evidence.item import Item
 from chipwise.evidence.match_axes import (

@@ -12,11 +12,9 @@ from typing import Literal
 from chipwise.catalog.benchmarks import Benchmark, get_benchmark
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.published import InferenceResult
-from chipwise.catalog.rounds import ROUNDS, software_age
+from chipwise.catalog.published import ROUNDS, InferenceResult, software_age
 from chipwise.errors import UsageError, shorten
-from chipwise.evidence.publications import said_of
-from chipwise.evidence.rows import Row, number
+from chipwise.evidence.rows import Row, number, said_of
 
 Scenario = Literal["Offline", "Server", "Interactive", "SingleStream", "MultiStream"]
 SCENARIOS: tuple[Scenario, ...] = ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")

@@ -20,8 +20,7 @@ from chipwise.catalog.files import is_file
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UsageError
-from chipwise.evidence.publications import said_of
-from chipwise.evidence.rows import Row
+from chipwise.evidence.rows import Row, said_of
 from chipwise.workload.load import load_model
 
 RULES = "training_runs"

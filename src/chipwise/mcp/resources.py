@@ -1,4 +1,5 @@
-"""What agents can read besides the tools: words, accuracy by suite, chips, fields of a tool, and whole answers."""
+"""What agents can read besides the tools: words, accuracy by suite, chips, fields of a tool, and whole answers; and
+what people ask agents for, as prompts that a client offers: each names the calls that answer it."""
 
 from __future__ import annotations
 
@@ -7,21 +8,28 @@ import json
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote
 
 from mcp.types import (
+    GetPromptResult,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
     ReadResourceResult,
     Resource,
     ResourceTemplate,
+    TextContent,
     TextResourceContents,
 )
 
 from chipwise.catalog.chips import get_chip, load_chips
+from chipwise.catalog.parsed import names
 from chipwise.catalog.statements import load_statements
-from chipwise.errors import check_known
+from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
@@ -263,3 +271,63 @@ def _sheet(name: str) -> str:
     out = io.StringIO()
     render((chip_view(chip),), chip, "md", out)
     return out.getvalue()
+
+
+LONGEST = 400
+"""Characters of an argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptField:
+    """A prompt: its title, what it is for, its arguments (name, meaning, what stands for it if it is left out; None: it
+    is needed), and the text."""
+
+    title: str
+    use: str
+    arguments: tuple[tuple[str, str, str | None], ...]
+    text: str
+
+
+PROMPTS: Mapping[str, PromptField] = {
+    name: PromptField(
+        said["title"], said["use"], tuple((*a, None)[:3] for a in said["arguments"]), said["text"]
+    )
+    for name, said in names("mcp/data/prompts.toml").items()
+}
+
+
+def listed_prompts() -> list[Prompt]:
+    """The prompts as the protocol lists them."""
+    return [
+        Prompt(
+            name=name,
+            title=asking.title,
+            description=asking.use,
+            arguments=[
+                PromptArgument(name=a, description=said, required=default is None)
+                for a, said, default in asking.arguments
+            ],
+        )
+        for name, asking in PROMPTS.items()
+    ]
+
+
+def prompted(name: str, given: Mapping[str, str]) -> GetPromptResult:
+    """A prompt with its arguments. Raises `UnknownNameError` for another name, `UsageError` for an argument that is
+    missing, unknown or too long."""
+    check_known("prompt", (name,), PROMPTS)
+    asking = PROMPTS[name]
+    known = {a: default for a, _, default in asking.arguments}
+    for argument, value in given.items():
+        if argument not in known:
+            raise UnknownNameError(f"argument of {name}", argument, known, f"it has {', '.join(known)}")
+        if len(value) > LONGEST:
+            raise UsageError(f"{argument}: {len(value):,} characters", f"at most {LONGEST}", field=argument)
+    missing = [a for a, default in known.items() if default is None and not given.get(a)]
+    if missing:
+        raise UsageError(f"{name} needs '{missing[0]}'", field=missing[0])
+    text = asking.text.format(
+        **{a: " ".join((given.get(a) or default or "").split()) for a, default in known.items()}
+    )
+    message = PromptMessage(role="user", content=TextContent(type="text", text=text))
+    return GetPromptResult(description=asking.use, messages=[message])

@@ -42,8 +42,15 @@ from chipwise.api.requests.doors import Mending, Problem, mending, problem_of, r
 from chipwise.api.requests.kinds import FORMER, TRAINED
 from chipwise.api.requests.written import Origin
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError, shorten
-from chipwise.mcp.prompts import listed_prompts, prompted
-from chipwise.mcp.resources import RESOURCES, TEMPLATES, KeptAnswers, completed, read
+from chipwise.mcp.resources import (
+    RESOURCES,
+    TEMPLATES,
+    KeptAnswers,
+    completed,
+    listed_prompts,
+    prompted,
+    read,
+)
 from chipwise.mcp.tools import TOOLS, listed, shortened
 from chipwise.report.fit import FitRecord
 from chipwise.report.table import to_json

@@ -27,7 +27,7 @@ fill a pipeline, and protocols that trade rate for latency, are chosen between b
 (`direct`): in one phase (r - 1) S on the wire, in two the bytes of a ring; the fastest is taken.
 
 Seconds, bytes, bytes/s; everything broadcasts. Numbers are values passed in, by fabric and library
-(`calibrate.kernel_priors.COLLECTIVE`). Ignored: sums in the switch beyond a larger share of the link, ranks that start
+(`calibrate/data/priors.toml`). Ignored: sums in the switch beyond a larger share of the link, ranks that start
 late, other traffic than that of the groups in between, which do the same (`parallel.network`).
 """
 

@@ -1,8 +1,8 @@
-"""One forward pass of a sharded graph on a device: operators, exchanges and host, added up."""
+"""One forward pass of a sharded graph on a device: operators, exchanges and host, added up, or piece by piece."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import STARTS, TOWER, part_of, quantity
-from chipwise.units import Array, Real
+from chipwise.units import Array, Real, scalar
 from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
@@ -285,3 +285,68 @@ def _imbalance(op: Op, layout: Layout, even: Cost, alike: Alike | None) -> Cost:
             "on-chip": (rows - 1.0) * even.exposed.get("on-chip", none),
         }
     )
+
+
+# Parts that belong to the operator before them.
+BESIDE = ("imbalance", "quantise")
+WAITS = "waits for kernels to be started"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Operators of one name in a pass: their work on one device, and their exposed seconds by resource."""
+
+    name: str
+    kind: str
+    dtype: str
+    repeats: float
+    flops: float
+    bytes: float
+    exposed_s: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that pass."""
+        return sum(self.exposed_s.values())
+
+    def plus(self, other: Piece) -> Piece:
+        """Both together."""
+        names = dict.fromkeys((*self.exposed_s, *other.exposed_s))
+        seconds = {n: self.exposed_s.get(n, 0.0) + other.exposed_s.get(n, 0.0) for n in names}
+        repeats, flops = self.repeats + other.repeats, self.flops + other.flops
+        return Piece(self.name, self.kind, self.dtype, repeats, flops, self.bytes + other.bytes, seconds)
+
+
+def pieces(
+    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
+) -> dict[str, Piece]:
+    """The pieces of a pass by name. Their seconds add up to those of `step_cost` with the same arguments, which
+    describe one deployment at one load."""
+    ops = iter(sharded.ops(step))
+    comms = sharded.comms(step)
+    left = sum(1 for _ in sharded.ops(step))
+    found: dict[str, Piece] = {}
+    last: Op | None = None
+    for part, cost in scaled_parts(sharded, step, device, efficiency, overheads):
+        seconds = {name: scalar(value) for name, value in cost.exposed.items()}
+        if part == STARTS:
+            if not seconds["host"]:
+                continue
+            piece = Piece(WAITS, "host", "", 1.0, 0.0, 0.0, seconds)
+        elif part.startswith(TOWER):
+            piece = Piece("vision tower", "tower", "", 1.0, 0.0, 0.0, seconds)
+        elif part in BESIDE and last is not None:
+            piece = Piece(f"{last.name}: {part}", part, last.compute, 0.0, 0.0, 0.0, seconds)
+        elif left:
+            repeat, last = next(ops)
+            left -= 1
+            times = scalar(repeat)
+            work = times * scalar(last.flops), times * scalar(last.bytes)
+            piece = Piece(last.name, last.kind, last.compute, times, *work, seconds)
+        elif part == "host":
+            piece = Piece(part, part, "", 1.0, 0.0, 0.0, seconds)
+        else:
+            times = scalar(next(comms)[0])
+            piece = Piece(part.replace("_", "-"), "exchange", "", times, 0.0, 0.0, seconds)
+        found[piece.name] = found[piece.name].plus(piece) if piece.name in found else piece
+    return found

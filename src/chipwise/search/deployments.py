@@ -156,7 +156,7 @@ def reserved(chip: Chip, system: System | None) -> float:
     """What display and operating system keep of the memory, in machines that have them."""
     if chip.system_bytes is not None:
         return chip.system_bytes
-    memory = chip.memory.usable_bytes or chip.memory.label_bytes or 0.0
+    memory = chip.memory.found_bytes
     return system.reserved_bytes(memory) if system else 0.0
 
 

@@ -11,101 +11,11 @@ from typing import Any
 from chipwise import __version__
 from chipwise.api.requests.doors import answer_schema, request_schema
 from chipwise.api.requests.verbs import VERBS
-from chipwise.web.problems import PROBLEM_SCHEMA
+from chipwise.web.problems import TEXTS
 
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-REFUSALS = {
-    "400": "the body cannot be read, or is no JSON",
-    "401": "the server asks for a token and got none or another",
-    "403": "the request comes from another site",
-    "408": "the body did not arrive in time",
-    "413": "the body is too large",
-    "414": "the address is too long",
-    "415": "the body is no JSON by its type",
-    "421": "the server is not known by the name in Host",
-    "422": "the question has no answer: an unknown name, an unusable value, or nothing fits",
-    "429": "too many questions at once",
-    "503": "the answer takes too long, or the process that worked on it has ended",
-}
-MODEL, CHIP = "meta-llama/Llama-3.1-70B", "h100-sxm5-80gb"
-DEPLOYED = {"model": MODEL, "chip": CHIP, "tp": 8}
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "plan": {"model": MODEL, "rate": "10/s", "in": 2000, "out": 300, "tpot": "40ms"},
-    "fit": {"model": MODEL, "chips": f"{CHIP},rtx-4090"},
-    "estimate": DEPLOYED,
-    "explain": DEPLOYED,
-    "compare": {"model": MODEL, "chips": f"{CHIP},mi300x,tpu-v5e"},
-    "local": {"have": "rtx-4090", "host_memory": "64GB"},
-    "operators": DEPLOYED,
-    "load": DEPLOYED,
-    "frontier": {"model": MODEL, "chips": CHIP},
-    "sensitivity": DEPLOYED,
-    "simulate": {**DEPLOYED, "rate": "4/s", "requests": 500},
-    "train": {"model": "meta-llama/Llama-3.1-8B", "tokens": "1T", "counts": "64,256"},
-    "rl": {"model": "Qwen/Qwen3-8B", "chips": "h100", "counts": "16", "out": 4000},
-    "fleet": {
-        "fleet": {
-            "demand": [{"name": "chat", "model": MODEL, "rate": "10/s"}],
-            "supply": [{"chip": CHIP, "count": 16, "price": "own"}, {"chip": CHIP}],
-        }
-    },
-    "kernel": {"op": "gemm", "chips": f"{CHIP},tpu-v5e", "m": 512, "n": 4096, "k": 4096},
-    "evidence": {"search": "h200 llama2-70b server", "limit": 5},
-    "match": {"model": MODEL, "chip": "h200-sxm-141gb", "count": 8},
-    "claim": {"model": MODEL, "result": "v4.0-03001", "against": CHIP, "tpot": "40ms"},
-    "check_statement": {"text": "an H100 is 3x an A100"},
-    "launch": {"saved": {"question": {"verb": "estimate", "request": DEPLOYED}}, "for": "vllm"},
-    "replay": {
-        "saved": {"found": 1, "models": [], "question": {"verb": "models", "request": {"search": "405b"}}}
-    },
-    "diff": {
-        "before": {"question": {"verb": "fit", "request": {"model": MODEL, "chips": CHIP}}},
-        "after": {"question": {"verb": "fit", "request": {"model": MODEL, "chips": CHIP, "context": "128k"}}},
-    },
-    "chips": {"chips": "mi300x"},
-    "models": {"search": "qwen3 235b"},
-    "systems": {"system": "dgx-h100"},
-    "runtimes": {"runtime": "vllm"},
-    "offers": {"chip": CHIP},
-}
+EXAMPLES: Mapping[str, Mapping[str, Any]] = TEXTS["examples"]
 """A question of each verb that has an answer."""
-TAGS: dict[str, tuple[str, ...]] = {
-    "serving": (
-        "plan",
-        "fit",
-        "estimate",
-        "explain",
-        "compare",
-        "local",
-        "operators",
-        "load",
-        "frontier",
-        "sensitivity",
-        "simulate",
-        "fleet",
-    ),
-    "training": ("train", "rl"),
-    "operators": ("kernel",),
-    "evidence": ("evidence", "match", "claim", "check_statement"),
-    "answers": ("launch", "replay", "diff"),
-    "catalogue": ("chips", "models", "systems", "runtimes", "offers"),
-}
-JOB = {
-    "type": "object",
-    "description": "A question that was left with the server.",
-    "properties": {
-        "id": {"type": "string"},
-        "verb": {"type": "string"},
-        "state": {"enum": ["waiting", "working", "done", "failed", "cancelled"]},
-        "submitted": {"type": "string", "format": "date-time"},
-        "passed_s": {"type": "number", "description": "seconds since then, or until it ended"},
-        "self": {"type": "string", "description": "where to ask again"},
-        "result": {"type": "string", "description": "where the answer is, once there is one"},
-        "problem": {"$ref": "#/components/schemas/Problem"},
-    },
-    "required": ["id", "verb", "state", "submitted", "passed_s", "self"],
-    "additionalProperties": False,
-}
 ASKED = {
     "type": "object",
     "properties": {"verb": {"enum": list(VERBS)}, "request": {"type": "object"}},
@@ -117,11 +27,11 @@ ASKED = {
 @cache
 def openapi() -> dict[str, Any]:
     """The document. Answers are described as they are written: a number that is not finite is null."""
-    schemas: dict[str, Any] = {"Problem": PROBLEM_SCHEMA, "Job": JOB}
+    schemas: dict[str, Any] = {"Problem": TEXTS["problem"], "Job": TEXTS["job"]}
     refusals = {
         status: {"description": text, "content": PROBLEM}
         | ({"headers": {"Retry-After": {"schema": {"type": "integer"}}}} if status in ("429", "503") else {})
-        for status, text in REFUSALS.items()
+        for status, text in TEXTS["refusals"].items()
     }
     paths: dict[str, Any] = {
         "/healthz": {
@@ -144,7 +54,7 @@ def openapi() -> dict[str, Any]:
             "post": {
                 "operationId": verb,
                 "summary": (VERBS[verb].__doc__ or verb).partition("\n")[0],
-                "tags": [tag for tag, verbs in TAGS.items() if verb in verbs],
+                "tags": [tag for tag, verbs in TEXTS["tags"].items() if verb in verbs],
                 "requestBody": _body(asked, EXAMPLES[verb]),
                 "responses": {"200": _json("the answer", answered)} | refusals,
             }
@@ -162,7 +72,7 @@ def openapi() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in (*TAGS, "jobs", "server")],
+        "tags": [{"name": tag} for tag in (*TEXTS["tags"], "jobs", "server")],
         "paths": paths,
         "components": {
             "schemas": schemas,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -11,50 +12,11 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from chipwise.api.requests.doors import Problem
+from chipwise.catalog.snapshot import PACKAGE
 
-PROBLEM_SCHEMA = {
-    "type": "object",
-    "description": "Why there is no answer (RFC 9457): what is wrong, the next step, names perhaps meant.",
-    "properties": {
-        "type": {"type": "string", "description": "kind of the problem, e.g. urn:chipwise:unknown-name"},
-        "title": {"type": "string", "description": "the status in words"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "what is wrong, in one sentence"},
-        "hint": {"type": "string", "description": "the next step"},
-        "nearest": {"type": "array", "items": {"type": "string"}, "description": "names perhaps meant"},
-        "field": {
-            "type": "string",
-            "description": "the field that it is about, empty where it is about the whole",
-        },
-        "instead": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "values of the field perhaps meant",
-        },
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"detail": {"type": "string"}, "pointer": {"type": "string"}},
-                "required": ["detail", "pointer"],
-                "additionalProperties": False,
-            },
-            "description": "the field as a JSON pointer into the body (RFC 6901), e.g. #/rate",
-        },
-        "reasons": {
-            "type": "object",
-            "additionalProperties": {"type": "integer"},
-            "description": "candidates by what they fell to",
-        },
-        "reachable": {
-            "type": "object",
-            "additionalProperties": {"type": ["number", "null"]},
-            "description": "the best figures that can be had",
-        },
-    },
-    "required": ["type", "title", "status", "detail", "hint", "nearest", "field", "instead"],
-    "additionalProperties": False,
-}
+TEXTS: Mapping[str, Any] = json.loads((PACKAGE / "web/data/openapi.json").read_text("utf-8"))
+"""Of the description of the API: what refusals mean by status, a question of each verb, verbs by what they are about,
+and the schemas of a problem (RFC 9457) and of a question that was left with the server."""
 
 
 def problem_response(status: int, problem: Problem, retry_s: int | None = None) -> Response:

@@ -1,4 +1,4 @@
-"""Named axes and the sizes built from them, before anything is spread over chips.
+"""Named axes, the sizes built from them, and the tensors of such sizes, before anything is spread over chips.
 
 Axis letters, each a count of whole units. May be split over chips:
 H query heads   K key/value heads   V vocabulary   F dense FFN width   U shared-expert width
@@ -9,8 +9,7 @@ M model width   D head size   W value head size where it differs   Y width of an
 Q query rank    R key/value rank of a latent   N head size without position   P rotary head size
 I index heads   J index head size   L latent width of experts   g key and z value head size, linear attention
 r its gate rank   s head size and a state size, state space   c convolution width
-o rank and f inputs of an output group
-"""
+o rank and f inputs of an output group"""
 
 from __future__ import annotations
 
@@ -20,6 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.workload.formats import Format
+from chipwise.workload.precision import TensorClass
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,40 @@ class Sizes:
             return float(self.full[name])
         local: Real = np.ceil(np.asarray(self.full[name]) / parts)
         return local
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """`copies` matrices [rows = outputs, cols = inputs] of one class and format, each with a bias or not.
+
+    `touched` is the share of it that one token reads (top-k over experts). A buffer is stored but not
+    trained.
+    """
+
+    name: str
+    cls: TensorClass
+    rows: Size
+    cols: Size
+    format: Format
+    copies: Size = ONE
+    bias: bool = False
+    touched: float = 1.0
+    buffer: bool = False
+
+    def params(self, sizes: Sizes) -> int:
+        """Elements of the whole tensor, bias included."""
+        rows = sizes.whole(self.rows)
+        return sizes.whole(self.copies) * (rows * sizes.whole(self.cols) + (rows if self.bias else 0))
+
+    def scales(self, sizes: Sizes) -> int:
+        """Scale entries of the whole tensor."""
+        per_copy = self.format.scales(sizes.whole(self.rows), sizes.whole(self.cols))
+        return sizes.whole(self.copies) * int(per_copy)
+
+    def local_bytes(self, sizes: Sizes) -> Real:
+        """Bytes that one rank holds, scales included; biases are kept in 16 bit."""
+        rows = sizes.local(self.rows)
+        one = self.format.bytes(rows, sizes.local(self.cols))
+        if self.bias:
+            one = one + 2.0 * rows
+        return sizes.local(self.copies) * one

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from chipwise.catalog.parsed import names
 from chipwise.errors import UnknownNameError, check_known
 from chipwise.units import Real
 
@@ -47,55 +48,14 @@ class Format:
         return self.bits + (self.scale_bits / block if block else 0.0)
 
 
-# Bits per weight of ggml's block types, scales included: bytes of a block over its elements
-# (ggml-org/llama.cpp, ggml/src/ggml-common.h; q4_K: 2 + 2 + 12 + 128 bytes per 256).
-GGML_BITS: Mapping[str, float] = {
-    "f16": 16.0,
-    "q4_0": 4.5,
-    "q4_1": 5.0,
-    "q5_0": 5.5,
-    "q5_1": 6.0,
-    "q8_0": 8.5,
-    "q2_k": 2.625,
-    "q3_k": 3.4375,
-    "q4_k": 4.5,
-    "q5_k": 5.5,
-    "q6_k": 6.5625,
-    "iq1_s": 1.5625,
-    "iq1_m": 1.75,
-    "iq2_xxs": 2.0625,
-    "iq2_xs": 2.3125,
-    "iq2_s": 2.5625,
-    "iq3_xxs": 3.0625,
-    "iq3_s": 3.4375,
-    "iq4_nl": 4.5,
-    "iq4_xs": 4.25,
-    "mxfp4": 4.25,
-}
+SAID = names("workload/data/formats.toml")
+"""What is said of formats and their names, by table."""
 
-FORMATS: dict[str, Format] = {
-    f.name: f
-    for f in (
-        Format("fp32", 32, "fp32"),
-        Format("bf16", 16, "bf16"),
-        Format("fp16", 16, "fp16"),
-        # one float32 scale per matrix, or per output row, or per 128 x 128 block
-        Format("fp8", 8, "fp8", 32, 0, 0),
-        Format("fp8_row", 8, "fp8", 32, 1, 0),
-        Format("fp8_block", 8, "fp8", 32, 128, 128),
-        Format("int8", 8, "int8", 32, 1, 0),
-        # groups of 128 along the input with a 16-bit scale and a 4-bit zero point (AWQ, GPTQ)
-        Format("int4", 4, "int4", 20, 1, 128),
-        # OCP microscaling: an 8-bit exponent per 32; NVFP4: an fp8 scale per 16
-        Format("mxfp4", 4, "fp4", 8, 1, 32),
-        Format("mxfp8", 8, "fp8", 8, 1, 32),
-        Format("nvfp4", 4, "fp4", 8, 1, 16),
-        # bitsandbytes: a lookup table of 16 values, one float32 maximum per 64 (QLoRA, arXiv:2305.14314)
-        Format("nf4", 4, "bf16", 32, 1, 64),
-        # its maxima in 8 bit, with one float32 per 256 of them
-        Format("nf4_double", 4, "bf16", 8 + 32 / 256, 1, 64),
-    )
-}
+GGML_BITS: Mapping[str, float] = SAID["ggml_bits"]
+"""Bits per weight of ggml's block types, scales included."""
+
+FORMATS: dict[str, Format] = {name: Format(name, *row) for name, row in SAID["formats"].items()}
+"""All formats by name."""
 
 
 def get_format(name: str) -> Format:

@@ -12,76 +12,25 @@ from collections.abc import Mapping
 from chipwise.errors import UnknownNameError
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build
-from chipwise.workload.formats import FORMATS, GGML_BITS, mixed
+from chipwise.workload.formats import FORMATS, GGML_BITS, SAID, mixed
 from chipwise.workload.model import Model, MoE, SelfAttention
 from chipwise.workload.precision import KEPT_WIDE, Precision, TensorClass
 
-GGUF: Mapping[str, str] = {
-    "q2_k": "q2_k",
-    "q3_k_s": "q3_k",
-    "q3_k_m": "q3_k",
-    "q3_k_l": "q3_k",
-    "q4_0": "q4_0",
-    "q4_1": "q4_1",
-    "q4_k_s": "q4_k",
-    "q4_k_m": "q4_k",
-    "q5_0": "q5_0",
-    "q5_1": "q5_1",
-    "q5_k_s": "q5_k",
-    "q5_k_m": "q5_k",
-    "q6_k": "q6_k",
-    "q8_0": "q8_0",
-    "iq1_s": "iq1_s",
-    "iq1_m": "iq1_m",
-    "iq2_xxs": "iq2_xxs",
-    "iq2_xs": "iq2_xs",
-    "iq2_s": "iq2_xs",
-    "iq2_m": "iq2_s",
-    "iq3_xxs": "iq3_xxs",
-    "iq3_xs": "iq3_s",
-    "iq3_s": "iq3_s",
-    "iq3_m": "iq3_s",
-    "iq4_xs": "iq4_xs",
-    "iq4_nl": "iq4_nl",
-    "mxfp4_moe": "q8_0",
-}
+GGUF: Mapping[str, str] = SAID["gguf"]
 """Mixes by name, each with the format of most of its matrices; of `mxfp4_moe` experts are in MXFP4."""
 
 TINY = frozenset(("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs"))
 SMALLER = frozenset(("iq2_s", "iq2_m"))
 """Mixes of 1 and 2 bits, whose more important matrices take few formats, by `SMALLER` better ones."""
 
-# What values get: usually, and where four query heads and more share a head of keys.
-VALUES = {
-    "iq3_xxs": ("iq3_s", "q4_k"),
-    "iq3_s": ("iq3_s", "q4_k"),
-    "iq3_m": ("q4_k", "q4_k"),
-    "iq4_xs": ("iq4_xs", "q5_k"),
-    "iq4_nl": ("iq4_nl", "q5_k"),
-    "q2_k": ("q3_k", "q4_k"),
-    "q3_k_m": ("q4_k", "q4_k"),
-    "q3_k_l": ("q5_k", "q5_k"),
-}
+VALUES: Mapping[str, tuple[str, str]] = SAID["values"]
+"""What values get: usually, and where four query heads and more share a head of keys."""
 
 # Architectures whose converted files hold query, key and value as one matrix, which has a rule of its own.
 FUSED = frozenset(("gpt2", "gpt_neox", "falcon", "phi", "phi3", "bloom"))
 
-# What a matrix gets whose rows are no multiple of 256, the block of the formats on the left.
-SMALL = {
-    "iq1_s": "iq4_nl",
-    "iq1_m": "iq4_nl",
-    "iq2_xxs": "iq4_nl",
-    "iq2_xs": "iq4_nl",
-    "iq2_s": "iq4_nl",
-    "iq3_xxs": "iq4_nl",
-    "iq3_s": "iq4_nl",
-    "q2_k": "iq4_nl",
-    "q3_k": "iq4_nl",
-    "iq4_xs": "iq4_nl",
-    "q4_k": "q5_0",
-    "q5_k": "q5_1",
-    "q6_k": "q8_0",
-}
+SMALL: Mapping[str, str] = SAID["small"]
+"""What a matrix gets whose rows are no multiple of 256, the block of the formats by which it is found."""
 
 
 def gguf(name: str, model: Model) -> Precision:

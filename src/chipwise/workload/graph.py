@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from chipwise.units import Real
-from chipwise.workload.axes import Sizes
+from chipwise.workload.axes import Sizes, Tensor
 from chipwise.workload.cache import SCOPES, KVSpec, Scope
 from chipwise.workload.model import LatentAttention, Model
 from chipwise.workload.nodes import Node
 from chipwise.workload.op import Op
-from chipwise.workload.tensor import Tensor
 
 
 @dataclass(frozen=True)

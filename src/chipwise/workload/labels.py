@@ -7,33 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.errors import UnknownNameError
-from chipwise.workload.formats import FORMATS, Format, mixed
+from chipwise.workload.formats import FORMATS, SAID, Format, mixed
 from chipwise.workload.gguf import GGUF, gguf
 from chipwise.workload.model import Model, MoE
 from chipwise.workload.precision import LARGE, Precision, TensorClass, uniform
 
 LABELS: Mapping[str, str] = {
-    "fp32": "32-bit floats",
-    "bf16": "16-bit floats",
-    "fp16": "16-bit floats",
-    "fp8": "8-bit floats, one scale per matrix",
-    "fp8_row": "8-bit floats, one scale per output and per token",
-    "fp8_block": "8-bit floats, one scale per 128 x 128 weights",
-    "mxfp8": "8-bit floats, one exponent per 32",
-    "fp8_weights": "8-bit floats, 16-bit activations",
-    "int8": "8-bit integers, weights and activations",
-    "int8_weights": "8-bit integers, 16-bit activations",
-    "int4": "4-bit integers in groups of 128, 16-bit activations",
-    "w4a8": "4-bit integers in groups of 128, 8-bit float activations",
-    "mxfp4": "4-bit floats, one exponent per 32, weights and activations",
-    "mxfp4_weights": "4-bit floats, one exponent per 32, 16-bit activations",
-    "mxfp4_mxfp8": "4-bit floats, one exponent per 32, 8-bit activations of that kind",
-    "nvfp4": "4-bit floats, one 8-bit scale per 16, weights and activations",
-    "nvfp4_weights": "4-bit floats, one 8-bit scale per 16, 16-bit activations",
-    "bfloat8_b": "8-bit floats, one exponent per 16 (Tenstorrent), the head too",
-    "bfloat4_b": "the same with the first two products of feed-forward blocks in 4 bits",
-    "nf4": "4-bit table of bitsandbytes, 16-bit activations",
-    "nf4_double": "the same with its maxima in 8 bit",
+    **SAID["labels"],
     **dict.fromkeys(GGUF, "a mix of block formats of llama.cpp (GGUF)"),
     **{
         f"mlx_{bits}bit": f"{bits}-bit integers in groups of 64 (MLX), tables too"
@@ -48,37 +28,8 @@ LABELS: Mapping[str, str] = {
 """Every label and what it means."""
 
 # Other spellings; case, "-", "." and spaces are ignored already.
-SAME = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "bfp8": "fp8",
-    "bfp4": "mxfp4",
-    "f16": "fp16",
-    "float32": "fp32",
-    "f32": "fp32",
-    "fp8_e4m3": "fp8",
-    "fp8_dynamic": "fp8_row",
-    "fp8_channel": "fp8_row",
-    "w8a8_fp8": "fp8",
-    "w8a16_fp8": "fp8_weights",
-    "w8a8": "int8",
-    "w8a8_int8": "int8",
-    "smoothquant": "int8",
-    "w8a16": "int8_weights",
-    "w4a16": "int4",
-    "awq": "int4",
-    "gptq": "int4",
-    "int4_awq": "int4",
-    "w4a16_awq": "int4",
-    "w4a8_awq": "w4a8",
-    "w4afp8": "w4a8",
-    "fp4": "nvfp4",
-    "w4a4": "nvfp4",
-    "w4a16_nvfp4": "nvfp4_weights",
-    "w4a16_mxfp4": "mxfp4_weights",
-    "bnb_4bit": "nf4",
-    "qlora": "nf4_double",
+SAME: Mapping[str, str] = {
+    **SAID["same"],
     **{f"{bits}bit": f"mlx_{bits}bit" for bits in (2, 3, 4, 5, 6, 8)},
     # Unsloth's dynamic files: which matrix gets what differs by model; sizes are those of these mixes within a tenth
     **{

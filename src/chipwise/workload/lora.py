@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from chipwise.errors import UnknownNameError, UsageError
-from chipwise.workload.axes import Sizes
+from chipwise.workload.axes import Sizes, Tensor
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.graph import Graph
-from chipwise.workload.tensor import Tensor
 
 # Targets as adapters name them (PEFT), to the names in a graph; others stand for themselves.
 NAMES: Mapping[str, tuple[str, ...]] = {

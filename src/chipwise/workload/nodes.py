@@ -13,18 +13,25 @@ import numpy as np
 
 from chipwise.units import Real
 from chipwise.workload import op as ops
-from chipwise.workload.axes import ONE, Size, Sizes
+from chipwise.workload.axes import ONE, Size, Sizes, Tensor
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 from chipwise.workload.step import Segment, Step, is_decoding
-from chipwise.workload.tensor import Tensor
 
 WIDE = FORMATS["bf16"]
 
 
+class PerToken:
+    """What has a row of output for each token."""
+
+    def rows(self, step: Step) -> Real:
+        """One per token."""
+        return step.tokens
+
+
 @dataclass(frozen=True)
-class LatentAttend:
+class LatentAttend(PerToken):
     """Attention on latents of `rank` + `rope` values per token, from which `up` rebuilds keys and values.
 
     Decoding, and wherever tokens are selected (`top_k`), the rebuilding is absorbed into query and output:
@@ -56,10 +63,6 @@ class LatentAttend:
     def width(self) -> Size:
         """Value heads side by side."""
         return self.heads * self.value
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[Op, ...]:
         """Two batched products around the attention, or one product before it, per segment."""
@@ -103,7 +106,7 @@ class LatentAttend:
 
 
 @dataclass(frozen=True)
-class IndexScore:
+class IndexScore(PerToken):
     """Scores of every visible entry for every new token, over `heads` light heads, then the best are chosen.
 
     FLOPs: 2 pairs heads (head_dim + 1). Scores are written in 32 bit and read back by the selection, since
@@ -123,10 +126,6 @@ class IndexScore:
     def width(self) -> Size:
         """One weight per head."""
         return self.heads
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[Op, ...]:
         """One operator per segment."""
@@ -159,7 +158,7 @@ class IndexScore:
 
 
 @dataclass(frozen=True)
-class CompressedAttend:
+class CompressedAttend(PerToken):
     """One shared key = value head over the last `window` tokens and over one entry per `ratio` older tokens,
     the best `top_k` of them if given, all otherwise; a single softmax over both.
 
@@ -181,10 +180,6 @@ class CompressedAttend:
     def width(self) -> Size:
         """Heads side by side."""
         return self.heads * self.head_dim
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[Op, ...]:
         """One operator per segment."""
@@ -221,7 +216,7 @@ class CompressedAttend:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class Grouped(PerToken):
     """A block-diagonal matrix: `matrix.copies` groups of inputs, each with its own product."""
 
     name: str
@@ -239,10 +234,6 @@ class Grouped:
         """Outputs of all groups."""
         return self.matrix.copies * self.matrix.rows
 
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
-
     def ops(self, sizes: Sizes, step: Step) -> tuple[Op, ...]:
         """One batched product."""
         w = self.matrix
@@ -250,11 +241,8 @@ class Grouped:
         return (ops.gemm(step.tokens, n, k, w.format, self.activation, batch=batch, name=self.name),)
 
 
-WIDE = FORMATS["bf16"]
-
-
 @dataclass(frozen=True)
-class Scan:
+class Scan(PerToken):
     """A recurrence with a state of `state` elements per sequence.
 
     `one` FLOPs per token when decoded, `chunked` when prompts are worked through in chunks (more FLOPs, as
@@ -277,10 +265,6 @@ class Scan:
         """Outputs of all heads."""
         return self.out
 
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
-
     def ops(self, sizes: Sizes, step: Step) -> tuple[Op, ...]:
         """One operator per segment."""
         state_bytes = self.state_format.bytes(1.0, sizes.local(self.state))
@@ -299,7 +283,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Convolve:
+class Convolve(PerToken):
     """A causal depthwise convolution over tokens: `kernel` [channels, width]; the last width - 1 inputs of
     every sequence are kept and read and written once per pass."""
 
@@ -316,10 +300,6 @@ class Convolve:
     def width(self) -> Size:
         """Channels."""
         return self.kernel.rows
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[Op, ...]:
         """One element-wise kernel."""
@@ -399,7 +379,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Attend:
+class Attend(PerToken):
     """Softmax attention over the cache: one operator per segment of the step.
 
     `source` > 0: keys and values are those of so many encoder tokens, all of them visible. `top_k` > 0: so
@@ -423,10 +403,6 @@ class Attend:
     def width(self) -> Size:
         """Heads side by side."""
         return self.heads * (self.head_dim if self.value_dim is None else self.value_dim)
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[ops.Op, ...]:
         """One operator per segment."""
@@ -454,7 +430,7 @@ class Attend:
 
 
 @dataclass(frozen=True)
-class Experts:
+class Experts(PerToken):
     """Routed feed-forwards: `up` tensors (gate and up) then `down`, of the experts that tokens choose.
 
     Tokens of all `sizes.replicas` attention replicas meet here. A rank holds ceil(E / parts) experts, filled up with
@@ -481,10 +457,6 @@ class Experts:
     def width(self) -> Size:
         """Model width."""
         return self.down.rows
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[ops.Op, ...]:
         """One grouped product: FLOPs of the assignments, weights of the distinct experts that are hit."""
@@ -529,7 +501,7 @@ class Experts:
 
 
 @dataclass(frozen=True)
-class Pointwise:
+class Pointwise(PerToken):
     """Norms, activations, residuals, rotary embedding: `passes` reads or writes of `over` values per row. `sums` > 0:
     so many norms over all of a row, of which ranks that hold a part of it add up their squares."""
 
@@ -545,17 +517,13 @@ class Pointwise:
         """Values per row."""
         return self.over
 
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
-
     def ops(self, sizes: Sizes, step: Step) -> tuple[ops.Op, ...]:
         """One element-wise kernel."""
         return (ops.pointwise(step.tokens * sizes.local(self.over), self.passes, name=self.name),)
 
 
 @dataclass(frozen=True)
-class Lookup:
+class Lookup(PerToken):
     """A row of a table per token."""
 
     table: Tensor
@@ -575,10 +543,6 @@ class Lookup:
     def width(self) -> Size:
         """Features of a row."""
         return self.table.cols
-
-    def rows(self, step: Step) -> Real:
-        """One per token."""
-        return step.tokens
 
     def ops(self, sizes: Sizes, step: Step) -> tuple[ops.Op, ...]:
         """One gather."""

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.suites.refit import main, refitted
-from chipwise.calibrate.kernel_priors import GEMM
 from chipwise.calibrate.parameter import read_table
 from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.calibrate.priors import priors
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.evidence.discrepancy import TABLE
@@ -35,7 +35,7 @@ def test_slow_products_lower_the_share_of_the_peak(tmp_path: Path) -> None:
         )
         assert all(p.rows and p.source for p in shipped.values())
         factors = {n: p.value for n, p in shipped.items() if n.startswith("simt.gemm.compute_share.")}
-        return math.prod(({"simt.gemm.start_s.all": GEMM["compute_share"].mid} | factors).values())
+        return math.prod(({"simt.gemm.start_s.all": priors("gemm")["compute_share"].mid} | factors).values())
 
     assert share(2.0) < share(1.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.api.suites.reliability import classes, reliability
+from chipwise.api.suites.validating import classes, reliability
 from chipwise.errors import UsageError
 from chipwise.evidence.discrepancy import Observed
 from chipwise.evidence.residuals import Validation

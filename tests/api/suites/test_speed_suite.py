@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.served import served_alone
-from chipwise.api.suites.speeds import TOKEN_SPEEDS
+from chipwise.api.suites.speeds import TOKEN_SPEEDS, served_alone
 from truth import published, rows_of
 
 COLUMNS = ("row_id", "chip", "hardware_text", "chips_total", "model_family", "prompt_tokens", "batch", "precision",

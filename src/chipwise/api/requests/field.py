@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin
 
 from chipwise.catalog.configs import INLINE, MAX_BYTES
+from chipwise.catalog.parsed import names
 from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
 
@@ -153,47 +154,7 @@ ALSO = {"chip": "chips", "chips": "chip", "for": "model"}
 """Names under which every door takes a field too: `--chip` where a question has `chips`."""
 
 
-ELSEWHERE = {
-    "qps": "rate",
-    "rps": "rate",
-    "requests_per_second": "rate",
-    "gpu": "chip",
-    "gpus": "chips",
-    "gpu_type": "chip",
-    "hardware": "chips",
-    "accelerator": "chip",
-    "num_gpus": "count max_chips",
-    "gpu_count": "count max_chips",
-    "input_tokens": "in",
-    "prompt_tokens": "in",
-    "input_length": "in",
-    "output_tokens": "out",
-    "max_tokens": "out",
-    "output_length": "out",
-    "latency": "tpot",
-    "itl": "tpot",
-    "time_to_first_token": "ttft",
-    "time_per_output_token": "tpot",
-    "users": "concurrency rate",
-    "concurrent_users": "concurrency rate",
-    "batch_size": "batch concurrency",
-    "context_length": "context",
-    "max_model_len": "context",
-    "quantization": "precision",
-    "quantisation": "precision",
-    "dtype": "precision",
-    "kv_cache_dtype": "kv",
-    "budget": "max_usd_per_h max_usd",
-    "max_cost": "max_usd_per_h max_usd",
-    "tensor_parallel": "tp",
-    "tensor_parallel_size": "tp",
-    "pipeline_parallel_size": "pp",
-    "engine": "runtime",
-    "framework": "runtime",
-    "sequence_length": "seq",
-    "seq_len": "seq",
-    "global_batch_size": "global_batch",
-}
+ELSEWHERE: Mapping[str, str] = names("catalog/data/elsewhere.toml")
 """Fields as other tools call them, with ours, the first that a verb has: what an error about an unknown field names."""
 
 

@@ -38,13 +38,12 @@ from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config
 from chipwise.catalog.media_runtime import get_media_runtime
-from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.published import ROUNDS
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.mlperf_rows import MlperfRun, read_run
-from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.rows import Predicted, Row, number, said_of
 from chipwise.predict.energy import Use
 from chipwise.report.energy import SAMPLES, SUBMITTED, TOKENS, form_of
 from chipwise.report.media import MediaPlan, MediaReport

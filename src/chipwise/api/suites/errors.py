@@ -28,9 +28,8 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.axes import Levels, chip_axes, served_axes, served_family, trained_axes
 from chipwise.evidence.discrepancy import Observed, states
-from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals
-from chipwise.evidence.rows import Row, RowPart, read_rows
+from chipwise.evidence.rows import Row, RowPart, read_rows, said_of
 from chipwise.units import Array
 from chipwise.workload.graph import Graph
 

@@ -23,7 +23,6 @@ from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.suites.suite import Index, Suite, Trial
 from chipwise.calibrate.effects import Effects
 from chipwise.calibrate.fit import Fitting
-from chipwise.calibrate.kernel_priors import PRIORS
 from chipwise.calibrate.kernel_questions import ROW_WORK, Questions, taken
 from chipwise.calibrate.kernel_rows import groups_of, roofline_s
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, Columns, asked_of, mapped, text_of, types_of
@@ -40,6 +39,7 @@ from chipwise.calibrate.kernels import (
 )
 from chipwise.calibrate.parameter import Parameter, write_table
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.calibrate.priors import PRIORS
 from chipwise.calibrate.systolic_kernels import calibrate_systolic
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.files import output_file, writing

@@ -19,9 +19,8 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError, shorten
-from chipwise.evidence.publications import said_of
 from chipwise.evidence.residuals import Residuals, Validation
-from chipwise.evidence.rows import Predicted, Row, number
+from chipwise.evidence.rows import Predicted, Row, number, said_of
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 

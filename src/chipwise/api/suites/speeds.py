@@ -3,12 +3,16 @@
 A speed is that of one pass with one row of the plan that a service is taken to run, priced as every other plan:
 the smallest machine that holds the model, whole nodes where chips have memory of their own. What a token waits for on
 dataflow machines is fitted to these speeds.
+
+Such chips are hardly sold: who names one means the vendor's service (`served_alone`). It stores models in formats of
+its own and may let a small model draft; both are facts of its runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +25,8 @@ from chipwise.calibrate.families import SPEEDS
 from chipwise.calibrate.fit import FitRows, Fitting
 from chipwise.calibrate.parameter import Parameter
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import named_config
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
@@ -31,11 +37,12 @@ from chipwise.evidence.discrepancy import spread_of
 from chipwise.evidence.judge import Estimate, judge
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, read_rows
-from chipwise.evidence.speed_rows import SpeedRun, read_speed
+from chipwise.evidence.speed_rows import CONTEXT, SpeedRun, read_speed
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.step import step_cost
+from chipwise.report.records import Figure, figure
 from chipwise.search.deployments import machine_for
 from chipwise.search.memory import account_of
 from chipwise.search.space import Deployment, Limits, layouts_for
@@ -282,3 +289,57 @@ TOKEN_SPEEDS = Suite(
         fitted=lambda m, _: {SPEEDS.prefix: (Fitting(m.rows, SPEEDS.quantities), np.arange(len(m.rows)))},
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one user of a vendor's service is predicted to see: tokens/s `plain`, and `drafted` since the date `since`
+    for a model that is large enough for a small one to draft for it (None: no draft is known). `chips` serve one
+    replica in `precision`; `asked` is the format as a question names it, "" for the checkpoint's own."""
+
+    chips: int
+    precision: str
+    asked: str
+    plain: Figure
+    drafted: Figure | None
+    since: str
+
+
+def served_alone(model: str, chip: str, precision: str = "", chips: int = 0) -> Served | None:
+    """One user's speed at the vendor's own service, at a short prompt; `chips` 0: the vendor's own number.
+
+    None for chips that users run themselves. Raises `UsageError` for a model that cannot be laid out there.
+    """
+    part = get_chip(chip)
+    runtime = next(iter(runtimes_for(part)), None)
+    if runtime is None or runtime.access != "vendor" or runtime.service is None:
+        return None
+    service = runtime.service
+    run = SpeedRun(
+        "",
+        named_config(model),
+        part,
+        chips,
+        precision,
+        CONTEXT,
+        1.0,
+        False,
+        service.stored,
+        bool(service.drafts_since),
+    )
+    known = shipped_parameters()
+    case = Case.of(run, known)
+    speed = partial(_speed, case)
+    drafts = known.speeds.values({"kind": np.array([part.kind])})["drafts"].item()
+    return Served(
+        round(float(np.min(np.asarray(case.sharded.layout.devices))) / part.devices_per_package),
+        (held := case.sharded.graph.model.precision.name),
+        precision or (service.stored if held == service.stored else ""),
+        speed(1.0),
+        speed(drafts) if case.drafted else None,
+        service.drafts_since,
+    )
+
+
+def _speed(case: Case, drafts: float) -> Figure:
+    return figure(judged(case.run, 1.0 / case.seconds(case.costs, drafts)))

@@ -19,8 +19,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import writing
 from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.importers import ImportTerms, read_paths
-from chipwise.evidence.item import Item
-from chipwise.evidence.quarantine import impossible
+from chipwise.evidence.item import Item, impossible
 from chipwise.evidence.rows import Row, read_rows
 from chipwise.report.evidence import SyncReport
 from chipwise.workload.graph import Graph

@@ -21,8 +21,7 @@ from chipwise.calibrate.fit_training import Runs
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
-from chipwise.evidence.publications import said_of
-from chipwise.evidence.rows import Predicted, Row
+from chipwise.evidence.rows import Predicted, Row, said_of
 from chipwise.evidence.training_measured import SPREAD, measured_of, row_weights, target_of
 from chipwise.evidence.training_rows import RULES, TrainingRun, number, read_run
 from chipwise.predict.training.operators import TrainWork, work_of

@@ -16,12 +16,15 @@ from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.roofline import Efficiency
 from chipwise.cost.run import AMONG, Run
-from chipwise.cost.simt.decode import DecodeParameters, decode_attention
+from chipwise.cost.simt.attention import (
+    DecodeParameters,
+    PromptParameters,
+    decode_attention,
+    prompt_attention,
+)
 from chipwise.cost.simt.experts import ExpertParameters, experts
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
-from chipwise.cost.simt.pointwise import PointwiseParameters, pointwise
-from chipwise.cost.simt.prompt import PromptParameters, prompt_attention
-from chipwise.cost.simt.quantise import QuantiseParameters, quantise
+from chipwise.cost.simt.pointwise import PointwiseParameters, QuantiseParameters, pointwise, quantise
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing, spread
 from chipwise.units import Real

@@ -12,40 +12,16 @@ from typing import Any
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.rounds import ROUNDS
+from chipwise.catalog.parsed import names
+from chipwise.catalog.published import ROUNDS
 from chipwise.catalog.submitted_names import chip_of, load_bins
 from chipwise.evidence.importers.values import RowRefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
 
 FORMAT = "MLCommons summary"
 
-# One field of the two layouts, the older name first.
-NAMES = {
-    "submitter": ("Submitter", "Organization"),
-    "model": ("UsedModel", "Model", "MlperfModel"),
-    "scenario": ("Scenario",),
-    "result": ("Performance_Result", "Result"),
-    "unit": ("Performance_Units", "Units"),
-    "part": ("Accelerator", "accelerator_model_name"),
-    "chips": ("a#", "total_accelerators"),
-    "nodes": ("Nodes", "number_of_nodes"),
-    "runtime": ("Software", "framework"),
-    "precision": ("weight_data_types",),
-    "round": ("version",),
-    "notes": ("Notes", "notes"),
-    "platform": ("Platform", "SystemName", "System"),
-    "division": ("Category", "Division"),
-    "power": ("has_power",),
-}
-OTHERS = {"text_to_video": "wan-2.2-t2v-a14b", "vlm": "qwen3-vl-235b-a22b"}
-"""Benchmarks by other names."""
-
-# Benchmark, scenario, round ("" any) and unit of tables that say tokens per second under another unit.
-MISLABELLED = (
-    ("whisper", "", "", "Samples/s"),
-    ("llama3.1-8b", "Interactive", "", "Queries/s"),
-    ("llama2-70b", "Offline", "v4.0", "Samples/s"),
-)
+SAID = names("evidence/data/mlcommons.toml")
+"""Fields of the two layouts, benchmarks by other names, and tables whose unit is another than they say."""
 SUFFIX = re.compile(r"-(interactive|99\.9|99|edge)(?=-|$)")
 WATTS = re.compile(r"\b(\d{2,4}) ?W\b(?=.*\b(TGP|TDP)\b)|\b(?:TGP|TDP):? ?(\d{2,4}) ?W\b", re.I)
 
@@ -71,7 +47,7 @@ def _rows(data: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _get(row: Mapping[str, Any], name: str) -> Any:
-    return next((row[key] for key in NAMES[name] if row.get(key) is not None), None)
+    return next((row[key] for key in SAID["fields"][name] if row.get(key) is not None), None)
 
 
 def _item(row: Mapping[str, Any], file: str) -> Item:
@@ -81,7 +57,9 @@ def _item(row: Mapping[str, Any], file: str) -> Item:
         raise RowRefusedError(f"{text(_get(row, 'division'))} division: not comparable")
     model = text(_get(row, "model"))
     benchmark = SUFFIX.sub("", model)
-    benchmark = benchmark if benchmark in load_benchmarks() else OTHERS.get(benchmark.lower(), benchmark)
+    benchmark = (
+        benchmark if benchmark in load_benchmarks() else SAID["others"].get(benchmark.lower(), benchmark)
+    )
     scenario, unit, round_ = (text(_get(row, name)) for name in ("scenario", "unit", "round"))
     if "interactive" in model:
         scenario = "Interactive"
@@ -136,7 +114,9 @@ def _corrected(
     """Result, unit and tokens per second with the known mistakes of the tables put right."""
     known = load_benchmarks().get(benchmark)
     row = benchmark, scenario, round_, unit
-    if any(all(said in ("", own) for said, own in zip(each, row, strict=True)) for each in MISLABELLED):
+    if any(
+        all(said in ("", own) for said, own in zip(each, row, strict=True)) for each in SAID["mislabelled"]
+    ):
         notes.append(f"corrected: labelled {unit}, the figures are tokens per second")
         return result, "Tokens/s", result
     if row == ("llama2-70b", "Server", "v4.0", "Queries/s") and known:

@@ -15,9 +15,8 @@ from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.plans import METRICS, bars, pareto
-from chipwise.report.charts.portfolio import machines_by_hour
 from chipwise.report.charts.roofline import kernel_roofline, roofline
-from chipwise.report.charts.sweep import sweep_front, sweep_map
+from chipwise.report.charts.sweep import machines_by_hour, sweep_front, sweep_map
 from chipwise.report.charts.timeline import pipeline_step, request_timeline, stage_timeline
 from chipwise.report.charts.training import scaling, step_bars, turnaround
 from chipwise.report.fit import FitReport

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from chipwise.catalog.learning import learning_of
 from chipwise.catalog.tools import command_rows
+from chipwise.catalog.trainer import learning_of
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import ServeSpec, TrainSpec
 

@@ -16,39 +16,11 @@ from typing import Any, Literal
 from chipwise.api.operators import OPERATORS
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.parts import TOKENS, SampleOptions
+from chipwise.catalog.parsed import names
 
-# Names that say less than they could; all others are read as they are written.
-LABELS = {
-    "in": "Prompt tokens",
-    "out": "Output tokens",
-    "rate": "Load",
-    "ttft": "TTFT target",
-    "tpot": "TPOT target",
-    "tp": "Tensor parallel",
-    "pp": "Pipeline stages",
-    "dp": "Attention replicas",
-    "ep": "Expert parallel",
-    "set": "Chip figures",
-    "have": "Chips you have",
-    "max_usd_per_h": "Most $/h",
-    "max_usd": "Most $",
-    "min_tps": "Least tokens/s",
-    "use": "What for",
-    "max_watts": "Most watts",
-    "lora": "Adapters",
-    "seq": "Sequence",
-    "m": "Rows m",
-    "n": "Columns n",
-    "k": "Inner k",
-    "dtype": "Data type",
-    "kv": "KV",
-    "cv": "Spread of lengths",
-    "prefix_hit": "Prefix cache hits",
-    "speculate": "Guess ahead",
-    "disaggregate": "Prompts apart",
-    "software": "Software of",
-    "day": "Load over a day",
-}
+_SAID = names("web/data/form.toml")
+LABELS: Mapping[str, str] = _SAID["labels"]
+"""Names that say less than they could; all others are read as they are written."""
 AREAS = ("own_chips",)
 """Fields of several lines."""
 LISTS = {"model": "models", "chip": "chips", "chips": "several"}
@@ -63,44 +35,17 @@ class Slider:
     unit: str = ""
 
 
-SLIDERS = {
-    "rate": Slider(0.1, 1000.0, "/s"),
-    "in": Slider(10.0, 100_000.0),
-    "out": Slider(1.0, 20_000.0),
-    "context": Slider(512.0, 1_048_576.0),
-    "ttft": Slider(0.05, 20.0, "s"),
-    "tpot": Slider(5.0, 200.0, "ms"),
-    "concurrency": Slider(1.0, 2048.0),
-    "min_tps": Slider(1.0, 200.0),
-}
+SLIDERS = {name: Slider(*said) for name, said in _SAID["sliders"].items()}
 """Figures that people try out: load, lengths, context, targets."""
 
 ANY = "*"
 """Stands for any value that a field may have but none."""
 When = Mapping[str, Sequence[str]]
-SERVED: When = {"task": ("serve",)}
 _OWN_KIND = {f.name: {"kind": ("media",)} for f in fields(SampleOptions) if f.name != "offload"}
 WHEN: Mapping[str, When] = {
     **_OWN_KIND,
     **{name.rstrip("_"): {"kind": ("tokens",)} for name in TOKENS},
-    "rate": SERVED,
-    "day": SERVED,
-    "spare": SERVED,
-    "utilisation": SERVED,
-    "percentile": SERVED,
-    "ttft": {"kind": ("tokens",), **SERVED},
-    "tpot": {"kind": ("tokens",), **SERVED},
-    "tokens": {"task": ("batch", "train", "finetune")},
-    "deadline": {"task": ("batch", "train", "finetune")},
-    "max_usd": {"task": ("batch", "train", "finetune")},
-    "host_memory": {"task": ("local",)},
-    "owning": {"price": ("own",)},
-    "provider": {"price": ("rent", "spot")},
-    "region": {"price": ("rent", "spot")},
-    "prefill": {"disaggregate": ("true",)},
-    "common_prefix": {"prefix_hit": (ANY,)},
-    "sharers": {"prefix_hit": (ANY,)},
-    "adapter": {"task": ("finetune",)},
+    **_SAID["when"],
 }
 """Under which values of other fields a field applies; `kind` is that of the model: tokens or media. A condition on a
 field that a question does not have holds."""

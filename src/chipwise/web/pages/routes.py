@@ -32,7 +32,7 @@ from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
 from chipwise.web.security import FOREIGN
 from chipwise.web.views import VIEWS, View
-from chipwise.web.views.query import given, named, query_of
+from chipwise.web.views.view import given, named, query_of
 from chipwise.workload import media
 
 GLANCE = "chipwise-glance"

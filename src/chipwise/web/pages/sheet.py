@@ -23,7 +23,7 @@ from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import SHEETS, VIEWS, View
 from chipwise.web.views.plan import curves_of
-from chipwise.web.views.query import named, query_of
+from chipwise.web.views.view import named, query_of
 
 STYLES = ("style.css",)
 SCRIPTS = (

@@ -2,8 +2,7 @@
 
 from chipwise.web.views.chips import CHIPS
 from chipwise.web.views.evidence import CLAIM, MATCH
-from chipwise.web.views.inside import EXPLAIN, FRONTIER, LOAD, OPERATORS, SENSITIVITY
-from chipwise.web.views.launch import LAUNCH
+from chipwise.web.views.inside import EXPLAIN, FRONTIER, LAUNCH, LOAD, OPERATORS, SENSITIVITY
 from chipwise.web.views.plan import COMPARE, PLAN
 from chipwise.web.views.tables import FIT, FLEET, KERNEL, LOCAL, STATEMENTS
 from chipwise.web.views.train import RL, TRAIN

@@ -7,8 +7,7 @@ from typing import Any
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
 from chipwise.evidence.match import TITLES
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_view, measured_view
-from chipwise.web.views.query import named
-from chipwise.web.views.view import MODEL, View, link
+from chipwise.web.views.view import MODEL, View, link, named
 
 EXAMPLE = {
     "model": MODEL,

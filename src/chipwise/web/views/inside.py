@@ -1,11 +1,16 @@
-"""One plan from inside: memory, what bounds it, its operators, and how it behaves under load."""
+"""One plan from inside: memory, what bounds it, its operators, how it behaves under load, and what starts it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from chipwise.api.requests.detail import FrontierRequest, LoadRequest, OperatorsRequest, SensitivityRequest
+from chipwise.api.requests.field import fields_of
+from chipwise.api.requests.kept import LaunchRequest
+from chipwise.api.requests.kinds import Request
 from chipwise.api.requests.planning import ExplainRequest
+from chipwise.catalog.tools import tools_of
 from chipwise.report.charts.breakdown import elasticities, operator_bars, tornado
 from chipwise.report.charts.frontier import frontier_variants
 from chipwise.report.charts.load import CURVES, load_curve
@@ -13,14 +18,14 @@ from chipwise.report.charts.memory import memory_bars
 from chipwise.report.charts.roofline import roofline
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.frontier import FrontierReport
+from chipwise.report.launch.spec import LaunchReport
+from chipwise.report.launch.targets import ANYWHERE
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_plan, plan_view, ranking
 from chipwise.report.sensitivity import SensitivityReport
 from chipwise.report.table import Table
-from chipwise.web.views.launch import launch_link
 from chipwise.web.views.plan import TIMELINE, badges
-from chipwise.web.views.query import named
-from chipwise.web.views.view import MODEL, PageChart, View, link
+from chipwise.web.views.view import MODEL, PageChart, View, link, named, query_of
 
 EXAMPLE = {
     "model": MODEL,
@@ -202,4 +207,39 @@ LOAD = View(
     front=(*FRONT, "ttft", "tpot"),
     show=_show_load,
     template="charts.html",
+)
+
+
+def launch_link(verb: str, question: Request, runtime: str) -> str:
+    """The address of the files that start the answer to a question with its own runtime; "" where no tool does."""
+    own = next(iter(tools_of(runtime)), "")
+    asked = {"question": {"verb": verb, "request": fields_of(question)}}
+    return link("launch", {"saved": json.dumps(asked), "for": own}) if own else ""
+
+
+def _started(question: LaunchRequest, report: LaunchReport) -> dict[str, Any]:
+    asked = {"saved": question.saved, "for": question.for_, "plan": question.plan}
+    return {
+        "files": report.files,
+        "targets": {
+            name: link("launch", {**asked, "for": name}) for name in dict.fromkeys((report.tool, *ANYWHERE))
+        },
+        "zip": f"/launch.zip?{query_of(asked)}",
+    }
+
+
+LAUNCH = View(
+    verb="launch",
+    tab="",
+    title="To launch it",
+    lead="Files that start a plan with a tool, and the benchmark that verifies its estimate.",
+    example={
+        "saved": json.dumps(
+            {"question": {"verb": "estimate", "request": {"model": MODEL, "chip": "h100-sxm5-80gb", "tp": 8}}}
+        ),
+        "for": "vllm",
+    },
+    front=("for", "plan"),
+    show=_started,
+    template="launch.html",
 )

@@ -22,8 +22,7 @@ from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
 from chipwise.units import format_number
 from chipwise.web.views.chips import ChipSheet, sheet_of
-from chipwise.web.views.query import named
-from chipwise.web.views.view import MODEL, PageChart, View, link, price_badge
+from chipwise.web.views.view import MODEL, PageChart, View, link, named, price_badge
 
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")

@@ -12,8 +12,8 @@ from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.statement import CheckStatementRequest
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.charts.portfolio import machines_by_hour
 from chipwise.report.charts.roofline import kernel_roofline
+from chipwise.report.charts.sweep import machines_by_hour
 from chipwise.report.desk import LocalReport
 from chipwise.report.fit import FitReport
 from chipwise.report.kernel import KernelRecord, KernelReport

@@ -1,10 +1,12 @@
-"""One view: a verb as a page."""
+"""One view: a verb as a page, and the questions that lead to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING as NO_DEFAULT
 from typing import Any
+from urllib.parse import urlencode
 
 from chipwise import __version__
 from chipwise.api.requests.verbs import VERBS
@@ -16,7 +18,6 @@ from chipwise.report.charts.timeline import stage_timeline
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
-from chipwise.web.views.query import named, query_of
 
 NETWORK = "charts.html"
 LONG = 120
@@ -139,3 +140,30 @@ def link(verb: str, values: Mapping[str, Any]) -> str:
         for f in VERBS[verb].__dataclass_fields__.values()  # type: ignore[attr-defined]
     }
     return f"/{verb}?{query_of({name: value for name, value in values.items() if name in known})}"
+
+
+def given(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What was filled in: fields without blanks; of several values of one name the last."""
+    return {name: value.strip() for name, value in pairs if value.strip()}
+
+
+def named(request: Any) -> dict[str, Any]:
+    """The fields of a question that differ from their defaults, by the names that doors use."""
+    found: dict[str, Any] = {}
+    for f in fields(request):
+        value = getattr(request, f.name)
+        required = f.default in (MISSING, NO_DEFAULT)
+        if value is not None and (required or value != f.default):
+            found[str(f.metadata.get("alias") or f.name)] = value
+    return found
+
+
+def query_of(values: Mapping[str, Any]) -> str:
+    """Fields as the query of an address, in an order that does not depend on how they came."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+    return urlencode([(name, text(value)) for name, value in sorted(values.items()) if value is not None])

@@ -6,7 +6,7 @@ huggingface/transformers, models/deepseek_v4 (DeepseekV4Attention, ...Compressor
 
 from __future__ import annotations
 
-from chipwise.workload.axes import ONE, Axis, Size
+from chipwise.workload.axes import ONE, Axis, Size, Tensor
 from chipwise.workload.build.part import OF, OR, D, H, I, J, K, M, N, O, P, Part, Q, R, W, matrix
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.formats import FORMATS
@@ -30,7 +30,6 @@ from chipwise.workload.nodes import (
     norm_tensor,
 )
 from chipwise.workload.precision import Precision
-from chipwise.workload.tensor import Tensor
 
 # Runtimes keep index keys in 8 bit with one 32-bit scale per key, whatever the cache's format is
 # (vllm, DeepseekV32IndexerCache: 132 bytes for 128 values).

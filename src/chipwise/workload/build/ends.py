@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from chipwise.workload.axes import ONE
+from chipwise.workload.axes import ONE, Tensor
 from chipwise.workload.build.blocks import collapse, layer_block, mix_depth, norm_weights
 from chipwise.workload.build.part import M, V
 from chipwise.workload.graph import Block, Extra
 from chipwise.workload.model import MTP, EmbeddingTable, Model, Tower, runs_of
 from chipwise.workload.nodes import Held, Linear, Lookup, Node, Pointwise, norm_tensor
 from chipwise.workload.precision import Precision, uniform
-from chipwise.workload.tensor import Tensor
 
 
 def mtp_part(mtp: MTP, hidden: int, p: Precision) -> Extra:

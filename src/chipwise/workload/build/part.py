@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from chipwise.workload.axes import Axis, Size
+from chipwise.workload.axes import Axis, Size, Tensor
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.nodes import Node
 from chipwise.workload.precision import Precision
-from chipwise.workload.tensor import Tensor
 
 M, H, K, D, W = Axis("M"), Axis("H"), Axis("K"), Axis("D"), Axis("W")
 F, U, X, E, V, L = Axis("F"), Axis("U"), Axis("X"), Axis("E"), Axis("V"), Axis("L")

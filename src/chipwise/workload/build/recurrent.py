@@ -6,7 +6,7 @@ mixer), jamba, lfm2.
 
 from __future__ import annotations
 
-from chipwise.workload.axes import ONE
+from chipwise.workload.axes import ONE, Tensor
 from chipwise.workload.build.part import GD, GR, SD, ZD, A, B, C, D, G, H, M, Part, S, Z, matrix
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.formats import FORMATS, get_format
@@ -19,7 +19,6 @@ from chipwise.workload.model import (
 )
 from chipwise.workload.nodes import Convolve, Linear, Node, Pointwise, Scan, norm_tensor
 from chipwise.workload.precision import Precision
-from chipwise.workload.tensor import Tensor
 
 # Tokens per chunk of the public delta-rule kernels (flash-linear-attention).
 CHUNK = 64

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from chipwise.catalog.parsed import names
 from chipwise.workload.families import encoder_decoder, hybrid, latent, layered
 from chipwise.workload.families.decoder import Family, families
 from chipwise.workload.model import Layer, NetworkModel
@@ -82,53 +83,11 @@ READERS: Mapping[str, Callable[[Reader], Layers]] = {
 }
 """Families that no row of the table describes."""
 
-RENAMED: Mapping[str, Mapping[str, str]] = {
-    "falcon": {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads", "n_head_kv": "num_kv_heads"},
-    "t5": {"d_model": "hidden_size", "n_positions": "max_position_embeddings"},
-    "whisper": {"d_model": "hidden_size", "max_target_positions": "max_position_embeddings"},
-}
+_SAID = names("workload/data/other_families.toml")
+RENAMED: Mapping[str, Mapping[str, str]] = _SAID["renamed"]
 """Their keys and the common ones (huggingface/transformers, `attribute_map`)."""
 
-NOT_READ_YET: Mapping[str, str] = {
-    "mamba": "Mamba-1 alone",
-    "falcon_mamba": "Mamba-1 alone",
-    "zamba": "one attention block that many layers share",
-    "zamba2": "attention blocks that many layers share",
-    "rwkv5": "RWKV",
-    "rwkv7": "RWKV",
-    "xlstm": "matrix memories",
-    "recurrent_gemma": "gated recurrences",
-    "zaya": "compressed-convolutional attention",
-    "inkling_mm_model": "attention with learned relative logits",
-    "inkling2": "attention with learned relative logits",
-    "gemma3n": "alternating updates of four residual streams",
-    "gemma3n_text": "alternating updates of four residual streams",
-    "embedding_gemma2": "a pooling head with inputs per layer",
-    "higgs_audio_v2": "two feed-forwards per layer, of text and of audio tokens",
-    "dots3_note": "latent attention that slides in some layers",
-    "idefics": "gated cross attention",
-    "csm": "a speech generator of two decoders",
-    "dia": "a speech generator",
-    "moshi": "a speech generator of two decoders",
-    "vits": "a speech generator",
-    "canary": "a speech recogniser",
-    "wavlm": "a speech encoder",
-    "hubert": "a speech encoder",
-    "wav2vec2": "a speech encoder",
-    "wav2vec2-bert": "a speech encoder",
-    "encodec": "an audio codec",
-    "dac": "an audio codec",
-    "mimi": "an audio codec",
-    "xcodec2": "an audio codec",
-    "clip": "two encoders, of text and images",
-    "siglip": "two encoders, of text and images",
-    "siglip2": "two encoders, of text and images",
-    "dinov2": "an image encoder",
-    "dinov3_vit": "an image encoder",
-    "vit": "an image encoder",
-    "convbert": "an encoder with dynamic convolutions",
-    "canine": "an encoder of characters",
-}
+NOT_READ_YET: Mapping[str, str] = _SAID["not_read"]
 """Types that are known and not read, and what they are."""
 
 

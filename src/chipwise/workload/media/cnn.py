@@ -7,6 +7,7 @@ densenet.py, regnet.py; facebookresearch/detectron2, modeling; mlcommons/inferen
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
@@ -59,10 +60,8 @@ class ResNet:
     classes: int = 1000
     frozen: int = 0
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Sides are padded to whole positions."""
 
     def features(
         self, layers: Layers, grid: Grid, strides: tuple[int, ...] = (1, 2, 2, 2)
@@ -144,10 +143,8 @@ class Mobile:
     act: str = "silu"
     classes: int = 1000
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Sides are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -203,10 +200,8 @@ class ConvNeXt:
     second: bool = False
     classes: int = 1000
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Sides are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -253,10 +248,8 @@ class VGG:
     depths: tuple[int, ...]
     classes: int = 1000
 
-    @property
-    def multiple(self) -> int:
-        """Five halvings."""
-        return 32
+    multiple: ClassVar[int] = 32
+    """Five halvings."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -283,10 +276,8 @@ class DenseNet:
     stem: int = 64
     classes: int = 1000
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Sides are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -330,10 +321,8 @@ class RegNet:
     squeezed: bool = True
     classes: int = 1000
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Sides are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""

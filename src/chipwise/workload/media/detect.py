@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet, conv_norm
@@ -70,10 +70,8 @@ class RCNN:
     sampled: int = 512
     classes: int = 80
 
-    @property
-    def multiple(self) -> int:
-        """Pictures are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Pictures are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -131,10 +129,8 @@ class RetinaNet:
     classes: int = 80
     anchors: int = 9
 
-    @property
-    def multiple(self) -> int:
-        """Pictures are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Pictures are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -176,10 +172,8 @@ class SSD:
     backbone: ResNet
     classes: int = 81
 
-    @property
-    def multiple(self) -> int:
-        """Pictures are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Pictures are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -235,10 +229,8 @@ class YOLO:
     deep: bool = False
     classes: int = 80
 
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return 32
+    multiple: ClassVar[int] = 32
+    """Sides must be multiples of this."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels. Raises `UsageError` for a module that is not known."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
@@ -193,10 +194,8 @@ class SharedTransformer:
     guidance: bool = True
     ratio: int = 3
 
-    @property
-    def multiple(self) -> int:
-        """The latent's height and width must be multiples of this."""
-        return 2
+    multiple: ClassVar[int] = 2
+    """The latent's height and width must be multiples of this."""
 
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
@@ -263,10 +262,8 @@ class StreamTransformer:
     middle: int
     pads: int = 0
 
-    @property
-    def multiple(self) -> int:
-        """The latent's height and width must be multiples of this."""
-        return 2
+    multiple: ClassVar[int] = 2
+    """The latent's height and width must be multiples of this."""
 
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
@@ -483,10 +480,8 @@ class PairedTransformer:
     caption: int = 0
     gated: bool = False
 
-    @property
-    def multiple(self) -> int:
-        """Every position of the latent is a token."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Every position of the latent is a token."""
 
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` and the sound beside it under `text` tokens."""
@@ -682,10 +677,8 @@ class SanaTransformer:
     normed: bool = False
     guidance: bool = False
 
-    @property
-    def multiple(self) -> int:
-        """Every position of the latent is a token."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Every position of the latent is a token."""
 
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
@@ -747,10 +740,8 @@ class HunyuanDiT:
     t5_tokens: int = 256
     style: bool = True
 
-    @property
-    def multiple(self) -> int:
-        """The latent's height and width must be multiples of this."""
-        return 2
+    multiple: ClassVar[int] = 2
+    """The latent's height and width must be multiples of this."""
 
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid`; all text positions are seen."""

@@ -9,6 +9,7 @@ VAST-AI-Research/TripoSR, tsr/models; microsoft/TRELLIS, trellis/models.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, size_of
 
@@ -87,10 +88,8 @@ class SkippingTransformer:
     experts: int = 8
     active: int = 2
 
-    @property
-    def multiple(self) -> int:
-        """Every vector is a token."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Every vector is a token."""
 
     def block(self, layers: Layers, grid: Grid, seen: int) -> LayerBlock:
         """One pass over as many vectors as `grid` has, under `seen` states of the image."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, size_of
 from chipwise.workload.op import convolution, gemm
@@ -30,10 +30,8 @@ class Sized:
     style: Literal["conv", "transformer"] = "conv"
     native: int = 224
 
-    @property
-    def multiple(self) -> int:
-        """Any side is taken."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Any side is taken."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""

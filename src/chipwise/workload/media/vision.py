@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import ClassVar
 
 from chipwise.errors import UsageError
 from chipwise.workload.media.cnn import ResNet, conv_norm
@@ -54,10 +55,8 @@ class ViT:
     classes: int = 1000
     biased: bool = True
 
-    @property
-    def multiple(self) -> int:
-        """Any side is taken: pixels beyond the last whole patch are not seen."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Any side is taken: pixels beyond the last whole patch are not seen."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -274,10 +273,8 @@ class SAM2:
     frames: int = 7
     prompts: int = 1
 
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this: the patch of 4 and three halvings."""
-        return 32
+    multiple: ClassVar[int] = 32
+    """Sides must be multiples of this: the patch of 4 and three halvings."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """A frame of `grid` pixels once all remembered frames are there, with the masks of its prompts."""
@@ -389,10 +386,8 @@ class SegFormer:
     head: int = 256
     classes: int = 150
 
-    @property
-    def multiple(self) -> int:
-        """Sides must be multiples of this."""
-        return 32
+    multiple: ClassVar[int] = 32
+    """Sides must be multiples of this."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -448,10 +443,8 @@ class DETR:
     queries: int = 100
     classes: int = 92
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 1
+    multiple: ClassVar[int] = 1
+    """Sides are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
@@ -499,10 +492,8 @@ class RTDETR:
     queries: int = 300
     classes: int = 80
 
-    @property
-    def multiple(self) -> int:
-        """Sides are padded to whole positions."""
-        return 32
+    multiple: ClassVar[int] = 32
+    """Sides are padded to whole positions."""
 
     def block(self, layers: Layers, grid: Grid) -> LayerBlock:
         """One pass over pictures of `grid` pixels."""
