@@ -17,6 +17,8 @@ from chipwise.cost.local import LocalModel, LocalNumbers
 # Where llama-bench of Llama 2 7B Q4_0, 512 tokens, told more than a prior before this fit, as quoted by others
 # (ggml-org/llama.cpp discussions 15021 ROCm and 10879 Vulkan): 0.07 of the 8-bit peak of MI300X, 0.04 of Arc's.
 _KNOWN = {"hip+cdna3": math.log(0.07 / 0.25), "vulkan+xe2": math.log(0.04 / 0.15)}
+# STREAM reaches about three quarters of a processor's channels, as cost.cpu has it; GPUs reach more of theirs.
+_CHANNELS = {"cpu": math.log(0.75 / 0.85)}
 _VENDORS = {"intel": math.log(0.15 / 0.25)}  # assumed: SYCL's kernels leave more of Arc's matrix units idle
 _BACKEND = EffectLevel(("backend",), 0.3)
 _GENERATION = EffectLevel(("generation",), 0.25)
@@ -27,7 +29,12 @@ LOCAL = EffectGroup(
     # lanes that do a thirtieth of the matrix unit's operations
     {
         "stream": Quantity(
-            0.85, 0.1, "share of bandwidth, weights", (EffectLevel(("generation",), 0.1),), 0.05, 1.0
+            0.85,
+            0.1,
+            "share of bandwidth, weights",
+            (EffectLevel(("generation",), 0.1), EffectLevel(("backend",), 0.1, _CHANNELS)),
+            0.05,
+            1.0,
         ),
         "cache": Quantity(0.7, 0.2, "share of bandwidth, keys and values", (), 0.05, 1.0),
         "kernel_s": Quantity(
