@@ -33,7 +33,7 @@ from chipwise.catalog.machine import (
 )
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
-from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime import get_runtime, runtimes_for
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
@@ -188,9 +188,38 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
             f"{machine.name} runs none of {len(refused)} models so",
             f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
         )
+    records[0] = _apart(records[0], machine, wish, terms)
     said = (*_ordered(wish), *_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes)
     report = _report(wish, records, (*said, *terms.said))
     return replace(report, machine=machine.words, refused=tuple(refused))
+
+
+OLLAMA = "ollama"
+
+
+def _apart(record: LocalRecord, machine: Machine, wish: Wish, terms: Terms) -> LocalRecord:
+    """A row whose line of Ollama says how fast that is, where it runs the model by kernels of its own: routed
+    experts."""
+    engine = get_runtime(OLLAMA)
+    if engine.name not in record.commands or not load_generating(record.model).graph.routed:
+        return record
+    try:
+        asked = _asked(record.context, wish)
+        terms = replace(terms, runtime=OLLAMA, precision=record.precision)
+        found, _ = desk_plan(record.model, asked, terms, machine)
+    except InfeasibleError:
+        found = None
+    if found is None or found.tokens_per_s_per_user is None:
+        return record
+    pace = format_number(found.tokens_per_s_per_user.mid, 2)
+    line = f"{record.commands[engine.name]}   (by its own kernels of experts: about {pace} tokens/s)"
+    return replace(record, commands={**record.commands, engine.name: line})
+
+
+def _asked(context: int, wish: Wish) -> Workload:
+    """A prompt in a context that could be full."""
+    short = min(PROMPT, context - OUTPUT)
+    return Workload("local", short, OUTPUT, pace_per_s=wish.min_tps, room_tokens=context)
 
 
 def _report(wish: Wish, records: Iterable[LocalRecord], said: Iterable[str]) -> LocalReport:
@@ -309,8 +338,7 @@ class _OnMachine:
 
     def _planned(self, context: int) -> PlanRecord | RefusalRecord:
         """The first plan of a prompt in a context that could be full, where it is fast enough."""
-        short = min(PROMPT, context - OUTPUT)
-        asked = Workload("local", short, OUTPUT, pace_per_s=self.wish.min_tps, room_tokens=context)
+        asked = _asked(context, self.wish)
         try:
             first, space = desk_plan(self.candidate.model, asked, self.terms, self.machine)
         except InfeasibleError as error:
