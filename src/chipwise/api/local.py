@@ -33,8 +33,10 @@ from chipwise.catalog.machine import (
 )
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
-from chipwise.catalog.runtime import get_runtime, runtimes_for
+from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
 from chipwise.parallel.layout import Reason
@@ -194,26 +196,25 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
     return replace(report, machine=machine.words, refused=tuple(refused))
 
 
-OLLAMA = "ollama"
-
-
 def _apart(record: LocalRecord, machine: Machine, wish: Wish, terms: Terms) -> LocalRecord:
-    """A row whose line of Ollama says how fast that is, where it runs the model by kernels of its own: routed
-    experts."""
-    engine = get_runtime(OLLAMA)
-    if engine.name not in record.commands or not load_generating(record.model).graph.routed:
+    """A row whose lines say how fast engines are that run routed experts by kernels of their own, not by those that
+    the row was priced with."""
+    engines = [
+        r for r in all_software(Runtime).values() if r.name in record.commands and r.unfused_experts > 1.0
+    ]
+    if not engines or not load_generating(record.model).graph.routed:
         return record
-    try:
-        asked = _asked(record.context, wish)
-        terms = replace(terms, runtime=OLLAMA, precision=record.precision)
-        found, _ = desk_plan(record.model, asked, terms, machine)
-    except InfeasibleError:
-        found = None
-    if found is None or found.tokens_per_s_per_user is None:
-        return record
-    pace = format_number(found.tokens_per_s_per_user.mid, 2)
-    line = f"{record.commands[engine.name]}   (by its own kernels of experts: about {pace} tokens/s)"
-    return replace(record, commands={**record.commands, engine.name: line})
+    lines = dict(record.commands)
+    for engine in engines:
+        own = replace(terms, runtime=engine.id, precision=record.precision)
+        try:
+            found, _ = desk_plan(record.model, _asked(record.context, wish), own, machine)
+        except InfeasibleError:
+            continue
+        if found is not None and found.tokens_per_s_per_user is not None:
+            pace = format_number(found.tokens_per_s_per_user.mid, 2)
+            lines[engine.name] += f"   (by its own kernels of experts: about {pace} tokens/s)"
+    return replace(record, commands=lines)
 
 
 def _asked(context: int, wish: Wish) -> Workload:
