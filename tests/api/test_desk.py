@@ -57,6 +57,16 @@ def test_experts_go_to_the_host_first_and_as_few_as_can_be() -> None:
     assert sum(p.decode_s or 0 for p in best.parts) > 0.9 * float(best.tpot_s or 0)
 
 
+def test_a_machine_is_as_sure_as_the_part_that_works_longest() -> None:
+    card = plan("openai/gpt-oss-20b", "rtx-4090", runtime="llama.cpp")
+    both = plan(ROUTED, "rtx-4090+ryzen-9-9950x")
+    assert card.tpot_s is not None
+    assert both.tpot_s is not None
+    assert (card.tpot_s.basis, both.tpot_s.basis) == ("calibrated", "modelled")
+    wide, narrow = (x.high / x.low for x in (both.tpot_s, card.tpot_s))
+    assert wide > 1.2 * narrow
+
+
 @pytest.mark.parametrize("machine", ["rtx-4080", "2xrtx-4080", "rtx-4080+rtx-3060", "rtx-3060+2xrtx-4080"])
 @pytest.mark.parametrize(
     ("model", "precision"),
@@ -229,6 +239,15 @@ def test_local_keeps_what_was_wished(desk: LocalReport) -> None:
         assert ("--n-cpu-moe" in r.commands["llama.cpp"]) == ("experts of" in r.placement)
     faster = cw.local(have="rtx-4090", host_memory="64GB", min_tps=60, most=4)
     assert all(r.tokens_per_s.mid >= 60 for r in faster.models)
+
+
+def test_ollamas_line_says_how_fast_its_kernels_of_experts_are() -> None:
+    (routed,) = cw.local(have="rtx-4090", models="openai/gpt-oss-20b").models
+    (dense,) = cw.local(have="rtx-4090", models="Qwen/Qwen3-4B-Instruct-2507").models
+    assert "tokens/s" not in dense.commands["Ollama"]
+    pace = float(routed.commands["Ollama"].partition("about ")[2].partition(" tokens/s")[0])
+    assert pace < 0.95 * routed.tokens_per_s.mid
+    assert pace > 0.5 * routed.tokens_per_s.mid
 
 
 def test_published_scores_order_models_of_a_use() -> None:

@@ -81,3 +81,12 @@ def test_the_text_says_what_waits(run: Run) -> None:
     assert "on the host" not in run("estimate", "flux", "--chip", "h100-sxm5-80gb").out.replace(
         "not shown", ""
     )
+
+
+def test_narrow_encoders_of_text_are_proposed_where_they_are_in_the_way() -> None:
+    asked = {"chip": "rtx-4060", "precision": "nf4-weight-only", "steps": 20}
+    with pytest.raises(InfeasibleError, match="short") as found:
+        cw.estimate("flux-dev", **asked, offload="model")
+    assert "settings text_precision=nf4-weight-only fits" in str(found.value)
+    few = {"settings": "text_precision=nf4-weight-only"}
+    assert cw.estimate("flux-dev", **asked, offload="model", **few).plans[0].verdict == "tight"

@@ -13,7 +13,7 @@ from chipwise.catalog.chip import Family
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.device import Device
-from chipwise.cost.local import LocalModel, LocalNumbers, local_time
+from chipwise.cost.local import APART, LocalModel, LocalNumbers, local_time
 from chipwise.cost.price import price
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
@@ -145,6 +145,13 @@ def test_experts_in_many_kernels_wait_for_each_of_them() -> None:
     assert local_time(dense, device(), replace(MODEL, unfused=2.75)).total_s == pytest.approx(
         local_time(dense, device(), MODEL).total_s
     )
+
+
+def test_processors_fuse_no_kernels_of_experts() -> None:
+    op, socket = of_experts(1.0), device(family="cpu")
+    slow = replace(MODEL, numbers=replace(MODEL.numbers, kernel_s=1e-5 + 1e-4))
+    waits = float(local_time(op, socket, slow).total_s - local_time(op, socket, MODEL).total_s)
+    assert waits == pytest.approx(APART * float(op.launches) * 1e-4)
 
 
 def test_threads_of_a_processor_wait_for_each_other() -> None:

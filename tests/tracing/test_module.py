@@ -184,6 +184,15 @@ def test_fused_kernels_move_less_and_remember_their_launches() -> None:
     assert (op.launches, op.activation_bytes) == (3.0, 2 * 4 * 32 * 64)
 
 
+def test_a_recurrent_layer_is_one_call_whose_steps_its_library_starts() -> None:
+    steps = 16
+    found = cw.trace(nn.LSTM(32, 64), torch.randn(steps, 4, 32))
+    alone = cw.trace(nn.LSTMCell(32, 64), torch.randn(4, 32))
+    launches, cell = (sum(n * op.launches for n, op in t.stages[0].ops) for t in (found, alone))
+    assert launches < 0.2 * steps * cell
+    assert products(found) == pytest.approx(steps * products(alone), rel=0.01)
+
+
 def test_nothing_is_left_changed() -> None:
     module, args = NETWORKS["residual network"]()
     module.eval()

@@ -475,6 +475,16 @@ def test_quantised_weights_are_those_of_the_denoiser() -> None:
     assert get_precision("amp-fp16").stored.bits == 32
 
 
+def test_encoders_of_text_may_be_narrower_on_demand() -> None:
+    few = "nf4-weight-only"
+    wide, narrow = (
+        stages(pipeline("flux-dev", precision=few, **more)) for more in ({}, {"text_precision": few})
+    )
+    assert narrow["denoiser"] == wide["denoiser"]
+    text = "text_encoder:t5-xxl"
+    assert narrow[text].weight_bytes < 0.35 * wide[text].weight_bytes
+
+
 def test_a_decoder_that_needs_it_runs_in_fp32() -> None:
     half = stages(pipeline("sdxl", precision="fp16"))
     assert {op.compute for _, op in half["vae_decode"].ops if op.kind == "conv"} == {"fp32"}

@@ -202,19 +202,22 @@ class Context:
         rate_per_s: float | None = None,
         quantiles: Mapping[str, tuple[Array, Array]] | None = None,
         stretch: Sequence[Stretch] | None = None,
+        judged: Deployment | None = None,
     ) -> list[PlanRecord]:
         """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s`
         requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit). `quantiles`
-        are its `tails`, `stretch` is what longer passes do to times there, where they are known."""
+        are its `tails`, `stretch` is what longer passes do to times there, where they are known; `judged` is the
+        deployment whose errors the intervals are of, where it is not the candidate itself."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
         quantiles = dict(self.tails(loads, found) if quantiles is None else quantiles)
         use = use_of(self.found.graph, group, loads.engines, found)
-        near = [self._near(group.deployments[int(i)]) for i in group.which]
+        known = [judged or group.deployments[int(i)] for i in group.which]
+        near = [self._near(d) for d in known]
         doubt = [
-            self.doubt(group.deployments[int(i)], apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
-            for i, fleet in zip(group.which, fleets, strict=True)
+            self.doubt(d, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
+            for d, fleet in zip(known, fleets, strict=True)
         ]
         by = self._corrections(group, found, fleets, doubt)
         if stretch is None:

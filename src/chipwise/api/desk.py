@@ -120,9 +120,11 @@ def machine_record(
     kept = assembly.host is not None and assembly.offload.streams_from > 0
     kept = kept and sum(own.seconds(prompt, rates).values()) < sum(assembly.seconds(prompt, rates).values())
     loads, found = served(own if kept else assembly)
-    (record,) = context.records(group, loads, found, [ReplicaSet()])
     at = float(np.mean(np.asarray(requests.context)))
     seconds = assembly.seconds(decode(1.0, at), rates)
+    # a sum is as sure as what it is mostly made of
+    longest = max(assembly.parts, key=lambda part: seconds.get(part.deployment.chip.id, 0.0)).deployment
+    (record,) = context.records(group, loads, found, [ReplicaSet()], judged=longest)
     parts = part_records(assembly, context.workload.context, seconds)
     said = "; ".join(f"{p.chip}: {p.holds}" for p in parts)
     said = "; ".join(filter(None, (said, "prompts on the processor too" if kept else "")))

@@ -34,7 +34,9 @@ from chipwise.catalog.machine import (
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Capex, load_capex
 from chipwise.catalog.runtime import runtimes_for
+from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
+from chipwise.catalog.software import all_software
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError
 from chipwise.parallel.layout import Reason
@@ -188,9 +190,37 @@ def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalRepo
             f"{machine.name} runs none of {len(refused)} models so",
             f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
         )
+    records[0] = _apart(records[0], machine, wish, terms)
     said = (*_ordered(wish), *_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes)
     report = _report(wish, records, (*said, *terms.said))
     return replace(report, machine=machine.words, refused=tuple(refused))
+
+
+def _apart(record: LocalRecord, machine: Machine, wish: Wish, terms: Terms) -> LocalRecord:
+    """A row whose lines say how fast engines are that run routed experts by kernels of their own, not by those that
+    the row was priced with."""
+    engines = [
+        r for r in all_software(Runtime).values() if r.name in record.commands and r.unfused_experts > 1.0
+    ]
+    if not engines or not load_generating(record.model).graph.routed:
+        return record
+    lines = dict(record.commands)
+    for engine in engines:
+        own = replace(terms, runtime=engine.id, precision=record.precision)
+        try:
+            found, _ = desk_plan(record.model, _asked(record.context, wish), own, machine)
+        except InfeasibleError:
+            continue
+        if found is not None and found.tokens_per_s_per_user is not None:
+            pace = format_number(found.tokens_per_s_per_user.mid, 2)
+            lines[engine.name] += f"   (by its own kernels of experts: about {pace} tokens/s)"
+    return replace(record, commands=lines)
+
+
+def _asked(context: int, wish: Wish) -> Workload:
+    """A prompt in a context that could be full."""
+    short = min(PROMPT, context - OUTPUT)
+    return Workload("local", short, OUTPUT, pace_per_s=wish.min_tps, room_tokens=context)
 
 
 def _report(wish: Wish, records: Iterable[LocalRecord], said: Iterable[str]) -> LocalReport:
@@ -309,8 +339,7 @@ class _OnMachine:
 
     def _planned(self, context: int) -> PlanRecord | RefusalRecord:
         """The first plan of a prompt in a context that could be full, where it is fast enough."""
-        short = min(PROMPT, context - OUTPUT)
-        asked = Workload("local", short, OUTPUT, pace_per_s=self.wish.min_tps, room_tokens=context)
+        asked = _asked(context, self.wish)
         try:
             first, space = desk_plan(self.candidate.model, asked, self.terms, self.machine)
         except InfeasibleError as error:

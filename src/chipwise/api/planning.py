@@ -169,7 +169,7 @@ class _PlansAsked:
         parts = [*machine.cards, *([(host.chip, host.sockets)] if host and not host.assumed else [])]
         limits = replace(limits_for("local"), have={c.id: n for c, n in parts}, first_alone=True)
         wanted = [terms.card(c) for c, _ in parts]
-        return cls(model, terms, context, Market(wanted, None, terms.policy, limits), machine)
+        return cls(model, terms, context, Market(wanted, terms.runtime, terms.policy, limits), machine)
 
     @property
     def workload(self) -> Workload:

@@ -28,6 +28,10 @@ MMVQ_MAX_BATCH_SIZE."""
 SORT_S = 2e-9
 """s: of one step of the host's loop that sorts rows by expert (one for every expert, row and choice: a load and a
 comparison, some 8 cycles of 4 GHz). Chosen: no source tells it; moves prompts of experts where hosts sort them."""
+APART = 2.75
+"""ratio: kernels of routed experts on a processor, to those of a GPU whose kernels are fused. Source:
+ggml-org/llama.cpp, llama-graph.cpp: build_moe_ffn makes 22 operators, of which ggml-cuda runs 8 kernels (topk-moe,
+mmvq with GLU, fused adds) and ggml-cpu each for itself, all threads waiting after it."""
 SOFTNESS = 3.0
 """exponent: of memory against arithmetic. Chosen: as of processors, no source is known; moves a kernel at the corner
 of the roofline by a quarter."""
@@ -153,7 +157,9 @@ class LocalWork:
         rows, weights, streamed, peak, kind = micro, 0.0 * tokens, op.weight_bytes, device.matrix["fp16"], 3.0
         launches, host_s = op.launches * passes, 0.0 * tokens
         if op.kind == "experts":
-            launches = launches * model.unfused
+            launches = launches * (
+                np.maximum(model.unfused, APART) if device.family == "cpu" else model.unfused
+            )
             steps = np.where(micro > 1.0, d["experts"] * tokens * d["top_k"] * d["matrices"], 0.0)
             host_s = SORT_S * steps * model.sorts
             hit, every = (distinct_experts(t, d["experts"], d["top_k"]) for t in (micro, tokens))

@@ -72,11 +72,12 @@ class Flow:
         flops: float = 1.0,
         ends: bool = False,
         joins: bool = True,
+        launches: float = 1.0,
     ) -> None:
         """Element-wise work on `elements` values, `flops` operations on each.
 
         `ends`: its result is complete only when the kernel ends (a reduction over more than rows). Without `joins` it
-        begins a kernel.
+        begins a kernel. `launches`: kernels that a framework starts for it.
         """
         touched = list(reads)
         level = max((self._level(t.buffer) for t in touched), default=0)
@@ -87,7 +88,7 @@ class Flow:
         kernel.name = name
         kernel.elements = max(kernel.elements, elements)
         kernel.flops += flops * elements
-        kernel.launches += 1.0
+        kernel.launches += launches
         written = list(writes)
         self._link(number, touched, written)
         for touch in written:
@@ -240,12 +241,13 @@ class OneByOne:
         flops: float = 1.0,
         ends: bool = False,
         joins: bool = True,
+        launches: float = 1.0,
     ) -> None:
         """As `Flow.fused`, and joins nothing."""
         touched = list(reads)
         weights = sum(t.bytes for t in touched if t.weight)
         moved = sum(t.bytes for t in touched if not t.weight) + sum(t.bytes for t in writes)
-        kernel = _Kernel(name, 0, elements=elements, flops=flops * elements, launches=1.0)
+        kernel = _Kernel(name, 0, elements=elements, flops=flops * elements, launches=launches)
         self._ops.append((1.0, _pointwise(kernel, weights, moved)))
 
     def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:

@@ -58,6 +58,12 @@ HIDDEN = -1e4  # what is added to a score that shall not count is below
 MOST_OPERATORS = 100_000  # some five times what the largest networks have
 MOST_SECONDS = 120.0  # of a trace, building included; the largest networks take some 15 of a processor
 MOST_GROWTH = 8 * 2**30  # bytes that the process may grow by: tensors without memory take nearly none
+RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+"""Layers that cuDNN and MIOpen compute in one call of the framework, all steps and directions."""
+STEP_LAUNCHES = 0.4
+"""kernels: of a step of such a layer in the host's time of a framework's operator. Chosen: a product and one kernel of
+gates, each started by the library in about 4 us (CUDA's launch latency), where PyTorch takes about 20 us for an
+operator; moves recurrent layers of few rows in proportion."""
 DIGITS = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
@@ -97,6 +103,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._visible: float | None = None
         self._seen: dict[int, float] = {}
         self.logits = 0.0
+        self._in_library = False
 
     # -- what stands around a run
 
@@ -224,6 +231,15 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             yield
         finally:
             self._visible, self._looking = None, True
+
+    @contextmanager
+    def in_library(self) -> Iterator[None]:
+        """Within a layer that one call of a library computes: its kernels are started by no framework."""
+        self._in_library = True
+        try:
+            yield
+        finally:
+            self._in_library = False
 
     # -- operators
 
@@ -419,6 +435,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 last = n == len(work.ops) - 1
                 said = isinstance(self.flow, OneByOne) or op.name in (name, "conv")
                 own = replace(op, name=label if said else f"{label} ({op.name})")
+                own = replace(own, launches=STEP_LAUNCHES) if self._in_library else own
                 self.flow.alone(own, reads, writes if last else (), repeats=repeats)
         elif work.way == "two passes":
             stage = Touch(("sums", self._count), 8.0)
@@ -426,7 +443,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.flow.fused(label, elements, (*reads, stage), writes, flops=work.flops / 2)
         else:
             ends, joins = work.way in ("ends", "alone"), work.way != "alone"
-            self.flow.fused(label, elements, reads, writes, flops=work.flops, ends=ends, joins=joins)
+            starts = 0.0 if self._in_library else 1.0  # counted with the product of its step
+            self.flow.fused(
+                label, elements, reads, writes, flops=work.flops, ends=ends, joins=joins, launches=starts
+            )
 
     def _touch(self, tensor: torch.Tensor) -> Touch:
         number, most = self.bytes_of(tensor)
@@ -472,6 +492,9 @@ class _RecordedCalls(TorchFunctionMode):
             return self._attended(func, args, kwargs)
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]
+        if func in RECURRENT:
+            with self.recorder.in_library():
+                return func(*args, **kwargs)
         if "device" in kwargs and _elsewhere(kwargs["device"]):
             kwargs["device"] = torch.device("cpu")
         if func is torch.Tensor.to:

@@ -24,6 +24,7 @@ from chipwise.workload.media.voice import GPTVoice
 from chipwise.workload.pipeline import Pipeline, Stage
 
 MOST_CACHED = 0.9  # of the steps of a request
+TEXT = "text_precision"  # setting of generators that read text
 HOP = "hop_s"  # setting of networks that hear sound in windows
 TALK = 0.3
 """ratio: deviation over mean of what is said in a window. Chosen: speakers differ by a fifth to a quarter (150 +- 30
@@ -226,6 +227,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         "attention": "plain: scores are written to memory; fused (default)",
         "part": "one of text, denoiser, vae_encode, vae_decode",
         "vae_precision": "number format of the autoencoder",
+        TEXT: "number format of the encoders of text, which stay in 16 bit beside a quantised network: nf4-weight-only",
         **TRAINING,
     }
 
@@ -293,7 +295,9 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
 
     def _text(self, asked: AskedNetwork, passes: int, seen: int) -> list[Stage]:
         """Encoders; one that reads all that the denoiser sees follows what was asked."""
-        layers, found = asked.layers(quantised=False).times(passes), []
+        own = asked.settings.get(TEXT)
+        layers = asked.layers(precision=str(own)) if own else asked.layers(quantised=False)
+        layers, found = layers.times(passes), []
         for i, (text, tokens) in enumerate(zip(self.text, self.text_tokens, strict=True), 1):
             block = facts.part(text).block(layers, seen if tokens == self.seen else tokens)
             found.append(block.stage(f"text_encoder:{text if isinstance(text, str) else i}"))
