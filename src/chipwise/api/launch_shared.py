@@ -27,7 +27,9 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     card = [r for r in rows if r.get("sharing") and _on(r) == _on(row)]
     before = [r["sharing"]["memory"] for r in card if r["rank"] < rank]
     cuts = tuple(filter(None, map(_instance, card)))
-    return SharedCard(tuple(row["sharing"]["others"]), _instance(row), cuts, len(before), sum(before))
+    others, asleep = tuple(row["sharing"]["others"]), bool(row["sharing"].get("turn"))
+    taken = 0.0 if asleep else sum(before)
+    return SharedCard(others, _instance(row), cuts, len(before), taken, asleep)
 
 
 def _on(row: Mapping[str, Any]) -> tuple[str, set[str]]:

@@ -80,6 +80,7 @@ def vllm_options(command: Command, spec: ServeSpec) -> Command:
         )
     own: dict[str, Any] = {
         "experts": spec.experts > 0,
+        "sleeps": spec.card is not None and spec.card.asleep,
         "copied": json.dumps({"num_redundant_experts": spec.copies}),
         "cache": _cache(spec, "vllm"),
         "guessed": _guessed(spec),

@@ -120,13 +120,15 @@ class ApiCall:
 @dataclass(frozen=True, slots=True)
 class SharedCard:
     """A card that a server shares with `others`, of which so many are started `before` it with `taken` of the memory;
-    or its `instance` of the `cuts` that the card is cut into ("": they take turns)."""
+    or its `instance` of the `cuts` that the card is cut into ("": they take turns). `asleep`: one of them is awake at a
+    time."""
 
     others: tuple[str, ...]
     instance: str = ""
     cuts: tuple[str, ...] = ()
     before: int = 0
     taken: float = 0.0
+    asleep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
