@@ -14,7 +14,9 @@ import chipwise as cw
 from chipwise.api import launching, saving
 from chipwise.api.portfolio_time import _hardest
 from chipwise.api.requests.doors import read_request
+from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.portfolio import FleetRequest
+from chipwise.api.requests.tenants import together
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.copies import CopyParameters, host_copy
@@ -536,3 +538,71 @@ def test_wakes_take_about_as_long_as_published(chip: str, gigabytes: float, seco
     way = CopyParameters(sleeping.link, 1.0, sleeping.start_s, 0.0)
     found = float(host_copy(gigabytes * 1e9, host.bytes_per_s, way).total_s)
     assert 0.5 < found / seconds < 2.0
+
+
+LEGAL = {
+    "name": "legal",
+    "model": SMALL,
+    "lora": "rank=16",
+    "day": [2, 8, 12, 4],
+    "ttft": "1s",
+    "tpot": "40ms",
+}
+MEDICAL = {
+    "name": "medical",
+    "model": SMALL,
+    "lora": "rank=32",
+    "rate": "3/s",
+    "in": 500,
+    "ttft": "2s",
+    "tpot": "30ms",
+}
+
+
+def test_adapters_of_one_model_are_one_demand() -> None:
+    other = {"name": "base", "model": SMALL, "rate": "1/s"}
+    found = together([LEGAL, other, MEDICAL, {**MEDICAL, "name": "far", "on": ["hall"]}])
+    assert [t["name"] for t in found] == ["legal + medical", "base", "far"]
+    both = found[0]
+    assert both["day"] == [5.0, 11.0, 15.0, 7.0]
+    assert (both["ttft"], both["tpot"]) == ("1s", "0.03s")
+    assert both["lora"] == "rank=32,count=2,targets=all-linear"
+    usual = FleetRequest(fleet=json.dumps({"demand": [LEGAL], "supply": [HALL]})).asked().demands[0].question
+    assert isinstance(usual, PlanRequest)
+    prompt = usual.workload_of("serve").prompt_tokens
+    assert float(both["in"]) == pytest.approx((6.5 * prompt + 3.0 * 500) / 9.5, abs=1)
+
+
+def test_adapters_share_replicas_and_one_server_starts_them(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    tables = {"demand": [{**d, "runtime": "vllm"} for d in (LEGAL, MEDICAL)], "supply": [HALL]}
+    report = saving.save("fleet", FleetRequest(fleet=tables), str(file)).report  # type: ignore[arg-type]
+    assert {p.adapters for p in report.placements} == {("legal", "medical")}
+    assert f"legal and medical are adapters that the same replicas of {SMALL} serve." in report.verdict()
+    text = "".join(f.text for f in launching.launch(str(file), "vllm", 1))
+    for said in (
+        "--enable-lora",
+        "--max-loras 2",
+        "--max-lora-rank 32",
+        "--lora-modules legal=./adapters/legal medical=./adapters/medical",
+    ):
+        assert said in text
+    apart = [{k: v for k, v in d.items() if k != "lora"} for d in tables["demand"]]
+    alone = FleetRequest(fleet=json.dumps({"demand": apart, "supply": [HALL]}), gap="0").run()
+    busy = [sum(p.chips_per_slice[i] for p in alone.placements) for i in range(4)]
+    assert max(s.most_chips for s in report.supplies) <= max(busy)
+
+
+def test_adapters_take_the_memory_that_fit_says_and_software_that_has_them() -> None:
+    lora = "rank=64,count=16"
+    plan = cw.estimate(SMALL, chip="h100", lora=lora, runtime="vllm", evidence="none")
+    base = cw.estimate(SMALL, chip="h100", runtime="vllm", evidence="none")
+    fits = cw.fit(SMALL, chips="h100", lora=lora, runtime="vllm")
+    held = plan.plans[0].memory.items["adapters"]
+    assert held == fits.fits[0].memory.items["adapters"] > 2e9
+    assert plan.plans[0].memory.cache_tokens < base.plans[0].memory.cache_tokens
+    assert any(
+        said.startswith("16 low-rank adapters of rank 64 held beside the model") for said in plan.assumptions
+    )
+    with pytest.raises(ChipwiseError, match="is not known to serve low-rank adapters"):
+        cw.estimate(SMALL, chip="rtx-4090", lora=lora, runtime="exllamav3", evidence="none")

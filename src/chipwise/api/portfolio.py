@@ -77,6 +77,10 @@ SHARING_WORDS = (
     "who shares a card's time takes turns with those that have work, at random moments, and keeps its targets at its "
     "peak; switches between them are not counted"
 )
+ADAPTER_WORDS = (
+    "adapters of one model are served together, at the strictest targets of them and the mean of their lengths; the "
+    "time of their products is not counted"
+)
 SLEEPING_WORDS = (
     "of models that sleep by turns the one awake works until it has no request under way, then the one that has waited "
     "longest wakes: a router of yours says so"
@@ -87,7 +91,7 @@ SLEEPING_WORDS = (
 class Demand:
     """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
     job), `tokens` of output a day of a job, which may run in `hours` (from, how many; all day: 0, 24). `on` names the
-    supplies that it may use (none: all)."""
+    supplies that it may use (none: all), `adapters` those of one model that it serves together."""
 
     name: str
     question: PlanRequest | TrainRequest
@@ -98,6 +102,7 @@ class Demand:
     tokens: float = 0.0
     hours: tuple[float, float] = (0.0, 24.0)
     on: tuple[str, ...] = ()
+    adapters: tuple[str, ...] = ()
 
     @property
     def training(self) -> bool:
@@ -549,6 +554,7 @@ class _AssignedFleet:
             per_slice=tuple(float(n) * (way.replicas if way.chips else way.rate) for n in units),
             requests_per_s=() if demand.tokens or demand.training else self._requests(k),
             note=plan.note if isinstance(plan, PlanRecord) else "",
+            adapters=demand.adapters,
             sharing=self._sharing(way, way.part) if way.part else None,
         )
 
@@ -723,6 +729,8 @@ class _AssignedFleet:
             yield "speed and terms of APIs are not compared with the targets"
         yield "every replica takes its share of the load at the utilisation that plans are given"
         yield from self._shared_words()
+        if any(d.adapters for d in self.asked.demands):
+            yield ADAPTER_WORDS
         if any(d.tokens for d in self.asked.demands):
             yield "jobs run at the throughput that is reached with the probability asked"
             yield "jobs due within a day come again every day, others do a part of their tokens every day"

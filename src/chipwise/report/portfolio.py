@@ -65,7 +65,8 @@ class PlacementRecord(Quantified):
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
     given (of jobs output tokens); `requests_per_s` in each slice, of a demand on several in proportion to what they
     carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
-    as the checkpoint has them, although no format was asked for. `sharing`: how its chips are shared (None: they are
+    as the checkpoint has them, although no format was asked for. `adapters` are low-rank ones that each replica serves.
+    `sharing`: how its chips are shared (None: they are
     its own)."""
 
     rank: int
@@ -89,6 +90,7 @@ class PlacementRecord(Quantified):
     requests_per_s: tuple[float, ...] = ()
     note: str = ""
     sharing: SharingRecord | None = None
+    adapters: tuple[str, ...] = ()
 
     @property
     def chips_per_slice(self) -> tuple[float, ...]:
@@ -286,6 +288,7 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 def _verdict(report: PortfolioReport) -> Iterator[str]:
     yield _cost(report)
     yield from (f"{d.demand} is not placed: {d.why}." for d in report.fleet.unplaced)
+    yield from _adapted(report)
     yield from _sharing(report)
     if report.fleet.usd_per_day > 0:
         less = f"as much as {report.fleet.gap:.2%} " if report.fleet.gap >= EXACT else ""
@@ -296,6 +299,12 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
         names = ", ".join(dict.fromkeys(t.demand for t in report.simulated))
         yield f"Simulated request by request, the targets hold: {names}."
     yield from _changed(report)
+
+
+def _adapted(report: PortfolioReport) -> Iterator[str]:
+    """Which demands are adapters that the same replicas serve."""
+    for p in {p.demand: p for p in report.placements if p.adapters}.values():
+        yield f"{' and '.join(p.adapters)} are adapters that the same replicas of {p.model} serve."
 
 
 def _sharing(report: PortfolioReport) -> Iterator[str]:

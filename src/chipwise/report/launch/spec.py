@@ -145,7 +145,7 @@ class ServeSpec:
     `network` is None where it is no decoder of one width; `passes` are predicted; `api` sells the same tokens (None:
     nobody of a known address does); `scaling` is how replicas may follow the load (None: no policy was found);
     `cache_tokens` are those that the cache of a replica holds (0: it has none); `card` is shared (None: its devices are
-    its own)."""
+    its own); `adapters` are low-rank ones of at most `adapter_rank` that it serves by these names."""
 
     title: str
     model: str
@@ -184,6 +184,8 @@ class ServeSpec:
     scaling: FollowingRecord | None = None
     cache_tokens: int = 0
     card: SharedCard | None = None
+    adapters: tuple[str, ...] = ()
+    adapter_rank: int = 0
 
     @property
     def servers_before(self) -> int:
