@@ -602,7 +602,7 @@ def test_adapters_take_the_memory_that_fit_says_and_software_that_has_them() -> 
     assert held == fits.fits[0].memory.items["adapters"] > 2e9
     assert plan.plans[0].memory.cache_tokens < base.plans[0].memory.cache_tokens
     assert any(
-        said.startswith("16 low-rank adapters of rank 64 held beside the model") for said in plan.assumptions
+        said.startswith("16 low-rank adapters of rank 64 held with the model") for said in plan.assumptions
     )
     with pytest.raises(ChipwiseError, match="is not known to serve low-rank adapters"):
         cw.estimate(SMALL, chip="rtx-4090", lora=lora, runtime="exllamav3", evidence="none")

@@ -164,7 +164,7 @@ class Tactics:
         if self.adapters is not None:
             count, adapter = self.adapters
             said.append(
-                f"{count} low-rank adapter{'' if count == 1 else 's'} of rank {adapter.rank} held beside the model, "
+                f"{count} low-rank adapter{'' if count == 1 else 's'} of rank {adapter.rank} held with the model, "
                 f"{format_bytes(self._adapter_bytes(graph))}; the time of their products is not counted"
             )
         if self.harness.id:

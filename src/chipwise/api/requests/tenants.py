@@ -12,6 +12,7 @@ from chipwise.api.requests.field import outer
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import ChipwiseError
 from chipwise.workload.lora import Adapter
+from chipwise.workload.workload import Workload
 
 OWN = ("name", "lora", "rate", "day", "in", "out", "ttft", "tpot", "e2e")
 """What adapters of one model may say each for itself; in all else they are alike."""
@@ -36,34 +37,45 @@ def together(tables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _merged(tables: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    names = {outer(f): f.name for f in fields(PlanRequest)}
-    asked = [
-        PlanRequest(**{names[k]: v for k, v in table.items() if k in names and k != "name"})
-        for table in tables
-    ]
+    asked = [_question(table) for table in tables]
     curves = [_curve(question) for question in asked]
-    slices = lcm(*map(len, curves))
-    day = [sum(curve[i * len(curve) // slices] for curve in curves) for i in range(slices)]
-    weight = [sum(curve) / len(curve) for curve in curves]
+    day = _added(curves)
     works = [question.workload_of("serve") for question in asked]
-    mean = {
-        "in": sum(w * work.prompt_tokens for w, work in zip(weight, works, strict=True)) / sum(weight),
-        "out": sum(w * work.output_tokens for w, work in zip(weight, works, strict=True)) / sum(weight),
-    }
-    least = {
-        name: min((s for work in works if (s := getattr(work, f"{name}_s")) is not None), default=None)
-        for name in ("ttft", "tpot", "e2e")
-    }
     called = [str(table["name"]) for table in tables]
     return {
         **{k: v for k, v in tables[0].items() if k not in OWN},
         "name": " + ".join(called) if len(called) < 4 else f"{called[0]} + {len(called) - 1} more",
         "adapters": called,
         "lora": _all([question.values["lora"] for question in asked]),
-        **({"day": day} if slices > 1 else {"rate": f"{day[0]:.10g}/s"}),
-        **{name: f"{round(n)}" for name, n in mean.items()},
-        **{name: f"{s:.10g}s" for name, s in least.items() if s is not None},
+        **({"day": day} if len(day) > 1 else {"rate": f"{day[0]:.10g}/s"}),
+        **_lengths(works, [sum(curve) / len(curve) for curve in curves]),
+        **_targets(works),
     }
+
+
+def _lengths(works: Sequence[Workload], rates: Sequence[float]) -> dict[str, str]:
+    """The mean lengths of requests at these rates."""
+    prompts = sum(rate * work.prompt_tokens for rate, work in zip(rates, works, strict=True))
+    outputs = sum(rate * work.output_tokens for rate, work in zip(rates, works, strict=True))
+    return {"in": f"{round(prompts / sum(rates))}", "out": f"{round(outputs / sum(rates))}"}
+
+
+def _targets(works: Sequence[Workload]) -> dict[str, str]:
+    """The strictest targets."""
+    said = {name: [getattr(work, f"{name}_s") for work in works] for name in ("ttft", "tpot", "e2e")}
+    given = {name: [s for s in times if s is not None] for name, times in said.items()}
+    return {name: f"{min(times):.10g}s" for name, times in given.items() if times}
+
+
+def _question(table: Mapping[str, Any]) -> PlanRequest:
+    names = {outer(f): f.name for f in fields(PlanRequest)}
+    return PlanRequest(**{names[k]: v for k, v in table.items() if k in names and k != "name"})
+
+
+def _added(curves: Sequence[Sequence[float]]) -> list[float]:
+    """The sum of curves of a day, in slices that all of them can be cut into."""
+    slices = lcm(*map(len, curves))
+    return [sum(curve[i * len(curve) // slices] for curve in curves) for i in range(slices)]
 
 
 def _curve(question: PlanRequest) -> tuple[float, ...]:
