@@ -14,7 +14,12 @@ import chipwise as cw
 from chipwise.api import launching, saving
 from chipwise.api.portfolio_time import _hardest
 from chipwise.api.requests.doors import read_request
+from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.portfolio import FleetRequest
+from chipwise.api.requests.tenants import together
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.runtime import get_runtime
+from chipwise.cost.copies import CopyParameters, host_copy
 from chipwise.errors import ChipwiseError, InfeasibleError, MissingExtraError, UnknownNameError, UsageError
 from chipwise.report.charts.kinds import charts_of
 from chipwise.report.portfolio import PlacedTimeRecord, PortfolioReport
@@ -450,5 +455,154 @@ def test_what_does_not_fit_on_one_card_is_said() -> None:
     report = asked([large, {"name": "medium", "model": "Qwen/Qwen3-8B", **slow}], {"chip": "l40s"})
     assert [p.sharing for p in report.placements] == [None, None]
     (why,) = report.apart
-    assert why == "large and medium do not fit on one l40s: their weights and caches take 125% of its memory"
+    assert why == (
+        "large and medium do not fit on one l40s: their weights and caches take 125% of its memory; asleep by turns, "
+        "34% of the time is left to medium, it keeps its targets with 50%"
+    )
     assert f"no card for both: {why}" in report.tables()[0].foot
+
+
+BOX = {"name": "box", "chip": "h100", "count": 1, "price": "own"}
+ASLEEP = [
+    {"name": "chat", "model": "Qwen/Qwen3-32B", "rate": "20/h", "ttft": "15s", "tpot": "100ms", "precision": "bf16"},
+    {"name": "tools", "model": "Qwen/Qwen3-14B", "rate": "60/h", "ttft": "15s", "tpot": "100ms", "precision": "bf16"},
+]  # fmt: skip
+"""Two models whose weights take 95 GB together, each asked once in a while."""
+
+
+def test_models_that_do_not_fit_together_sleep_by_turns(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    request = FleetRequest(fleet={"demand": ASLEEP, "supply": [BOX]}, gap="0", simulate=True)  # type: ignore[arg-type]
+    report = saving.save("fleet", request, str(file)).report
+    assert not report.fleet.unplaced
+    chat, tools = (p.sharing for p in report.placements)
+    assert chat is not None
+    assert tools is not None
+    assert (chat.how, tools.how) == ("sleep", "sleep")
+    assert chat.turn is not None
+    assert tools.turn is not None
+    assert chat.turn.move_s == pytest.approx(0.1 + chat.turn.weight_bytes / (0.6 * 63e9))
+    swap = chat.turn.move_s + tools.turn.move_s
+    assert 0.5 * swap < chat.turn.wait_s < 2.0 * swap
+    assert chat.turn.wait_s > tools.turn.wait_s, "it is asked less often, so it is more often asleep"
+    assert chat.turn.wakes_per_h == pytest.approx(tools.turn.wakes_per_h, rel=0.01)
+    assert all(p.runtime == "vllm" for p in report.placements)
+    said = " ".join(report.verdict())
+    assert (
+        "share 1x h100-sxm5-80gb, one awake, the others asleep in the host's memory: chat wakes in 1.8"
+        in said
+    )
+    assert report.unsimulated == tuple(
+        f"{name} on box: its turns are played through for the plan" for name in ("chat", "tools")
+    )
+    first, second = ("".join(f.text for f in launching.launch(str(file), "vllm", rank)) for rank in (1, 2))
+    for text, port in ((first, 8000), (second, 8001)):
+        assert "--enable-sleep-mode" in text
+        assert "export VLLM_SERVER_DEV_MODE=1" in text
+        assert f"curl -X POST 'http://127.0.0.1:{port}/sleep?level=1'" in text
+        assert float(text.partition("--gpu-memory-utilization ")[2].split()[0]) <= 0.9 * 0.92
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"ttft": "2s"}, "asleep by turns, chat waits"),
+        ({"runtime": "trtllm"}, "their weights and caches take"),
+        ({"rate": "300/h"}, "of the time is left to tools"),
+    ],
+)
+def test_models_sleep_only_where_targets_leave_time_to_wake(changed: dict[str, str], said: str) -> None:
+    report = asked([{**d, **changed} for d in ASLEEP], BOX)
+    assert len(report.fleet.unplaced) == 1
+    assert all(p.sharing is None for p in report.placements)
+    assert any(said in why for why in report.apart) or "runtime" in changed
+    assert "runtime" not in changed or not any("asleep" in why for why in report.apart)
+
+
+@pytest.mark.parametrize(
+    ("chip", "gigabytes", "seconds"),
+    [
+        ("rtx-a4000", 1.2, 0.10),  # Qwen3-0.6B, vLLM 0.11.0: blog.vllm.ai/2025/10/26/sleep-mode.html
+        ("rtx-a4000", 8.3, 0.80),  # Phi-3-vision
+        ("a100-sxm4-80gb", 1.2, 0.26),
+        ("a100-sxm4-80gb", 8.3, 0.82),
+        ("a100-sxm4-80gb", 61.1, 2.87),  # Qwen3-Coder-30B-A3B; asleep again in 2.78 s
+        ("b200-sxm", 136.7, 3.7),  # 3.0 to 4.4 s in the log of one server
+    ],
+)
+def test_wakes_take_about_as_long_as_published(chip: str, gigabytes: float, seconds: float) -> None:
+    sleeping, host = get_runtime("vllm").sleeping, get_chip(chip).host
+    assert sleeping is not None
+    assert host is not None
+    assert host.bytes_per_s is not None
+    way = CopyParameters(sleeping.link, 1.0, sleeping.start_s, 0.0)
+    found = float(host_copy(gigabytes * 1e9, host.bytes_per_s, way).total_s)
+    assert 0.5 < found / seconds < 2.0
+
+
+LEGAL = {
+    "name": "legal",
+    "model": SMALL,
+    "lora": "rank=16",
+    "day": [2, 8, 12, 4],
+    "ttft": "1s",
+    "tpot": "40ms",
+}
+MEDICAL = {
+    "name": "medical",
+    "model": SMALL,
+    "lora": "rank=32",
+    "rate": "3/s",
+    "in": 500,
+    "ttft": "2s",
+    "tpot": "30ms",
+}
+
+
+def test_adapters_of_one_model_are_one_demand() -> None:
+    other = {"name": "base", "model": SMALL, "rate": "1/s"}
+    found = together([LEGAL, other, MEDICAL, {**MEDICAL, "name": "far", "on": ["hall"]}])
+    assert [t["name"] for t in found] == ["legal + medical", "base", "far"]
+    both = found[0]
+    assert both["day"] == [5.0, 11.0, 15.0, 7.0]
+    assert (both["ttft"], both["tpot"]) == ("1s", "0.03s")
+    assert both["lora"] == "rank=32,count=2,targets=all-linear"
+    usual = FleetRequest(fleet=json.dumps({"demand": [LEGAL], "supply": [HALL]})).asked().demands[0].question
+    assert isinstance(usual, PlanRequest)
+    prompt = usual.workload_of("serve").prompt_tokens
+    assert float(both["in"]) == pytest.approx((6.5 * prompt + 3.0 * 500) / 9.5, abs=1)
+
+
+def test_adapters_share_replicas_and_one_server_starts_them(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    tables = {"demand": [{**d, "runtime": "vllm"} for d in (LEGAL, MEDICAL)], "supply": [HALL]}
+    report = saving.save("fleet", FleetRequest(fleet=tables), str(file)).report  # type: ignore[arg-type]
+    assert {p.adapters for p in report.placements} == {("legal", "medical")}
+    assert f"legal and medical are adapters that the same replicas of {SMALL} serve." in report.verdict()
+    text = "".join(f.text for f in launching.launch(str(file), "vllm", 1))
+    for said in (
+        "--enable-lora",
+        "--max-loras 2",
+        "--max-lora-rank 32",
+        "--lora-modules legal=./adapters/legal medical=./adapters/medical",
+    ):
+        assert said in text
+    apart = [{k: v for k, v in d.items() if k != "lora"} for d in tables["demand"]]
+    alone = FleetRequest(fleet=json.dumps({"demand": apart, "supply": [HALL]}), gap="0").run()
+    busy = [sum(p.chips_per_slice[i] for p in alone.placements) for i in range(4)]
+    assert max(s.most_chips for s in report.supplies) <= max(busy)
+
+
+def test_adapters_take_the_memory_that_fit_says_and_software_that_has_them() -> None:
+    lora = "rank=64,count=16"
+    plan = cw.estimate(SMALL, chip="h100", lora=lora, runtime="vllm", evidence="none")
+    base = cw.estimate(SMALL, chip="h100", runtime="vllm", evidence="none")
+    fits = cw.fit(SMALL, chips="h100", lora=lora, runtime="vllm")
+    held = plan.plans[0].memory.items["adapters"]
+    assert held == fits.fits[0].memory.items["adapters"] > 2e9
+    assert plan.plans[0].memory.cache_tokens < base.plans[0].memory.cache_tokens
+    assert any(
+        said.startswith("16 low-rank adapters of rank 64 held with the model") for said in plan.assumptions
+    )
+    with pytest.raises(ChipwiseError, match="is not known to serve low-rank adapters"):
+        cw.estimate(SMALL, chip="rtx-4090", lora=lora, runtime="exllamav3", evidence="none")

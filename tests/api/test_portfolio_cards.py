@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,7 +10,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from chipwise.api.portfolio_cards import MEMORIES, TIMES, CardPart, SmallDemand, apart, cards, conflict
+from chipwise.api.portfolio_cards import (
+    MEMORIES,
+    TIMES,
+    CardPart,
+    Sleeper,
+    SmallDemand,
+    apart,
+    cards,
+    conflict,
+)
 from chipwise.catalog.override import Share, instances_of
 
 QUESTION = cast(Any, SimpleNamespace(workload_of=lambda _: SimpleNamespace(output_tokens=1.0)))
@@ -77,3 +87,34 @@ def test_what_does_not_fit_is_said() -> None:
     assert conflict((half, quick)) == said
     why = list(apart("h100", [half.small, quick.small, most.small], [[half], [quick], []]))
     assert why == ["d1 keeps its targets on no part of a h100", f"d0 and d2 do not fit on one h100: {said}"]
+
+
+def sleeper(demand: int, weights: float = 30e9, patience: float = 60.0, rate: float = 0.01) -> CardPart:
+    found = part(demand, Share(memory=0.9), 0.9, 0.1)
+    asleep = Sleeper(weights, 1.0, 100e9, 1e9, 8e9, patience, None, 0.0)
+    return replace(found, small=replace(found.small, rate=rate), asleep=asleep)
+
+
+def test_demands_sleep_by_turns_only_where_they_do_not_fit_awake() -> None:
+    small, large = part(0, Share(0.5), 0.25, 0.1), part(1, Share(0.5), 0.75, 0.1)
+    wide = part(2, Share(0.5), 0.75, 0.1)
+    asked = [[small, sleeper(0)], [large, sleeper(1)], [wide, sleeper(2)]]
+    found = {tuple(p.small.demand for p in card): {p.how for p in card} for card in cards(asked)}
+    assert found == {(0, 1): {"time"}, (0, 2): {"time"}, (1, 2): {"sleep"}, (0, 1, 2): {"sleep"}}
+    asked = [[sleeper(0)], [sleeper(1)], [sleeper(2, patience=0.1)]]
+    assert {tuple(p.small.demand for p in card) for card in cards(asked)} == {(0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"weights": 80e9}, "their weights take 110 GB of the host's memory, a chip's part is 100 GB"),
+        ({"patience": 0.1}, "d1 waits 1.0"),
+        ({"rate": 2.0}, "of the time is left to d0, it keeps its targets with 50%"),
+    ],
+)
+def test_why_demands_cannot_sleep_by_turns(other: dict[str, float], said: str) -> None:
+    one, two = sleeper(0), sleeper(1, **other)
+    (why,) = apart("h100", [one.small, two.small], [[one], [two]])
+    assert said in why
+    assert "do not fit on one h100: no part of it is enough for d0 and d1; asleep by turns, " in why

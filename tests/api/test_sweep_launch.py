@@ -80,6 +80,32 @@ def test_a_job_of_kubernetes_holds_the_design_and_keeps_its_cells(folder: Path) 
     assert container["resources"]["requests"]["cpu"] == workers
 
 
+def test_a_ray_job_hands_the_cells_to_other_machines(folder: Path) -> None:
+    design, volume, job = documents("kuberay")
+    other = folder / "other"
+    other.mkdir()
+    for name, text in design["data"].items():
+        (other / name).write_text(text, "utf-8")
+    assert held(folder, other / "sweep.toml")
+    spec = job["spec"]
+    words = spec["entrypoint"].split()
+    mounts = spec["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    places = {m["name"]: m["mountPath"] for m in mounts}
+    assert words[:5] == ["env", f"--chdir={places['design']}", "chipwise", "sweep", "sweep.toml"]
+    assert words[-4:] == ["--on", "ray", "--address", "auto"]
+    assert words[words.index("--out") + 1].startswith(f"{places['results']}/")
+    pod = spec["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    claims = {v["name"]: v.get("persistentVolumeClaim", {}).get("claimName") for v in pod["volumes"]}
+    assert claims["results"] == volume["metadata"]["name"]
+    (workers,) = spec["rayClusterSpec"]["workerGroupSpecs"]
+    assert workers["replicas"] == workers["minReplicas"] == workers["maxReplicas"] > 1
+    (container,) = workers["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == container["resources"]["requests"]
+    assert spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}, (
+        "it answers no cells itself"
+    )
+
+
 def test_a_task_of_skypilot_runs_the_sweep(folder: Path) -> None:
     """The command is run as SkyPilot would, but for a machine and an installation of its own."""
     (task,) = documents("skypilot")
@@ -102,9 +128,9 @@ def test_a_task_of_skypilot_runs_the_sweep(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("design", "target", "said"),
     [
-        (DESIGN, "", "--for kubernetes or skypilot"),
-        (DESIGN, "vllm", "launch it --for kubernetes, skypilot"),
-        (DESIGN, "kubernete", "did you mean kubernetes?"),
+        (DESIGN, "", "--for kubernetes or skypilot or kuberay"),
+        (DESIGN, "vllm", "launch it --for kubernetes, skypilot, kuberay"),
+        (DESIGN, "kubernete", "did you mean kubernetes, kuberay?"),
         (DESIGN.replace("mine.toml", "far/mine.toml"), "skypilot", "far/mine.toml: a file in another folder"),
         (DESIGN.replace("mine.toml", "h100x"), "skypilot", "did you mean h100"),
     ],

@@ -213,12 +213,14 @@ def spec_of(saved: Saved, rank: int = 1) -> Launched:
 
 
 def _spec(saved: Saved, rank: int) -> Launched:
-    card = None
+    card, adapters = None, tuple[str, ...]()
     if saved.verb == "local":
         saved, rank = _at_desk(saved, rank), 1
     if saved.verb == "fleet":
         placed = _in_fleet(saved, rank)
         card = card_of(saved.report, rank)
+        row = next(r for r in saved.report["fleet"]["placements"] if r["rank"] == rank)
+        adapters = tuple(row.get("adapters") or ())
         saved, rank = placed, 1
     plans = _plans(saved)
     if saved.verb not in (*SERVED, "train", "rl") or not plans:
@@ -234,7 +236,7 @@ def _spec(saved: Saved, rank: int) -> Launched:
             return _generate(saved, plan)
         if saved.verb == "rl":
             return _loop(saved, plan)
-        return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan, card)
+        return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan, card, adapters)
 
 
 def _numbered(plans: Sequence[dict[str, Any]], rank: int) -> dict[str, Any] | None:
@@ -311,7 +313,23 @@ def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path
     return paths
 
 
-def _serve(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = None) -> ServeSpec:
+def _adapted(request: Mapping[str, Any], named: Sequence[str]) -> Mapping[str, Any]:
+    """Names and rank of the low-rank adapters of a question, `named` where a fleet says how they are called."""
+    found = Serving(lora=request.get("lora")).values["lora"]
+    if found is None:
+        return {}
+    count, adapter = found
+    names = tuple(named) or tuple(f"adapter-{i}" for i in range(1, min(count, MOST_ADAPTERS) + 1))
+    return {"adapters": names, "adapter_rank": adapter.rank}
+
+
+MOST_ADAPTERS = 64
+"""Adapters whose names a file holds."""
+
+
+def _serve(
+    saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = None, adapters: Sequence[str] = ()
+) -> ServeSpec:
     request, report = saved.request, saved.report
     model, workload, layout = report["model"], report["workload"], plan["layout"]
     chip, placed = _placed(saved, plan)
@@ -357,6 +375,7 @@ def _serve(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = None
             card.taken if card else 0.0,
         ),
         card=card,
+        **_adapted(request, adapters),
         block_tokens=policies.kv_block_tokens,
         prompt_tokens=round(workload["prompt_tokens"]),
         output_tokens=round(workload["output_tokens"]),
@@ -658,7 +677,9 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     card = [r for r in rows if r.get("sharing") and _on(r) == _on(row)]
     before = [r["sharing"]["memory"] for r in card if r["rank"] < rank]
     cuts = tuple(filter(None, map(_instance, card)))
-    return SharedCard(tuple(row["sharing"]["others"]), _instance(row), cuts, len(before), sum(before))
+    others, asleep = tuple(row["sharing"]["others"]), bool(row["sharing"].get("turn"))
+    taken = 0.0 if asleep else sum(before)
+    return SharedCard(others, _instance(row), cuts, len(before), taken, asleep)
 
 
 def _on(row: Mapping[str, Any]) -> tuple[str, set[str]]:

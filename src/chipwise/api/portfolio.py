@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from chipwise.api.deciding import apis
-from chipwise.api.portfolio_cards import MOST_SHARING, CardPart, SmallDemand, apart, cards, parts_of
+from chipwise.api.portfolio_cards import (
+    MOST_SHARING,
+    CardPart,
+    Sleeper,
+    SmallDemand,
+    apart,
+    cards,
+    parts_of,
+    sleeper_of,
+)
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.price import Pricing, Rent
@@ -33,6 +42,7 @@ from chipwise.report.portfolio import (
     SharingRecord,
     SliceRecord,
     SupplyRecord,
+    TurnRecord,
     dollars,
 )
 from chipwise.report.records import Figure, LayoutRecord
@@ -67,13 +77,21 @@ SHARING_WORDS = (
     "who shares a card's time takes turns with those that have work, at random moments, and keeps its targets at its "
     "peak; switches between them are not counted"
 )
+ADAPTER_WORDS = (
+    "adapters of one model are served together, at the strictest targets of them and the mean of their lengths; the "
+    "time of their products is not counted"
+)
+SLEEPING_WORDS = (
+    "of models that sleep by turns the one awake works until it has no request under way, then the one that has waited "
+    "longest wakes: a router of yours says so"
+)
 
 
 @dataclass(frozen=True)
 class Demand:
     """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
     job), `tokens` of output a day of a job, which may run in `hours` (from, how many; all day: 0, 24). `on` names the
-    supplies that it may use (none: all)."""
+    supplies that it may use (none: all), `adapters` those of one model that it serves together."""
 
     name: str
     question: PlanRequest | TrainRequest
@@ -84,6 +102,7 @@ class Demand:
     tokens: float = 0.0
     hours: tuple[float, float] = (0.0, 24.0)
     on: tuple[str, ...] = ()
+    adapters: tuple[str, ...] = ()
 
     @property
     def training(self) -> bool:
@@ -204,15 +223,30 @@ def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[
         ]
         if len(smalls) < 2:
             continue
-        for small in smalls:
-            if (small.demand, supply.chip) not in known:
-                known[small.demand, supply.chip] = parts_of(small)
-        parts = [known[small.demand, supply.chip] for small in smalls]
+        parts = _parts(supply.chip, smalls, known)
         why += apart(supply.chip, smalls, parts)
         first = max(w.card for w in found) + 1
         for number, card in enumerate(cards(list(filter(None, parts))), first):
             found += [_on_card(part, whole[part.small.demand], number, card, supply) for part in card]
     return found, tuple(dict.fromkeys(why))
+
+
+def _parts(
+    chip: str, smalls: Sequence[SmallDemand], known: dict[tuple[int, str], tuple[CardPart, ...]]
+) -> list[tuple[CardPart, ...]]:
+    """The parts of a chip on which demands keep their targets, asleep only where some do not fit on it together;
+    `known` keeps them for other supplies."""
+    for small in smalls:
+        if (small.demand, chip) not in known:
+            known[small.demand, chip] = parts_of(small)
+    parts = [known[small.demand, chip] for small in smalls]
+    if not any(apart(chip, smalls, parts)):
+        return parts
+    for small in smalls:
+        mine = known[small.demand, chip]
+        if not any(part.asleep for part in mine) and (asleep := sleeper_of(small)):
+            known[small.demand, chip] = (*mine, asleep)
+    return [known[small.demand, chip] for small in smalls]
 
 
 def _small(asked: FleetAsked, way: _Way) -> bool:
@@ -520,6 +554,7 @@ class _AssignedFleet:
             per_slice=tuple(float(n) * (way.replicas if way.chips else way.rate) for n in units),
             requests_per_s=() if demand.tokens or demand.training else self._requests(k),
             note=plan.note if isinstance(plan, PlanRecord) else "",
+            adapters=demand.adapters,
             sharing=self._sharing(way, way.part) if way.part else None,
         )
 
@@ -537,6 +572,7 @@ class _AssignedFleet:
             ttft_alone_s=alone.ttft_s,
             tpot_s=plan.tpot_s,
             tpot_alone_s=alone.tpot_s,
+            turn=_turn_record(part.asleep) if part.asleep else None,
         )
 
     def _requests(self, k: int) -> tuple[float, ...]:
@@ -672,6 +708,14 @@ class _AssignedFleet:
                 ", ".join(runs),
             )
 
+    def _shared_words(self) -> list[str]:
+        """What is assumed of cards that demands share."""
+        shared = [w.part for k, w in enumerate(self.ways) if w.part and self.found.units[k].any()]
+        awake = SHARING_WORDS if any(part.asleep is None for part in shared) else ""
+        return [
+            said for said in (awake, SLEEPING_WORDS if any(part.asleep for part in shared) else "") if said
+        ]
+
     def _assumptions(self) -> Iterator[str]:
         kinds = {s.kind for s in self.asked.supplies}
         if OWN in kinds:
@@ -684,8 +728,9 @@ class _AssignedFleet:
         if API in kinds:
             yield "speed and terms of APIs are not compared with the targets"
         yield "every replica takes its share of the load at the utilisation that plans are given"
-        if any(w.part and self.found.units[k].any() for k, w in enumerate(self.ways)):
-            yield SHARING_WORDS
+        yield from self._shared_words()
+        if any(d.adapters for d in self.asked.demands):
+            yield ADAPTER_WORDS
         if any(d.tokens for d in self.asked.demands):
             yield "jobs run at the throughput that is reached with the probability asked"
             yield "jobs due within a day come again every day, others do a part of their tokens every day"
@@ -693,6 +738,19 @@ class _AssignedFleet:
             yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
         if np.isfinite(self.asked.max_watts):
             yield f"at most {self.asked.max_watts:,.0f} W of owned machines, at the upper end of what they draw"
+
+
+def _turn_record(asleep: Sleeper) -> TurnRecord:
+    assert asleep.turn is not None
+    turn = asleep.turn
+    return TurnRecord(
+        asleep.move_s,
+        turn.mean_s,
+        turn.within_s(0.95),
+        turn.wakes_per_s * HOUR_S,
+        turn.left,
+        asleep.weight_bytes,
+    )
 
 
 def _layout(way: _Way, replicas: float) -> tuple[LayoutRecord | None, str]:

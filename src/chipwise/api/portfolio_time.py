@@ -27,6 +27,7 @@ def through_time(asked: FleetAsked, report: PortfolioReport) -> PortfolioReport:
         demand = demands[p.demand]
         why = "tokens of an API" if p.layout is None else "training" if demand.training else ""
         why = why or ("a job without targets" if demand.tokens else "")
+        why = why or ("its turns are played through for the plan" if p.sharing and p.sharing.turn else "")
         try:
             found += () if why else _times(demand, p)
         except ChipwiseError as error:

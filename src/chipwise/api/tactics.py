@@ -23,8 +23,9 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.speculative import Speculation
 from chipwise.report.records import RefusalRecord
 from chipwise.search.space import Deployment
-from chipwise.units import Array
+from chipwise.units import Array, format_bytes
 from chipwise.workload.graph import Graph
+from chipwise.workload.lora import Adapter, adapter_bytes
 from chipwise.workload.workload import Workload
 
 OLDEST = "2023-04"
@@ -39,7 +40,8 @@ class Tactics:
     says how many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round
     whose software it is ("": the newest measured). `harness`: the benchmark client that will measure it. `level`: what
     the runtime's defaults give, or what a benchmark submission reaches with it. `host`: the processor of the machine,
-    by name or clock ("": that of the system that the catalogue builds the chip into).
+    by name or clock ("": that of the system that the catalogue builds the chip into). `adapters`: so many low-rank ones
+    of a kind are held beside the model (None: none).
 
     Raises `UnknownNameError` for software of no such date or a processor that nobody knows, `UsageError` for software
     before all that was measured or after all that is known.
@@ -53,6 +55,7 @@ class Tactics:
     prefill: tuple[Layout, int] | None = None
     level: Level = "stock"
     host: str = ""
+    adapters: tuple[int, Adapter] | None = None
 
     def __post_init__(self) -> None:
         if self.host:
@@ -99,18 +102,33 @@ class Tactics:
         found: list[Deployment] = []
         refused: dict[str, RefusalRecord] = {}
         drafts = self._drafts(graph)
+        adapters = self._adapter_bytes(graph)
         for d in offered:
-            if self.apart and "disaggregated" not in d.runtime.features:
-                why = f"{d.runtime.name} does not process prompts on separate workers"
+            if why := self._unable(d.runtime):
                 refused[d.chip.id] = RefusalRecord(d.chip.id, Reason.NO_RUNTIME.name, why)
             else:
                 dated = d.runtime.policies_until(d.chip, month_of(self.software))
                 changed = {name: value for name, value in dated.items() if name not in said}
                 policies = replace(d.policies, **changed) if changed else d.policies
-                run = replace(d, policies=policies, speculation=self.speculation)
+                held = d.adapter_bytes if self.adapters is None else adapters
+                run = replace(d, policies=policies, speculation=self.speculation, adapter_bytes=held)
                 found.append(replace(run, drafts=drafts, apart=self.apart))
         able = {d.chip.id for d in found}
         return found, [r for chip, r in refused.items() if chip not in able]
+
+    def _unable(self, runtime: Runtime) -> str:
+        """Why a runtime does not run a model so; "" where it does."""
+        if self.apart and "disaggregated" not in runtime.features:
+            return f"{runtime.name} does not process prompts on separate workers"
+        if self.adapters is not None and "lora" not in runtime.features:
+            return f"{runtime.name} is not known to serve low-rank adapters"
+        return ""
+
+    def _adapter_bytes(self, graph: Graph) -> float:
+        if self.adapters is None:
+            return 0.0
+        count, adapter = self.adapters
+        return count * adapter_bytes(graph, adapter)
 
     def _drafts(self, graph: Graph) -> bool:
         return self.speculation is not None and not self.lookup and graph.extra("mtp") is not None
@@ -143,6 +161,12 @@ class Tactics:
             said.append(f"prompts on {workers} separate workers ({layout.label()}), caches sent between them")
         elif self.apart:
             said.append("prompts on separate workers, as many as are 80 % busy, caches sent between machines")
+        if self.adapters is not None:
+            count, adapter = self.adapters
+            said.append(
+                f"{count} low-rank adapter{'' if count == 1 else 's'} of rank {adapter.rank} held with the model, "
+                f"{format_bytes(self._adapter_bytes(graph))}; the time of their products is not counted"
+            )
         if self.harness.id:
             said.append(f"measured by {self.harness.name}, as published runs are")
         if self.level == "tuned":

@@ -310,6 +310,18 @@ class CacheBelow:
 
 
 @dataclass(frozen=True, slots=True)
+class Sleeping:
+    """How a server of a runtime sleeps on chips of these `vendors`: its weights go to the host's memory, its cache is
+    dropped, its process stays. Weights go and come back at the share `link` of the host's link, and take `start_s`
+    besides either way."""
+
+    link: float
+    start_s: float
+    vendors: frozenset[str]
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceHabits:
     """What a vendor is known to run behind its own API. `stored`: the format in which it keeps 16-bit checkpoints, ""
     where none narrower is known. `drafts_since`: the date since which a small model drafts for its large ones
@@ -342,7 +354,8 @@ class Runtime(Software):
     it turns 16-bit weights into when it loads them, `made_for` classes of formats that it was made for. `published_as`
     is what published results call it where that is not its id. `narrow_cache` are formats of checkpoints
     beside which it keeps the cache in 8 bit. `offload`: how it shares a model with the host, None: not at all.
-    `cache_below`: where it keeps prefixes that its cache has no room for, None: nowhere.
+    `cache_below`: where it keeps prefixes that its cache has no room for, None: nowhere. `sleeping`: how its servers
+    sleep, None: they do not.
     `backends`, of runtimes that bring kernels of their own: which kinds, by generation, family or vendor of chips.
     `stores`: formats whose weights it keeps in files of its own, by another mix. `service`: how its vendor serves with
     it, None where nothing is known of that. `unfused_experts`: kernels that routed experts take of it for one of a
@@ -367,6 +380,7 @@ class Runtime(Software):
     narrow_cache: frozenset[str] = frozenset()
     offload: Offload | None = None
     cache_below: CacheBelow | None = None
+    sleeping: Sleeping | None = None
     backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stores: Mapping[str, str] = field(default_factory=dict)
     service: ServiceHabits | None = None
@@ -390,7 +404,7 @@ class Runtime(Software):
         )
         plain["backends"] = {kind: names for kind, names in said.items() if kind not in CITED}
         kinds: dict[str, type[Any]] = {
-            "offload": Offload, "cache_below": CacheBelow, "service": ServiceHabits
+            "offload": Offload, "cache_below": CacheBelow, "sleeping": Sleeping, "service": ServiceHabits
         }  # fmt: skip
         parts: dict[str, Any] = {
             key: table.part(kind, f"{where}.{key}", plain.pop(key), default)

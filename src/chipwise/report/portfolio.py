@@ -15,8 +15,8 @@ from chipwise.units import format_number, format_seconds
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
-TIME, MIG = "time", "mig"
-"""How demands share a card: they take turns, or each has an instance that it is cut into."""
+TIME, MIG, SLEEP = "time", "mig", "sleep"
+"""How demands share a card: by its time, each in an instance that it is cut into, or awake by turns."""
 EXACT = 1e-5
 """Below which a gap reads as none."""
 MOST_APART = 3
@@ -26,10 +26,25 @@ CENT = 0.005
 
 
 @dataclass(frozen=True, slots=True)
+class TurnRecord(Quantified):
+    """How a demand sleeps: it takes `move_s` to wake, and as long to sleep again; requests wait `wait_s` for it in the
+    mean and 95 % of them no more than `wait95_s`; it wakes `wakes_per_h`, and has the part `left` of the time, in which
+    nobody else works or wakes. `weight_bytes` lie in the host's memory."""
+
+    move_s: float
+    wait_s: float
+    wait95_s: float
+    wakes_per_h: float
+    left: float
+    weight_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class SharingRecord(Quantified):
     """How a demand shares a card with `others`: its `share` as the option says it, the `part` of the card that it is
     charged, that of its memory, and the part of the time in which it has work (`active`); its times there, and those
-    on a card of its own (None: an answer of one token)."""
+    on a card of its own (None: an answer of one token). `turn`: how it sleeps (None: it does not); the wait for that
+    comes before `ttft_s`."""
 
     how: str
     share: str
@@ -41,6 +56,7 @@ class SharingRecord(Quantified):
     ttft_alone_s: Figure
     tpot_s: Figure | None
     tpot_alone_s: Figure | None
+    turn: TurnRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +65,8 @@ class PlacementRecord(Quantified):
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
     given (of jobs output tokens); `requests_per_s` in each slice, of a demand on several in proportion to what they
     carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
-    as the checkpoint has them, although no format was asked for. `sharing`: how its chips are shared (None: they are
+    as the checkpoint has them, although no format was asked for. `adapters` are low-rank ones that each replica serves.
+    `sharing`: how its chips are shared (None: they are
     its own)."""
 
     rank: int
@@ -73,6 +90,7 @@ class PlacementRecord(Quantified):
     requests_per_s: tuple[float, ...] = ()
     note: str = ""
     sharing: SharingRecord | None = None
+    adapters: tuple[str, ...] = ()
 
     @property
     def chips_per_slice(self) -> tuple[float, ...]:
@@ -218,12 +236,15 @@ class PortfolioReport(Answer[PlacementRecord]):
         said = self.apart if everything else self.apart[:MOST_APART]
         foot += [f"no card for both: {why}" for why in said]
         foot += [f"assumed: {'; '.join(self.assumptions)}"]
+        still = [f"not simulated: {said}" for said in self.unsimulated]
+        foot += [] if self.simulated else still
         tables = [Table.of(self.placements, PLACED, head, foot)]
         if len(self.slices) > 1:
             tables.append(Table.of(self.slices, SLICES, ("", "By the hour:")))
-        if self.simulated or self.unsimulated:
-            foot = [f"not simulated: {said}" for said in self.unsimulated]
-            tables.append(Table.of(self.simulated, SIMULATED, ("", "Through time, in the worst hour:"), foot))
+        if self.simulated:
+            tables.append(
+                Table.of(self.simulated, SIMULATED, ("", "Through time, in the worst hour:"), still)
+            )
         supplies = [s for s in self.supplies if s.kind != API]
         return (*tables, Table.of(supplies, SUPPLIES, ("", "Supplies:"))) if supplies else tuple(tables)
 
@@ -267,6 +288,7 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 def _verdict(report: PortfolioReport) -> Iterator[str]:
     yield _cost(report)
     yield from (f"{d.demand} is not placed: {d.why}." for d in report.fleet.unplaced)
+    yield from _adapted(report)
     yield from _sharing(report)
     if report.fleet.usd_per_day > 0:
         less = f"as much as {report.fleet.gap:.2%} " if report.fleet.gap >= EXACT else ""
@@ -279,6 +301,12 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
     yield from _changed(report)
 
 
+def _adapted(report: PortfolioReport) -> Iterator[str]:
+    """Which demands are adapters that the same replicas serve."""
+    for p in {p.demand: p for p in report.placements if p.adapters}.values():
+        yield f"{' and '.join(p.adapters)} are adapters that the same replicas of {p.model} serve."
+
+
 def _sharing(report: PortfolioReport) -> Iterator[str]:
     """Which demands share a card, how, and what that does to their times."""
     cards: dict[tuple[str, frozenset[str]], list[PlacementRecord]] = {}
@@ -286,11 +314,7 @@ def _sharing(report: PortfolioReport) -> Iterator[str]:
         if p.sharing:
             cards.setdefault((p.supply, frozenset((p.demand, *p.sharing.others))), []).append(p)
     for mine in cards.values():
-        how = (
-            "cut into instances (MIG)"
-            if any(p.sharing and p.sharing.how == MIG for p in mine)
-            else "taking turns (time slices or MPS)"
-        )
+        how = next(SHARED[p.sharing.how] for p in mine if p.sharing)
         names = " and ".join(p.demand for p in mine)
         yield f"{names} share {mine[0].chips:,}x {mine[0].chip}, {how}: {_slowed(mine)}."
 
@@ -300,7 +324,16 @@ def _slowed(card: Sequence[PlacementRecord]) -> str:
     return "; ".join(_beside(p, p.sharing) for p in card if p.sharing)
 
 
+SHARED = {
+    TIME: "taking turns (time slices or MPS)",
+    MIG: "cut into instances (MIG)",
+    SLEEP: "one awake, the others asleep in the host's memory",
+}
+
+
 def _beside(p: PlacementRecord, s: SharingRecord) -> str:
+    if s.turn:
+        return _by_turns(p, s, s.turn)
     part = s.share.partition("=")[2] if s.how == MIG else f"{s.memory:.0%} of the memory"
     times = [("TTFT", s.ttft_s, s.ttft_alone_s), ("TPOT", s.tpot_s, s.tpot_alone_s)]
     said = [
@@ -309,6 +342,18 @@ def _beside(p: PlacementRecord, s: SharingRecord) -> str:
         if here and alone
     ]
     return f"{p.demand} has {part}, {', '.join(said)}"
+
+
+def _by_turns(p: PlacementRecord, s: SharingRecord, turn: TurnRecord) -> str:
+    wakes = f"{p.demand} wakes in {format_seconds(turn.move_s)}, {_often(turn.wakes_per_h)}"
+    first = f"TTFT {format_seconds(turn.wait_s + s.ttft_s.mid)} with the wait for it"
+    alone = f"alone {format_seconds(s.ttft_alone_s.mid)}"
+    return f"{wakes}, {first} ({alone}; 95% wait at most {format_seconds(turn.wait95_s)})"
+
+
+def _often(per_hour: float) -> str:
+    """`12 times an hour`, `3 times a day`."""
+    return f"{per_hour:.3g} times an hour" if per_hour >= 1.0 else f"{24.0 * per_hour:.2g} times a day"
 
 
 def _late(t: PlacedTimeRecord) -> str:

@@ -58,6 +58,7 @@ from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import MOST_SHARERS, PrefixCache
 from chipwise.workload.lengths import Lengths as Distribution
+from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
 
 if TYPE_CHECKING:
@@ -100,6 +101,22 @@ def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
         raise UsageError(f"{option}: cannot guess with '{shorten(given['with'])}'", hint)
     draft = parse_quantity(given.get("draft", "3"), "", "draft", low=1, high=64)
     return Speculation(int(draft), share(given["accept"], "accept") or 0.0), "with" in given
+
+
+def _adapters(text: str, option: str) -> tuple[int, Adapter]:
+    """How many adapters, and what one of them is."""
+    given = pairs(text, option)
+    strange = sorted(set(given) - {"rank", "count", "targets"})
+    if strange or "rank" not in given:
+        what = f"no adapter has a {strange[0]}" if strange else "no rank"
+        raise UsageError(f"{option}: {what}", "for example rank=16,count=8,targets=q_proj+v_proj")
+    rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
+    count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
+    return count, Adapter(rank, tuple(given.get("targets", "all-linear").split("+")))
+
+
+LORA = "low-rank adapters, e.g. rank=16,count=8"
+ADAPTERS = Reading(_adapters, as_text, (OBJECT,))
 
 
 def shared(text: str, option: str) -> Share:
@@ -643,6 +660,7 @@ class Serving(SoftwareOptions):
         "speculative decoding, e.g. accept=0.7,draft=3; you supply the acceptance rate; with=lookup needs no draft",
         reading=Reading(_guessed, as_text, (OBJECT,)),
     )
+    lora: str | None = ask(LORA, reading=ADAPTERS)
     disaggregate: bool = ask("process prompts on separate workers (disaggregated prefill)", False)
     prefill: str | None = ask(
         "separate workers for prompts and their layout, e.g. workers=2,tp=4; default: as many as keep up",
@@ -680,6 +698,7 @@ class Serving(SoftwareOptions):
             prefill,
             self.level,
             self.host or "",
+            self.values["lora"],
         )
 
 

@@ -25,12 +25,13 @@ from chipwise.api.requests.field import (
     count_of,
     figure,
     option_of,
-    pairs,
 )
 from chipwise.api.requests.parts import (
+    ADAPTERS,
     DAY,
     HOST_BYTES,
     HOST_MEMORY,
+    LORA,
     PAID,
     JobOptions,
     LengthOptions,
@@ -54,9 +55,7 @@ from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.moved import MovedReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
 from chipwise.search.space import By, Limits
-from chipwise.units import parse_quantity
 from chipwise.workload.arrivals import Arrivals, read_times
-from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workload
 
 if TYPE_CHECKING:
@@ -83,18 +82,6 @@ def _elsewhere(text: str, option: str) -> str:
         )
         raise UsageError(what, hint)
     return text
-
-
-def _adapters(text: str, option: str) -> tuple[int, Adapter]:
-    """How many adapters, and what one of them is."""
-    given = pairs(text, option)
-    strange = sorted(set(given) - {"rank", "count", "targets"})
-    if strange or "rank" not in given:
-        what = f"no adapter has a {strange[0]}" if strange else "no rank"
-        raise UsageError(f"{option}: {what}", "for example rank=16,count=8,targets=q_proj+v_proj")
-    rank = int(parse_quantity(given["rank"], "", "rank", low=1, high=65_536))
-    count = int(parse_quantity(given.get("count", "1"), "", "count", low=1, high=1e6))
-    return count, Adapter(rank, tuple(given.get("targets", "all-linear").split("+")))
 
 
 MODEL = (
@@ -553,10 +540,7 @@ class FitOptions(SampleOptions, SoftwareOptions):
     context: str | None = ask("tokens of a sequence, prompt and output", reading=figure("", low=1, high=1e9))
     batch: int = ask("sequences, or samples of models without tokens, held at once", 1)
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
-    lora: str | None = ask(
-        "low-rank adapters, e.g. rank=16,count=8,targets=q_proj+v_proj",
-        reading=Reading(_adapters, as_text, (OBJECT,)),
-    )
+    lora: str | None = ask(LORA, reading=ADAPTERS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from chipwise.api.portfolio_time import through_time
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
 from chipwise.api.requests.planning import PlanRequest
+from chipwise.api.requests.tenants import together
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text
@@ -35,7 +36,7 @@ MOST_CHIPS = 1_000_000
 ASKED = (
     "in", "out", "images", "cv", "log", "prefix_hit", "common_prefix", "sharers", "rate", "day", "ttft", "tpot", "e2e",
     "percentile", "confidence", "utilisation", "tokens", "deadline", "precision", "kv", "runtime", "policy",
-    "speculate", "software", "level",
+    "speculate", "software", "level", "lora",
 )  # fmt: skip
 """What a demand may say of serving and of jobs: options of `plan` that are about the model and its use."""
 TRAINED = (
@@ -52,7 +53,7 @@ TRAINED = (
     "memory",
 )
 """What it may say of training: options of `train`."""
-DEMAND = ("name", "model", "task", "priority", "on", "start")
+DEMAND = ("name", "model", "task", "priority", "on", "start", "adapters")
 SUPPLY = {
     OWN: ("name", "price", "chip", "count", "max", "machine", "spare_machines"),
     RENT: ("name", "price", "chip", "count", "max", "machine", "provider", "region"),
@@ -71,8 +72,8 @@ EXAMPLE = Sentence(
     ),
 )
 FLEET = (
-    "a TOML file: lists demand (model, with rate, day, or tokens and deadline) and supply (chip, count, price: own, "
-    "on-demand, spot, api or $/h); and limits (usd_per_h, watts, usd_per_kwh, mixing)"
+    "a TOML file: lists demand (model; rate, day, or tokens and deadline) and supply (chip, count, price: own, "
+    "on-demand, spot, api, $/h); limits (usd_per_h, watts, usd_per_kwh, mixing)"
 )
 TOLD = FLEET.replace("a TOML file", "an object")
 
@@ -118,7 +119,8 @@ class FleetRequest(Asked):
         if not supplies:
             hint = 'add [[supply]] chip = "h100", with count = 8 and price = "own" for chips that you have'
             raise UsageError("the fleet has no supply", hint, field="fleet")
-        demands = tuple(_demand(i, table, supplies) for i, table in enumerate(document.get("demand", ()), 1))
+        tables = together(document.get("demand", ()))
+        demands = tuple(_demand(i, table, supplies) for i, table in enumerate(tables, 1))
         if not demands:
             raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
         found = FleetAsked(
@@ -299,6 +301,7 @@ def _demand(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> Dem
     usable = _usable(where, _texts(table, "on"), supplies)
     common = {
         "name": name,
+        "adapters": _texts(table, "adapters"),
         "priority": _count(table, "priority", 0, -1000),
         "on": tuple(s.name for s in usable),
     }

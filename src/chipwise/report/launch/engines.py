@@ -32,6 +32,8 @@ CACHES: Mapping[str, Mapping[str, str]] = {
     "neuronx": {"bf16": "bfloat16"},
 }
 
+ADAPTERS = "./adapters"
+"""Where launch files look for adapters, in folders of their names."""
 AFFINE = re.compile(r"mlx_(\d)bit")
 """Formats of MLX with a scale and an offset for 64 weights, by their bits."""
 MLX_MODES = ("mxfp4", "mxfp8", "nvfp4")
@@ -61,6 +63,9 @@ def serve_command(spec: ServeSpec, target: str, port: int = PORT) -> Command:
             "the plan processes prompts on separate workers",
             "plan with --runtime vllm for dynamo, or without --disaggregate",
         )
+    if spec.adapters and target not in ("vllm", "sglang"):
+        what = f"{get_tool(target).name} is not configured here to serve adapters"
+        raise UsageError(what, "plan with --runtime vllm or sglang")
     started = {"sglang": _sglang, "trtllm": _trtllm, "neuronx": _neuronx}.get(target)
     if started is not None:
         return started(spec, port)
@@ -80,6 +85,9 @@ def vllm_options(command: Command, spec: ServeSpec) -> Command:
         )
     own: dict[str, Any] = {
         "experts": spec.experts > 0,
+        "lora": tuple(f"{name}={ADAPTERS}/{name}" for name in spec.adapters),
+        "loras": len(spec.adapters),
+        "sleeps": spec.card is not None and spec.card.asleep,
         "copied": json.dumps({"num_redundant_experts": spec.copies}),
         "cache": _cache(spec, "vllm"),
         "guessed": _guessed(spec),
@@ -173,6 +181,8 @@ def _sglang(spec: ServeSpec, port: int) -> Command:
     tokens = spec.guess.tokens if spec.guess else 0
     own: dict[str, Any] = {
         "running": spec.sequences * spec.dp,
+        "lora": tuple(f"{name}={ADAPTERS}/{name}" for name in spec.adapters),
+        "loras": len(spec.adapters),
         "cache": _cache(spec, "sglang"),
         "module": spec.guess is not None and spec.guess.module,
         "guesses": tokens,

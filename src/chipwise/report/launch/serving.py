@@ -99,15 +99,17 @@ def _pair(
     spec: ServeSpec, target: str, serve: Command, measured_by: str = "vllm", before: str = ""
 ) -> tuple[LaunchFile, ...]:
     """The script that serves one replica, after what comes `before`, and the one that measures it."""
-    card = _on_card(spec.card) if spec.card else ""
+    card = _on_card(spec.card, PORT + spec.servers_before) if spec.card else ""
     main = script(spec, get_tool(target), f"{card}{before}{_note(spec.replicas, 'replicas')}{serve}")
     return LaunchFile("serve.sh", main, script=True), verification(spec, measured_by)
 
 
-def _on_card(card: SharedCard) -> str:
+def _on_card(card: SharedCard, port: int) -> str:
     """The device of a server that shares its card, and what has to be done for it before."""
     others = ", ".join(card.others)
     beside = f"# shares its card with {others}: --plan writes the files of each, with another port\n"
+    if card.asleep:
+        return f"{beside}{_by_turns(port)}"
     if not card.instance:
         order = "start them one after the other: each takes its part of the memory that is free\n"
         turns = "# optional, once on the machine: nvidia-cuda-mps-control -d lets their work overlap\n"
@@ -117,6 +119,20 @@ def _on_card(card: SharedCard) -> str:
     cut = f"# once, on an idle card i: nvidia-smi -i i -mig 1; nvidia-smi mig -i i -cgi {cuts} -C\n"
     device = Env("MIG_DEVICE", "the UUID of its MIG instance")
     return f"{beside}{cut}# its instance is {card.instance}: nvidia-smi -L\nexport CUDA_VISIBLE_DEVICES={device}\n\n"
+
+
+def _by_turns(port: int) -> str:
+    """A server that sleeps while others on its card are awake."""
+    at = f"curl -X POST 'http://127.0.0.1:{port}"
+    return (
+        "# one is awake at a time. Start them one after the other and put each to sleep before the next one starts:\n"
+        f"#   {at}/sleep?level=1'\n"
+        "# the first time takes longest, as memory of the host is pinned. Your router wakes it when its turn comes:\n"
+        f"#   {at}/wake_up'\n"
+        "# keep these addresses to yourself: who reaches them can stop the server\n"
+        "export VLLM_SERVER_DEV_MODE=1\n"
+        f"export CUDA_VISIBLE_DEVICES={Env('SHARED_GPU', 'the index of the card: one for all that share it')}\n\n"
+    )
 
 
 def _note(count: int, what: str) -> str:

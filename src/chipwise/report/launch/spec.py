@@ -120,13 +120,15 @@ class ApiCall:
 @dataclass(frozen=True, slots=True)
 class SharedCard:
     """A card that a server shares with `others`, of which so many are started `before` it with `taken` of the memory;
-    or its `instance` of the `cuts` that the card is cut into ("": they take turns)."""
+    or its `instance` of the `cuts` that the card is cut into ("": they take turns). `asleep`: one of them is awake at a
+    time."""
 
     others: tuple[str, ...]
     instance: str = ""
     cuts: tuple[str, ...] = ()
     before: int = 0
     taken: float = 0.0
+    asleep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class ServeSpec:
     `network` is None where it is no decoder of one width; `passes` are predicted; `api` sells the same tokens (None:
     nobody of a known address does); `scaling` is how replicas may follow the load (None: no policy was found);
     `cache_tokens` are those that the cache of a replica holds (0: it has none); `card` is shared (None: its devices are
-    its own)."""
+    its own); `adapters` are low-rank ones of at most `adapter_rank` that it serves by these names."""
 
     title: str
     model: str
@@ -182,6 +184,8 @@ class ServeSpec:
     scaling: FollowingRecord | None = None
     cache_tokens: int = 0
     card: SharedCard | None = None
+    adapters: tuple[str, ...] = ()
+    adapter_rank: int = 0
 
     @property
     def servers_before(self) -> int:

@@ -1,8 +1,9 @@
-"""A sweep on a machine of a cluster or of a cloud: a Kubernetes job with its volume, and a SkyPilot task."""
+"""A sweep elsewhere: on one machine a Kubernetes job or a SkyPilot task, on many a RayJob of KubeRay."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from chipwise import __version__
 from chipwise.catalog.tools import get_tool
@@ -23,6 +24,14 @@ USER = 10001
 """Whom the image runs as: the Dockerfile of the project."""
 RETRIES = 20
 """Times that a pod which ends early is started again: each goes on with the cells that are missing."""
+MACHINES = 4
+"""That Ray spreads a sweep over. Chosen: a few; a file says where to change it."""
+HEAD_CORES = 2
+"""Of the machine that hands cells out and writes rows, one process. Chosen: one for Ray beside it."""
+RAY_IMAGE = "rayproject/ray:2.56.1-py311"
+"""What the image of a RayJob begins with: an image of Ray with a Python that chipwise runs on."""
+RAY_GROUP = 100
+"""The group of the user of Ray's images."""
 DESIGN, RESULTS = "sweep.toml", "results"
 
 
@@ -35,34 +44,19 @@ def _command(spec: SweepSpec, folder: str, workers: int | None) -> tuple[str, ..
 def sweep_kubernetes(spec: SweepSpec) -> tuple[LaunchFile, ...]:
     """A job of one pod whose cells stay on a volume, so that whatever ends it the next pod goes on with them."""
     tool, labels = get_tool("kubernetes"), {"app": NAME}
-    size = math.ceil(spec.cells * CELL_BYTES / 2.0**30)
-    files = Own({name: "\n".join(lines) + "\n" for name, lines in spec.files})
-    design: Yaml = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": files}
-    volume: Yaml = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": NAME},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": f"{size}Gi"}}},
-    }
     container: Yaml = {
         "name": "sweep",
         "image": f"chipwise:{__version__}",
         "args": [*_command(spec, f"/{RESULTS}/{RESULTS}", CORES)],
         "workingDir": "/sweep",
         "resources": {"requests": {"cpu": CORES, "memory": f"{CORES * GIB_EACH}Gi"}},
-        "volumeMounts": [
-            {"name": "design", "mountPath": "/sweep"},
-            {"name": RESULTS, "mountPath": f"/{RESULTS}"},
-        ],
+        **MOUNTED,
     }
     pod: Yaml = {
         "restartPolicy": "OnFailure",
         "securityContext": {"fsGroup": USER},
         "containers": [container],
-        "volumes": [
-            {"name": "design", "configMap": {"name": NAME}},
-            {"name": RESULTS, "persistentVolumeClaim": {"claimName": NAME}},
-        ],
+        **VOLUMES,
     }
     job: Yaml = {
         "apiVersion": "batch/v1",
@@ -78,9 +72,82 @@ def sweep_kubernetes(spec: SweepSpec) -> tuple[LaunchFile, ...]:
     return (
         LaunchFile(
             "job.yaml",
-            comment(spec, tool, notes) + "---\n".join(yaml(d, tool) for d in (design, volume, job)),
+            comment(spec, tool, notes) + "---\n".join(yaml(d, tool) for d in (*_kept(spec), job)),
         ),
     )
+
+
+MOUNTED: Mapping[str, Yaml] = {
+    "volumeMounts": [{"name": "design", "mountPath": "/sweep"}, {"name": RESULTS, "mountPath": f"/{RESULTS}"}]
+}
+VOLUMES: Mapping[str, Yaml] = {
+    "volumes": [
+        {"name": "design", "configMap": {"name": NAME}},
+        {"name": RESULTS, "persistentVolumeClaim": {"claimName": NAME}},
+    ]
+}
+
+
+def _kept(spec: SweepSpec) -> tuple[Yaml, Yaml]:
+    """The design and its files, and a volume on which cells stay."""
+    size = math.ceil(spec.cells * CELL_BYTES / 2.0**30)
+    files = Own({name: "\n".join(lines) + "\n" for name, lines in spec.files})
+    room: Yaml = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": f"{size}Gi"}}}
+    return (
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": files},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": NAME}, "spec": room},
+    )
+
+
+def sweep_kuberay(spec: SweepSpec) -> tuple[LaunchFile, ...]:
+    """A RayJob: its head hands cells out to workers on other machines and keeps the rows on a volume."""
+    tool, image = get_tool("kuberay"), f"chipwise-ray:{__version__}"
+    room: Yaml = {"cpu": CORES, "memory": f"{CORES * GIB_EACH}Gi"}
+    all_of_it: Yaml = {"requests": room, "limits": room}
+    little: Yaml = {"cpu": HEAD_CORES, "memory": f"{2 * HEAD_CORES * GIB_EACH}Gi"}
+    its: Yaml = {"requests": little, "limits": little}
+    head: Yaml = {"name": "head", "image": image, "resources": its, **MOUNTED}
+    worker: Yaml = {"name": "worker", "image": image, "resources": all_of_it}
+    words = " ".join(_command(spec, f"/{RESULTS}/{RESULTS}", None))
+    cluster: Yaml = {
+        "headGroupSpec": {
+            "rayStartParams": {"num-cpus": "0"},
+            "template": {
+                "spec": {"securityContext": {"fsGroup": RAY_GROUP}, "containers": [head], **VOLUMES}
+            },
+        },
+        "workerGroupSpecs": [
+            {
+                "groupName": "cells",
+                "replicas": MACHINES,
+                "minReplicas": MACHINES,
+                "maxReplicas": MACHINES,
+                "rayStartParams": {"num-cpus": str(CORES)},
+                "template": {"spec": {"containers": [worker]}},
+            }
+        ],
+    }
+    job: Yaml = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": NAME},
+        "spec": {
+            "entrypoint": f"env --chdir=/sweep chipwise {words} --on ray --address auto",
+            "shutdownAfterJobFinishes": True,
+            "backoffLimit": RETRIES,
+            "rayClusterSpec": cluster,
+        },
+    }
+    notes = (
+        f"image: in a checkout, a Dockerfile of three lines, FROM {RAY_IMAGE}, COPY --chown=ray . /src and",
+        "  RUN pip install '/src[parquet]', built as REGISTRY/"
+        + image
+        + ", pushed, and REGISTRY named below",
+        f"machines: replicas, minReplicas and maxReplicas; of each {CORES} cores, one cell at a time on each",
+        f"results: on the volume {NAME}, in {RESULTS}; a cluster that ends early is started again and goes on",
+    )
+    text = comment(spec, tool, notes) + "---\n".join(yaml(d, tool) for d in (*_kept(spec), job))
+    return (LaunchFile("rayjob.yaml", text),)
 
 
 def sweep_skypilot(spec: SweepSpec) -> tuple[LaunchFile, ...]:

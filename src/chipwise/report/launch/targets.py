@@ -25,7 +25,7 @@ from chipwise.report.launch.spec import (
     SweepSpec,
     check_spec,
 )
-from chipwise.report.launch.sweeping import sweep_kubernetes, sweep_skypilot
+from chipwise.report.launch.sweeping import sweep_kuberay, sweep_kubernetes, sweep_skypilot
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS
 
@@ -70,7 +70,11 @@ PIPELINES: Mapping[str, Render] = {
     "jax": network_jax,
 }
 LOOPS: Mapping[str, Render] = {"verl": verl, "nemo-rl": nemo_rl}
-SWEEPS: Mapping[str, Render] = {"kubernetes": sweep_kubernetes, "skypilot": sweep_skypilot}
+SWEEPS: Mapping[str, Render] = {
+    "kubernetes": sweep_kubernetes,
+    "skypilot": sweep_skypilot,
+    "kuberay": sweep_kuberay,
+}
 TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *LOOPS, *ANYWHERE)))
 
 
