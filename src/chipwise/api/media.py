@@ -16,13 +16,14 @@ from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
-from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
+from chipwise.api.media_infeasible import host_too_small, no_plan, roomier, short_plans
 from chipwise.api.media_record import Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
-from chipwise.api.media_ways import OFFLOADS, held, priced, runs
+from chipwise.api.media_ways import held, priced, runs
 from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.planning import bounded
+from chipwise.api.remedies import either
 from chipwise.api.simulating import ENDS, WHOLE, SimulatedTraffic, record_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
@@ -94,11 +95,10 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
         name = f"{pipeline.name} on {each} x {plan_.chip}"
         if plan_.short_on_host_bytes:
             raise host_too_small(name, plan_.host_bytes, plan_.host_bytes - plan_.short_on_host_bytes)
-        further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :] if place.runtime.offloads else ()
-        ways = (priced(pipeline, place, terms, replace(asked, offload=way), replicas) for way in further)
-        fits = next((p.offload for p in ways if p.verdict != "no"), None)
         hint = "a smaller --batch, a narrower --precision, or --spread over more devices"
-        note = f"--offload {fits} fits" if fits else hint
+        alone = several[1] if several else None
+        fitting = either([*roomier(place, model, terms, asked, alone)])
+        note = f"{fitting} fits" if fitting else hint
         some = preferences().short
         if short > some * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})

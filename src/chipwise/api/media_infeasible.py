@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 
-from chipwise.api.media_asked import Sampling
+from chipwise.api.media_asked import Files, Sampling
 from chipwise.api.media_changes import NARROW, QUALITY
 from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
-from chipwise.api.media_ways import Way
+from chipwise.api.media_ways import COUNTS, OFFLOADS, Way, offloads
+from chipwise.api.media_work import Place, Work
+from chipwise.api.placing import Terms
 from chipwise.api.remedies import answered, down, either, most, steps, up, working
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -28,6 +30,7 @@ ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
 LATER = 1.1  # times a limit that does not work yet, that is asked next
+AGAIN = "recompute"  # setting: what a training step runs again
 FEWEST = 8  # part of the steps, below which nobody generates
 
 
@@ -37,6 +40,41 @@ def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
     needed = math.ceil(waiting / HOST_SHARE / 1e9)
     hint = f"--host-memory {needed}GB or more, --offload none on a larger chip, or a narrower --precision"
     return InfeasibleError(f"{name}: {what}", hint, reasons={"HOST_MEMORY": 1})
+
+
+def roomier(
+    place: Place, model: str | Files, terms: Terms, asked: Sampling, chips: int | None
+) -> Iterator[str]:
+    """The smallest changes with which devices hold what they lack memory for, of each kind one, tried on `chips` (None:
+    as many as it takes): what waits on the host; of training layers that are run again, weights in parts on devices
+    that share a batch, or a sequence."""
+
+    def fits(changed: Sampling) -> bool:
+        if chips is not None and chips % place.packages(changed.spread):
+            return False
+        work = Work.of(place.pipeline(model, terms, changed), place, terms, changed)
+        return work.fits(place.numbers) and work.waiting_bytes(place.numbers, 1) <= work.host_capacity_bytes
+
+    if not asked.training:
+        further = OFFLOADS[OFFLOADS.index(asked.offload) + 1 :] if offloads(place, asked) else ()
+        yield from working(fits, ((f"--offload {way}", replace(asked, offload=way)) for way in further))
+        return
+    again = replace(asked, settings={**asked.settings, AGAIN: "full"})
+    told = f"--settings {_settings(again)}"
+    found = working(fits, [(told, again)])
+    for axis, most_ in () if found else (("dp", asked.batch or 1), ("ulysses", max(COUNTS))):
+        counts = (n for n in COUNTS if n <= most_ and n % getattr(asked.spread, axis) == 0)
+        spreads = [asked.spread, *(replace(asked.spread, **{axis: n}) for n in counts)]
+        parts = [replace(s, fsdp=1) for s in spreads if s.devices > 1]
+        ways = [(f"--spread {s.label}", replace(asked, spread=s), replace(again, spread=s)) for s in parts]
+        each = ((way, (f"{told} {way[0]}", way[2])) for way in ways)
+        found += working(fits, [one for plain, more in each for one in (plain[:2], more)])
+    yield from dict.fromkeys(found)
+
+
+def _settings(asked: Sampling) -> str:
+    """Settings as they are asked for."""
+    return ",".join(f"{name}={value}" for name, value in asked.settings.items())
 
 
 def short_plans(choice: NetworkChoice) -> list[MediaPlan]:
