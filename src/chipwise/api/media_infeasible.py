@@ -62,14 +62,21 @@ def roomier(
     again = replace(asked, settings={**asked.settings, AGAIN: "full"})
     told = f"--settings {_settings(again)}"
     found = working(fits, [(told, again)])
-    for axis, most_ in () if found else (("dp", asked.batch or 1), ("ulysses", max(COUNTS))):
-        counts = (n for n in COUNTS if n <= most_ and n % getattr(asked.spread, axis) == 0)
-        spreads = [asked.spread, *(replace(asked.spread, **{axis: n}) for n in counts)]
-        parts = [replace(s, fsdp=1) for s in spreads if s.devices > 1]
-        ways = [(f"--spread {s.label}", replace(asked, spread=s), replace(again, spread=s)) for s in parts]
-        each = ((way, (f"{told} {way[0]}", way[2])) for way in ways)
-        found += working(fits, [one for plain, more in each for one in (plain[:2], more)])
-    yield from dict.fromkeys(found)
+    yield from found or dict.fromkeys(
+        working(fits, *(_parts(asked, again, told, axis) for axis in ("dp", "ulysses")))
+    )
+
+
+def _parts(asked: Sampling, again: Sampling, told: str, axis: str) -> Iterator[tuple[str, Sampling]]:
+    """A training step with weights in parts on ever more devices that share a batch (`dp`) or a sequence, each as it is
+    asked and with layers run `again`, as `told`."""
+    most_ = (asked.batch or 1) if axis == "dp" else max(COUNTS)
+    counts = (n for n in COUNTS if n <= most_ and n % getattr(asked.spread, axis) == 0)
+    for spread in (asked.spread, *(replace(asked.spread, **{axis: n}) for n in counts)):
+        if spread.devices > 1:
+            parts = replace(spread, fsdp=1)
+            yield f"--spread {parts.label}", replace(asked, spread=parts)
+            yield f"{told} --spread {parts.label}", replace(again, spread=parts)
 
 
 def _settings(asked: Sampling) -> str:

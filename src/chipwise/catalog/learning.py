@@ -14,8 +14,9 @@ TABLE = "catalog/data/launch_rates.toml"
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What a run of a method learns at: `rate` after `warmup` of its steps, `longest` steps at most, then lowered
-    (`decay`) to `least` of it. `above` are the parameters a token passes through from which the row holds."""
+    """What a run of a method and `objective` learns at: `rate` after `warmup` of its steps, `longest` steps at most,
+    then lowered (`decay`) to `least` of it. `above` are the parameters a token passes through from which the row
+    holds."""
 
     method: str
     above: float
@@ -25,6 +26,7 @@ class Learning:
     decay: str
     least: float
     source: str
+    objective: str = "next-token"
 
     def warm(self, steps: int) -> int:
         """Steps until the rate is reached, of so many: at least 1, and 0 of a single one."""
@@ -39,10 +41,12 @@ def learning_rows() -> tuple[Learning, ...]:
     return tuple(sorted(found, key=lambda row: (row.method, row.above)))
 
 
-def learning_of(method: str, parameters: float) -> Learning:
+def learning_of(method: str, parameters: float, objective: str = "next-token") -> Learning:
     """What a method ("" from random weights, full, lora, qlora) learns at in a network of so many parameters that a
-    token passes through. Raises `UnknownNameError` for another method."""
-    rows = [row for row in learning_rows() if row.method == method and row.above <= parameters]
-    if not rows:
+    token passes through, for an objective: as for next tokens where no row is of it. Raises `UnknownNameError` for
+    another method."""
+    able = [row for row in learning_rows() if row.method == method and row.above <= parameters]
+    rows = [[row for row in able if row.objective == name] for name in (objective, "next-token")]
+    if not any(rows):
         raise UnknownNameError("method", method, [row.method for row in learning_rows() if row.method])
-    return rows[-1]
+    return (rows[0] or rows[1])[-1]

@@ -835,7 +835,7 @@ class TrainOptions(JobOptions):
         "offload=1,stash=1,sequence=0",
         reading=PAIRS,
     )
-    method: str | None = ask("training: full, lora or qlora; of finetune lora")
+    method: str | None = ask("training: full, lora or qlora; of finetune lora, of encoders full")
     trainer: str | None = ask(
         "training: the trainer with its own defaults, e.g. nemo or torchtitan; usual: the chip's usual one, tuned; "
         "best: the best of all that can; default: best, but usual where chip, count and layout or batch are given"
@@ -848,6 +848,10 @@ class TrainOptions(JobOptions):
     adapter: str | None = ask(
         "training: low-rank adapters, e.g. rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
         reading=PAIRS,
+    )
+    objective: str | None = ask(
+        "training: next-token, masked, contrastive, contrastive-cached or dpo; batches count sequences, a pair is two; "
+        "default: by the model"
     )
     documents: str | None = ask(
         "training: packed documents that attend apart, e.g. mean=1200,cv=1.5",
