@@ -835,7 +835,7 @@ class TrainOptions(JobOptions):
         "offload=1,stash=1,sequence=0",
         reading=PAIRS,
     )
-    method: str | None = ask("training: full, lora or qlora; of finetune lora, of encoders full")
+    method: str | None = ask("training: full, lora or qlora; of finetune lora")
     trainer: str | None = ask(
         "training: the trainer with its own defaults, e.g. nemo or torchtitan; usual: the chip's usual one, tuned; "
         "best: the best of all that can; default: best, but usual where chip, count and layout or batch are given"
