@@ -353,6 +353,7 @@ def test_who_narrows_operands_decides_what_is_saved_and_what_it_takes(
 ) -> None:
     """torchao saves 16 bit of products in 8, and casts blocks by kernels of their own; TransformerEngine fuses both."""
     run = train.Training(ROW, precision=precision, trainer=trainer)
-    network = transformer(load(ROW).graph)
-    site = site_of(get_chip("b200-sxm"), network, run.ask(8192), shipped_parameters(), run.software)
+    found = load(ROW)
+    network = transformer(found.graph)
+    site = site_of(get_chip("b200-sxm"), network, run.ask(found), shipped_parameters(), run.software)
     assert (site.job.recipe.operand, site.job.recipe.quantises) == (saved, kernels)

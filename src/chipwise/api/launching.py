@@ -39,6 +39,7 @@ from chipwise.catalog.tools import get_tool, tools_of
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.predict.pipeline import Spread
+from chipwise.predict.training.objective import OBJECTIVES
 from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.spec import (
@@ -515,11 +516,12 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     kept = {**pairs(plan.get("policy") or None, "--memory"), **pairs(saved.request.get("memory"), "--memory")}
     held = get_trainer(plan["stack"]).memory.changed(kept)
     devices = layout["tp"] * layout["pp"] * layout["cp"] * layout["dp"]
+    network = network_of(_model(saved))
     return TrainSpec(
         title=f"{report['model']['name']}: {plan['chips']}x {chip.id}, {layout['label']}, {plan['precision']}",
         model=_hub(saved, report["model"]["name"]),
         machine=_machine(chip, plan["system"], devices, devices // plan["chips"]),
-        network=network_of(_model(saved)),
+        network=network,
         tp=layout["tp"],
         pp=layout["pp"],
         vp=layout["vp"],
@@ -538,7 +540,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         seq=plan["seq"],
         precision=plan["precision"],
         steps=max(1, math.ceil(report["tokens"] / per_step)),
-        tuned=_tuned(report["task"], saved.request.get("method")),
+        tuned=_tuned(report["task"], saved.request.get("method"), network),
         expected=(
             f"predicted: {_span(plan['step_s'])} a step (80 %), {plan['mfu'] * 100:.0f} % MFU, "
             f"{duration(plan['days']['mid'])} with failures",
@@ -566,6 +568,8 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         targets=adapters.targets,
         dora=adapters.dora,
         passes=LaunchPasses(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
+        objective=report["objective"],
+        together=OBJECTIVES[report["objective"]].together,
     )
 
 
@@ -602,9 +606,9 @@ def _loop(saved: Saved, plan: Mapping[str, Any]) -> LoopSpec:
     )
 
 
-def _tuned(task: str, method: str | None) -> str:
+def _tuned(task: str, method: str | None, network: LaunchNetwork) -> str:
     """How published weights are trained on, "" where training starts from random ones."""
-    how = method or ("lora" if task == "finetune" else "full")
+    how = method or ("lora" if task == "finetune" and network.causal else "full")
     return "" if task == "train" and how == "full" else how
 
 

@@ -16,13 +16,14 @@ from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
-from chipwise.api.media_infeasible import host_too_small, no_plan, short_plans
+from chipwise.api.media_infeasible import host_too_small, no_plan, roomier, short_plans
 from chipwise.api.media_record import Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
-from chipwise.api.media_ways import OFFLOADS, held, priced, runs
-from chipwise.api.media_work import Place, Work, family_of
+from chipwise.api.media_ways import held, priced, runs
+from chipwise.api.media_work import Place, Work
 from chipwise.api.placing import Terms
 from chipwise.api.planning import bounded
+from chipwise.api.remedies import either
 from chipwise.api.simulating import ENDS, WHOLE, SimulatedTraffic, record_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
@@ -37,8 +38,6 @@ from chipwise.report.records import RefusalRecord
 from chipwise.report.simulated import SimulationReport, rows_of
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.workload.arrivals import Arrivals
-from chipwise.workload.media.assemble import TEXT
-from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
 
 PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
@@ -96,14 +95,10 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
         name = f"{pipeline.name} on {each} x {plan_.chip}"
         if plan_.short_on_host_bytes:
             raise host_too_small(name, plan_.host_bytes, plan_.host_bytes - plan_.short_on_host_bytes)
-        ways = _roomier(model, place, terms, asked)
-        tried = (
-            (words, priced(place.pipeline(model, terms, way), place, terms, way, replicas))
-            for words, way in ways
-        )
-        fits = next((words for words, p in tried if p.verdict != "no"), None)
         hint = "a smaller --batch, a narrower --precision, or --spread over more devices"
-        note = f"{fits} fits" if fits else hint
+        alone = several[1] if several else None
+        fitting = either([*roomier(place, model, terms, asked, alone)])
+        note = f"{fitting} fits" if fitting else hint
         some = preferences().short
         if short > some * plan_.capacity_bytes / 1e9:
             raise InfeasibleError(f"{name}: {short:,.1f} GB short per device", note, reasons={"MEMORY": 1})
@@ -117,25 +112,6 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
         )
     report = report_of(pipeline, [plan_], [], terms)
     return replace(report, rate_per_s=asked.rate_per_s), place
-
-
-def _roomier(
-    model: str | Files, place: Place, terms: Terms, asked: Sampling
-) -> Iterator[tuple[str, Sampling]]:
-    """Ways of asking that take less of the memory, the quicker first, with the options that say them: encoders of text
-    in the few bits of the network that they steer, weights that wait on the host."""
-    at = OFFLOADS.index(asked.offload)
-    further = OFFLOADS[at:] if place.runtime.offloads else OFFLOADS[at : at + 1]
-    few = TEXT not in asked.settings and family_of(model) == "diffusion" and isinstance(model, str)
-    few = few and terms.precision is not None and get_precision(terms.precision).stored.bits < 16
-    for way in further:
-        said = [f"--offload {way}"] if way != asked.offload else []
-        if said:
-            yield " ".join(said), replace(asked, offload=way)
-        if few and way != OFFLOADS[-1]:
-            settings = {**asked.settings, TEXT: str(terms.precision)}
-            words = [*said, f"--settings {TEXT}={terms.precision}"]
-            yield " ".join(words), replace(asked, offload=way, settings=settings)
 
 
 def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> MediaReport:

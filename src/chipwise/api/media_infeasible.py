@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 
-from chipwise.api.media_asked import Sampling
+from chipwise.api.media_asked import Files, Sampling
 from chipwise.api.media_changes import NARROW, QUALITY
 from chipwise.api.media_choice import NetworkChoice, Question, cautious_usd, taken
 from chipwise.api.media_record import too_late
-from chipwise.api.media_ways import Way
+from chipwise.api.media_ways import COUNTS, OFFLOADS, Way, offloads
+from chipwise.api.media_work import Place, Work, family_of
+from chipwise.api.placing import Terms
 from chipwise.api.remedies import answered, down, either, most, steps, up, working
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
@@ -22,12 +24,15 @@ from chipwise.report.media import MediaPlan, noticed
 from chipwise.search.deployments import HOST_SHARE
 from chipwise.search.space import Limits
 from chipwise.units import duration_above, format_bytes, format_number, format_seconds, typed_s
+from chipwise.workload.media.assemble import TEXT
+from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
 
 ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
 LATER = 1.1  # times a limit that does not work yet, that is asked next
+AGAIN = "recompute"  # setting: what a training step runs again
 FEWEST = 8  # part of the steps, below which nobody generates
 
 
@@ -37,6 +42,66 @@ def host_too_small(name: str, waiting: float, room: float) -> InfeasibleError:
     needed = math.ceil(waiting / HOST_SHARE / 1e9)
     hint = f"--host-memory {needed}GB or more, --offload none on a larger chip, or a narrower --precision"
     return InfeasibleError(f"{name}: {what}", hint, reasons={"HOST_MEMORY": 1})
+
+
+def roomier(
+    place: Place, model: str | Files, terms: Terms, asked: Sampling, chips: int | None
+) -> Iterator[str]:
+    """The smallest changes with which devices hold what they lack memory for, of each kind one, tried on `chips` (None:
+    as many as it takes): what waits on the host; of training layers that are run again, weights in parts on devices
+    that share a batch, or a sequence."""
+
+    def fits(changed: Sampling) -> bool:
+        if chips is not None and chips % place.packages(changed.spread):
+            return False
+        work = Work.of(place.pipeline(model, terms, changed), place, terms, changed)
+        return work.fits(place.numbers) and work.waiting_bytes(place.numbers, 1) <= work.host_capacity_bytes
+
+    if not asked.training:
+        yield from working(fits, _lighter(place, model, terms, asked))
+        return
+    again = replace(asked, settings={**asked.settings, AGAIN: "full"})
+    told = f"--settings {_settings(again)}"
+    found = working(fits, [(told, again)])
+    yield from found or dict.fromkeys(
+        working(fits, *(_parts(asked, again, told, axis) for axis in ("dp", "ulysses")))
+    )
+
+
+def _lighter(
+    place: Place, model: str | Files, terms: Terms, asked: Sampling
+) -> Iterator[tuple[str, Sampling]]:
+    """Ways of asking that take less of the memory, the quicker first, with the options that say them: encoders of text
+    in the few bits of the network that they steer, weights that wait on the host."""
+    at = OFFLOADS.index(asked.offload)
+    further = OFFLOADS[at:] if offloads(place, asked) else OFFLOADS[at : at + 1]
+    few = TEXT not in asked.settings and family_of(model) == "diffusion" and isinstance(model, str)
+    few = few and terms.precision is not None and get_precision(terms.precision).stored.bits < 16
+    for way in further:
+        said = [f"--offload {way}"] if way != asked.offload else []
+        if said:
+            yield " ".join(said), replace(asked, offload=way)
+        if few and way != OFFLOADS[-1]:
+            settings = {**asked.settings, TEXT: str(terms.precision)}
+            words = [*said, f"--settings {TEXT}={terms.precision}"]
+            yield " ".join(words), replace(asked, offload=way, settings=settings)
+
+
+def _parts(asked: Sampling, again: Sampling, told: str, axis: str) -> Iterator[tuple[str, Sampling]]:
+    """A training step with weights in parts on ever more devices that share a batch (`dp`) or a sequence, each as it is
+    asked and with layers run `again`, as `told`."""
+    most_ = (asked.batch or 1) if axis == "dp" else max(COUNTS)
+    counts = (n for n in COUNTS if n <= most_ and n % getattr(asked.spread, axis) == 0)
+    for spread in (asked.spread, *(replace(asked.spread, **{axis: n}) for n in counts)):
+        if spread.devices > 1:
+            parts = replace(spread, fsdp=1)
+            yield f"--spread {parts.label}", replace(asked, spread=parts)
+            yield f"{told} --spread {parts.label}", replace(again, spread=parts)
+
+
+def _settings(asked: Sampling) -> str:
+    """Settings as they are asked for."""
+    return ",".join(f"{name}={value}" for name, value in asked.settings.items())
 
 
 def short_plans(choice: NetworkChoice) -> list[MediaPlan]:

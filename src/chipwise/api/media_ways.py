@@ -384,11 +384,16 @@ def runs(runtime: MediaRuntime, model: str | Files) -> None:
         raise UsageError(what, "leave --runtime out", field="runtime")
 
 
+def offloads(place: Place, asked: Sampling) -> bool:
+    """Whether parts of a network may wait on the host: of what is trained none does, whose update nobody runs there."""
+    return place.runtime.offloads and not asked.training
+
+
 def held(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Work:
     """The work as asked; where that does not fit and nothing was said of it, with parts that wait on the host; where
     nothing fits, the first that lacks memory of the host alone, else as asked."""
     ways: Sequence[Offload] = (
-        OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
+        OFFLOADS if asked.offload == "none" and offloads(place, asked) else (asked.offload,)
     )
     pipeline = place.pipeline(model, terms, asked, timed=False)
     works = [Work.of(pipeline, place, terms, replace(asked, offload=way)) for way in ways]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,9 @@ from chipwise.api.train_input import (
     asked,
     check_counts,
     check_layout,
+    check_pairs,
     documents_of,
+    objective_of,
     pins_of,
     precisions_of,
 )
@@ -55,6 +57,7 @@ from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.tiers import Tier, trained_tier
 from chipwise.predict.training.dims import transformer
+from chipwise.predict.training.objective import NEXT, OBJECTIVES
 from chipwise.predict.training.values import Transformer
 from chipwise.report.assemble import model_record, price_record
 from chipwise.report.energy import Powered
@@ -94,6 +97,7 @@ from chipwise.units import format_count
 
 SCALING = (64, 256, 1024, 4096, 16384)
 USUAL_TRAINER = "usual"
+CACHED = "contrastive-cached"  # whose loss takes a step in parts
 REMEDIES = 4  # doublings or halvings that a refusal tries
 
 
@@ -110,14 +114,15 @@ class Training:
     `layout` fixes degrees by name (tp, pp, vp, cp, ep, dp, micro_batch, zero, shard), and schedule, recompute, offload
     and sequence; degrees count devices as software sees them. `trainer`: usual (the chip's usual one, tuned), best (of
     all that can, the one preferred), or the name of one, which keeps what its configurations set, recomputation only
-    where that fits; None: usual where the question is of `one_run`, else best. `memory`: what it keeps otherwise
-    than its policies say; `adapters`: their rank, targets, dora; `documents`: mean and cv of the lengths of documents
-    that are packed into a sequence. `known_to_run`: of a run that exists
-    neither memory nor a tp beyond the fabric refuses a layout; the one that needs the least memory is taken
-    where none is predicted to fit. `network_figures` what is known of the network (nic, domain, oversubscription,
-    leaf). `wanted`: what fails, where checkpoints are kept, phases, evaluation. `precision` best: bf16 and, of
-    the narrower types that a chip has, the fastest. `deadline_days`, `max_usd` and `max_usd_per_h` drop plans, and
-    those that keep the deadline with the probability `confidence` (None: that of `preferences`) come first.
+    where that fits; None: usual where the question is of `one_run`, else best. `memory`: what it keeps otherwise than
+    its policies say; `adapters`: their rank, targets, dora; `objective`: what is learned, of `OBJECTIVES` (None: what
+    such a network is usually trained for); `documents`: mean and cv of the lengths of documents that are packed into a
+    sequence. `known_to_run`: of a run that exists neither memory nor a tp beyond the fabric refuses a layout; the one
+    that needs the least memory is taken where none is predicted to fit. `network_figures` what is known of the network
+    (nic, domain, oversubscription, leaf). `wanted`: what fails, where checkpoints are kept, phases, evaluation.
+    `precision` best: bf16 and, of the narrower types that a chip has, the fastest. `deadline_days`, `max_usd` and
+    `max_usd_per_h` drop plans, and those that keep the deadline with the probability `confidence` (None: that of
+    `preferences`) come first.
     `curves` adds weak and strong scaling; `own_chips` are in no catalogue.
     """
 
@@ -140,6 +145,7 @@ class Training:
     trainer: str | None = None
     memory: Mapping[str, str] = field(default_factory=dict)
     adapters: Mapping[str, str] = field(default_factory=dict)
+    objective: str | None = None
     documents: Mapping[str, str] = field(default_factory=dict)
     known_to_run: bool = False
     wanted: Wanted = field(default_factory=Wanted)
@@ -151,13 +157,20 @@ class Training:
     parameters: Parameters | None = None
     own_chips: Mapping[str, Chip] = field(default_factory=dict)
 
-    def ask(self, context: int) -> Ask:
-        """What is trained, with the defaults that blanks take; `context` is what the model reads at most. Raises
-        `UsageError`, `UnknownNameError`."""
-        found = asked(
-            self.tokens, self.seq, self.global_batch, self.precision, self.task, self.method, context
+    def ask(self, found: Loaded) -> Ask:
+        """What is trained of a model, with the defaults that blanks take. Raises `UsageError`, `UnknownNameError`."""
+        context = found.graph.model.max_context
+        causal = bool(transformer(found.graph).causal)
+        method = self.method or (None if causal else "full")
+        made = asked(self.tokens, self.seq, self.global_batch, self.precision, self.task, method, context)
+        objective = objective_of(self.objective, self.task, causal=causal)
+        check_pairs(made.batch, pins_of(self.layout), OBJECTIVES[objective])
+        return replace(
+            made,
+            adapters=adapters_of(self.adapters),
+            document=documents_of(self.documents),
+            objective=objective,
         )
-        return replace(found, adapters=adapters_of(self.adapters), document=documents_of(self.documents))
 
     @property
     def software(self) -> TrainSoftware:
@@ -227,14 +240,12 @@ class _Question:
         found = load(run.model)
         if found.graph.encoder:
             raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
-        ask = run.ask(found.graph.model.max_context)
+        ask = run.ask(found)
         check_counts((*run.counts, *(run.have or {}).values()))
         wanted = run.wanted.on(run.pricing.kind if not run.have else "own")
         wanted.check(ask)
         numbers = run.parameters or shipped_parameters()
-        return cls(
-            run, found, ask, pins_of(run.layout), numbers, transformer(found.graph), run.software, wanted
-        )
+        return cls(run, found, ask, pins_of(run.layout), numbers, _trained(found, ask), run.software, wanted)
 
     def tried(self, chip: Chip, ask: Ask) -> list[_Tried]:
         """The chip with each trainer that is tried there, the usual one first. Raises `UsageError`,
@@ -249,8 +260,9 @@ class _Question:
         if lacks := self._lacks(chip, ask, each[0]):
             raise UsageError(lacks, "leave it out, or name another --trainer", field="memory")
         sites = [site_of(chip, self.network, ask, self.numbers, given) for given in each]
-        # adapters under a trainer that is not taken for them were never measured
-        strange = [ask.method == "qlora" or ask.method not in site.trainer.methods for site in sites]
+        # adapters under a trainer that is not taken for them, and other objectives, were never measured
+        odd = ask.method == "qlora" or ask.objective != NEXT
+        strange = [odd or ask.method not in site.trainer.methods for site in sites]
         return [
             _Tried(
                 site,
@@ -260,9 +272,13 @@ class _Question:
             for site, odd in zip(sites, strange, strict=True)
         ]
 
-    def _of(self, ask: Ask) -> dict[str, bool]:
+    def _of(self, ask: Ask) -> dict[str, Any]:
         """What of a run tells its usual trainer."""
-        return {"anew": ask.task == "train", "experts": bool(self.network.moe_share)}
+        return {
+            "anew": ask.task == "train",
+            "experts": bool(self.network.moe_share),
+            "objective": ask.objective,
+        }
 
     def _lacks(self, chip: Chip, ask: Ask, given: TrainSoftware) -> str:
         """What of the policy of memory that is asked for a trainer cannot keep."""
@@ -422,8 +438,8 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         raise InfeasibleError(f"{found.graph.model.name}: no plan", hint)
     order = ranked(plans, aim)
     least, saves = cheapest_run(order[0], plans, aim)
-    notes += _said(order, ask, aim, all_.moved)
-    notes += _narrower(q, attempts, order[0])
+    notes += [*_said(order, ask, aim, all_.moved), *_narrower(q, attempts, order[0])]
+    moved = _each_moved(order, all_.moved)
     return TrainReport(
         model=model_record(found.graph, found.config),
         task=ask.task,
@@ -434,13 +450,14 @@ def _planned(run: Training, *, refusing: bool) -> TrainReport:
         takes_over=all_.takes_over,
         considered=all_.rejected.total(),
         rejected={r.name: n for r, n in all_.rejected.items() if r is not TrainReason.OK},
-        assumptions=_assumptions(ask, q.wanted, notes),
+        assumptions=_assumptions(ask, q.wanted, notes, moved=moved),
         limits=limits,
         confidence=aim.confidence,
         owned=aim.owned,
         kept=order[0].chance is None or bool(kept(np.array(order[0].chance), aim.confidence)),
         cheapest=least,
         saves=saves,
+        objective=ask.objective,
     )
 
 
@@ -453,8 +470,23 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
     yield from recalled_words(p.chip for p in order)
     yield from _lean(order, ask)
     shown = {p.chips for p in order}
-    usual = f"in place of {ask.batch:,}, for their ranks to share and stages to hardly wait"
-    yield from (f"{n:,} sequences per step on {c:,} chips, {usual}" for c, n in moved.items() if c in shown)
+    for chips, batch in moved.items():
+        why = "all that one pass of every rank holds, and nothing follows it in a step"
+        if batch > ask.batch or not _one_pass(order, ask, chips):
+            why = "for their ranks to share and stages to hardly wait"
+        if chips in shown:
+            yield f"{batch:,} sequences per step on {chips:,} chips in place of {ask.batch:,}, {why}"
+
+
+def _each_moved(plans: Sequence[TrainPlanRecord], moved: Mapping[int, int]) -> bool:
+    """Whether the batch of every count was moved."""
+    return {p.chips for p in plans} <= {*moved}
+
+
+def _one_pass(order: Sequence[TrainPlanRecord], ask: Ask, chips: int) -> bool:
+    """Whether a step of so many chips is one pass, by the trainer or the objective."""
+    stacks = [get_trainer(p.stack) for p in order if p.chips == chips]
+    return OBJECTIVES[ask.objective].whole or any(not t.accumulates for t in stacks)
 
 
 def _narrower(q: _Question, attempts: Sequence[tuple[Chip, Ask]], first: TrainPlanRecord) -> Iterator[str]:
@@ -501,7 +533,7 @@ def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
     if first.precision != ask.precision:
         out.notes.append(f"{chip.id} has no {ask.precision}: {first.precision}, its losses scaled")
     without = _on_counts(q, chip, tried, ask, first.trainer, out)
-    out.refused += left_out(chip, first.job, without, ask.method)
+    out.refused += left_out(chip, first.job, without, ask.method, first.pinned(q.pins))
     if q.run.curves:
         _curves(q, chip, first, out)
     return out
@@ -590,7 +622,9 @@ def _worth(
             raise
         return None
     if first:
-        return _grown(q, site, job, count)
+        found_ = _grown(q, site, job, count)
+        alone = found_.at is None and not (q.run.global_batch or job.software.accumulates)
+        return _shrunk(q, site, job, count) if alone else found_
     settled = not q.run.compares and any(p.goes and (q.waits or not p.away) for p in found)
     if settled or job.global_batch != ask.batch or _beaten(q, each, found):
         return None
@@ -687,11 +721,14 @@ def _lighter(run: Training, ask: Ask, chip: Chip) -> list[list[tuple[str, Traini
     """What needs less memory, each kind of change from the smallest on."""
     lighter = {"full": "lora", "lora": "qlora"}.get(ask.method) if ask.task == "finetune" else None
     frugal = sorted(
-        able_trainers(chip, ask.method, pins_of(run.layout), anew=ask.task == "train"),
+        able_trainers(
+            chip, ask.method, pins_of(run.layout), anew=ask.task == "train", objective=ask.objective
+        ),
         key=lambda t: (LOSSES[t.memory.loss], not t.stashes),
     )
     named = None if run.trainer is None else run.software.trainer
-    alone = named is not None and not get_trainer(named).accumulates
+    whole = OBJECTIVES[ask.objective].whole
+    alone = whole or (named is not None and not get_trainer(named).accumulates)
     others = [] if run.compares else [t.id for t in frugal if t.id != named]
     batches = _halved(ask.batch, REMEDIES, max(run.counts, default=0))
     return [
@@ -700,6 +737,7 @@ def _lighter(run: Training, ask: Ask, chip: Chip) -> list[list[tuple[str, Traini
         [(f"--seq {n}", replace(run, seq=n)) for n in _halved(ask.seq, REMEDIES - 1, 512)],
         # a step of which is one micro-batch
         [(f"--global-batch {n}", replace(run, global_batch=n)) for n in (batches if alone else [])],
+        [(f"--objective {CACHED}", replace(run, objective=CACHED))] if whole else [],
         _more_chips(run),
     ]
 
@@ -709,13 +747,19 @@ def _halved(value: int, times: int, least: int) -> list[int]:
     return [n for n in (value >> i for i in range(1, times + 1)) if n >= least]
 
 
+def _trained(found: Loaded, ask: Ask) -> Transformer:
+    """The network that is trained: without a head of its own where no logits are made."""
+    network = transformer(found.graph)
+    return network if OBJECTIVES[ask.objective].scored else replace(network, tied=1.0)
+
+
 def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     """Of a question about one count of one chip: where it runs, and the layout that the answer takes. Raises the errors
     of `train_plan`."""
     found = load(run.model)
-    ask = run.ask(found.graph.model.max_context)
+    ask = run.ask(found)
     chip = find_chip(run.chips[0], run.changes, run.own_chips)
-    site = site_of(chip, transformer(found.graph), ask, numbers, run.software)
+    site = site_of(chip, _trained(found, ask), ask, numbers, run.software)
     pins, count = pins_of(run.layout), run.counts[0]
     job = _batched(site, ask, count, site.pinned(pins), fixed=bool(run.global_batch))
     check_layout(pins, job, count * site.devices)
@@ -741,6 +785,17 @@ def _grown(q: _Question, site: Site, job: TrainJob, count: int) -> _Searched:
         batch = grown
         found = _searched(site, replace(site.job, global_batch=grown), count, q.pins)
     return found
+
+
+def _shrunk(q: _Question, site: Site, job: TrainJob, count: int) -> _Searched:
+    """What is found with the most sequences that one pass of every rank holds, halved from the usual ones on: where
+    micro-batches of a step do not follow each other they are the step."""
+    least = count * site.devices * job.objective.together
+    for batch in _halved(job.global_batch, job.global_batch.bit_length(), least):
+        found = _searched(site, replace(site.job, global_batch=batch), count, site.pinned(q.pins))
+        if found.at is not None:
+            return found
+    return _searched(site, job, count, site.pinned(q.pins))
 
 
 def _batched(site: Site, ask: Ask, count: int, pins: Pins, *, fixed: bool) -> TrainJob:
@@ -881,7 +936,8 @@ def _lean(plans: Sequence[TrainPlanRecord], ask: Ask) -> Iterator[str]:
             yield f"{name} keeps {held.optimizer}{copy} (--memory)"
 
 
-def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str]) -> tuple[str, ...]:
+def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str], *, moved: bool) -> tuple[str, ...]:
+    """What was assumed; `moved`: every count has a batch of its own, which is said."""
     a = ask.adapters
     rank = f"rank {a.rank}, {a.targets}{', DoRA' if a.dora else ''}"
     what = {
@@ -892,10 +948,14 @@ def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str]) -> tuple[str, .
     }[ask.method]
     packed = f" of documents, {ask.document:,.0f} tokens as seen by a token (attention masked between them)"
     pairs = "all pairs of attention" + (" within documents" if ask.document else "")
+    what_for = OBJECTIVES[ask.objective]
     flops, frozen = (4, " (frozen weights need no gradient)") if ask.adapter else (6, "")
+    flops += 2 * round(what_for.forwards)
     return (
         *notes,
-        f"{ask.seq:,} tokens per sequence{packed if ask.document else ''}, {ask.batch:,} sequences per step",
+        *([] if ask.objective == NEXT else [f"objective {ask.objective}: {what_for.what}"]),
+        f"{ask.seq:,} tokens per sequence{packed if ask.document else ''}"
+        + ("" if moved else f", {ask.batch:,} sequences per step"),
         what,
         *wanted.told(),
         "tensor-parallel collectives overlapped as the software does, data loading hidden",

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from chipwise.api.remedies import up
+from chipwise.api.train_input import Pins
 from chipwise.catalog.chip import Chip
 from chipwise.evidence.judge import within
 from chipwise.report.records import Figure, PriceRecord, RefusalRecord
 from chipwise.report.training import TrainPlanRecord, duration
-from chipwise.search.training import PricedLayouts, TrainJob, TrainReason
+from chipwise.search.training import PricedLayouts, TrainJob, TrainReason, best, search
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
 
@@ -43,17 +44,30 @@ def blocker(tally: Counter[TrainReason]) -> TrainReason:
 
 
 def left_out(
-    chip: Chip, job: TrainJob, without: Mapping[TrainReason, Sequence[int]], method: str
+    chip: Chip, job: TrainJob, without: Mapping[TrainReason, Sequence[int]], method: str, pins: Pins
 ) -> Iterator[RefusalRecord]:
     """The counts without a plan, by reason; no hint asks for what another rules out."""
     for reason, counts in without.items():
         why = _without(reason, counts, job, without, method)
+        if reason is TrainReason.MEMORY and _at_once(job, max(counts), pins):
+            why = (
+                f"{job.global_batch:,} sequences of a step do not fit at once, and nothing follows one pass in a step "
+                "here: a smaller --global-batch, more chips"
+            )
         odd = [c for c in counts if job.global_batch % (c // (c & -c))]
         if reason is TrainReason.MEMORY and odd:
             why += f"; {odd[0]:,} ranks cannot share a batch of {job.global_batch:,}: another --global-batch"
         *first, last = [f"{c:,}" for c in counts]
         tried = f"{', '.join(first)} or {last}" if first else last
         yield RefusalRecord(chip.id, reason.name, f"not on {tried}: {why}")
+
+
+def _at_once(job: TrainJob, count: int, pins: Pins) -> bool:
+    """Whether so many devices would hold a step whose micro-batches follow each other, which they do not here."""
+    if job.software.accumulates:
+        return False
+    able = replace(job, software=replace(job.software, accumulates=True))
+    return bool(len(best(able, search(able, count, pins))))
 
 
 def _without(

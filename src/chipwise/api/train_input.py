@@ -14,6 +14,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import TARGETS
+from chipwise.predict.training.objective import NEXT, OBJECTIVES, Objective, usual_objective
 from chipwise.predict.training.values import Adapters
 from chipwise.search.training import TrainJob
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
@@ -49,7 +50,8 @@ DEFAULT_TOKENS = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The run that is planned; `method` is one of `METHODS`; `document` as `documents_of` has it."""
+    """The run that is planned; `method` is one of `METHODS`; `document` as `documents_of` has it; `objective` is one of
+    `OBJECTIVES`."""
 
     tokens: float
     seq: int
@@ -59,6 +61,7 @@ class Ask:
     method: str
     adapters: Adapters = field(default_factory=Adapters)
     document: float = 0.0
+    objective: str = NEXT
 
     @property
     def adapter(self) -> bool:
@@ -89,6 +92,39 @@ def asked(
         wanted = (DEFAULT_BATCH_TOKENS if task == "train" else DEFAULT_BATCH_TOKENS / 16) / seq
         batch = 2 ** max(round(float(np.log2(max(wanted, 1.0)))), 0)
     return Ask(float(tokens), seq, batch, precision, task, how)
+
+
+def objective_of(given: str | None, task: str, *, causal: bool) -> str:
+    """What is learned: as asked, else what such a network is usually trained for. Raises `UsageError` for what does not
+    go with network or task, `UnknownNameError`."""
+    usual = usual_objective(task, causal=causal)
+    if given is None:
+        return usual
+    check_known("objective", (given,), OBJECTIVES)
+    found = OBJECTIVES[given]
+    if found.reads == ("all" if causal else "before"):
+        kind = (
+            "a decoder, whose tokens see those before them" if causal else "an encoder, whose tokens see all"
+        )
+        able = ", ".join(
+            name for name, o in OBJECTIVES.items() if o.reads in ("any", "before" if causal else "all")
+        )
+        raise UsageError(f"objective {given}: the model is {kind}", f"one of {able}", field="objective")
+    if found.tuned and task != "finetune":
+        raise UsageError(
+            f"objective {given} trains published weights on", "--task finetune", field="objective"
+        )
+    return given
+
+
+def check_pairs(batch: int, pins: Pins, objective: Objective) -> None:
+    """Sequences of an example lie in one micro-batch. Raises `UsageError`."""
+    n = objective.together
+    for name, number in (("global_batch", batch), ("micro_batch", int(pins.get("micro_batch", n)))):
+        if number % n:
+            raise UsageError(
+                f"{name} {number}: an example is {n} sequences", f"a multiple of {n}, as in {number + 1}"
+            )
 
 
 def _check_sizes(tokens: float, seq: int, batch: int) -> None:

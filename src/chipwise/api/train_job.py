@@ -32,6 +32,7 @@ from chipwise.predict.pipeline import Account, Spread, StageTimes
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
 from chipwise.predict.training.memory import MemoryRates
+from chipwise.predict.training.objective import OBJECTIVES
 from chipwise.predict.training.operators import TrainKernels
 from chipwise.predict.training.program import StepProgram
 from chipwise.predict.training.step import step_time
@@ -252,6 +253,7 @@ def site_of(
         **_kept(policy, half),
     )
     kernels = _kernels(chip, software, ask.precision, half, numbers)
+    objective = OBJECTIVES[ask.objective]
     job = TrainJob(
         network,
         machine,
@@ -267,6 +269,7 @@ def site_of(
         system is not None and system.unified,
         given.known,
         document=ask.document,
+        objective=objective,
     )
     precision = half if dtype == "16" else ask.precision
     named, usual = bool(given.trainer) and given.named, not given.trainer
@@ -275,14 +278,26 @@ def site_of(
 
 def _software(chip: Chip, ask: Ask, given: TrainSoftware, *, experts: bool) -> Trainer:
     """The trainer that is asked for, else the usual one of a chip. Raises `UsageError` for one that is not for it."""
-    usual = usual_trainer(chip, ask.method, given.pins, anew=ask.task == "train", experts=experts)
+    usual = usual_trainer(
+        chip, ask.method, given.pins, anew=ask.task == "train", experts=experts, objective=ask.objective
+    )
     if not given.trainer:
-        return usual
+        return usual if given.known else _able(usual, chip, ask)
     software = get_trainer(given.trainer)
     if not given.known and not software.on(chip):
         hint = f"there it is usually {usual.id}" if usual.on(chip) else "leave --trainer out"
         raise UsageError(f"{software.id} does not list {chip.name}", hint, field="trainer")
-    return software
+    return software if given.known else _able(software, chip, ask)
+
+
+def _able(trainer: Trainer, chip: Chip, ask: Ask) -> Trainer:
+    """The trainer. Raises `UsageError` where it does not train for what is asked."""
+    if ask.objective in trainer.objectives:
+        return trainer
+    usual = usual_trainer(chip, ask.method, anew=ask.task == "train", objective=ask.objective)
+    hint = f"--trainer {usual.id}" if ask.objective in usual.objectives else "another chip"
+    what = f"{trainer.id} trains for {', '.join(trainer.objectives)}, not for {ask.objective}"
+    raise UsageError(what, hint, field="objective")
 
 
 def _half(chip: Chip, ask: Ask) -> str:
@@ -333,7 +348,7 @@ def _rules(software: Trainer, ask: Ask, given: TrainSoftware) -> TrainerRules:
     return TrainerRules(
         schedules=software.schedules or ANY.schedules,
         zero=stages,
-        accumulates=not given.trainer or software.accumulates,
+        accumulates=(not given.trainer or software.accumulates) and not OBJECTIVES[ask.objective].whole,
         single=bool(given.trainer) and software.one_each,
         degrees=ANY.degrees if given.known and software.degrees else software.degrees,
         offloads=software.offloads,
@@ -341,6 +356,7 @@ def _rules(software: Trainer, ask: Ask, given: TrainSoftware) -> TrainerRules:
         recompute=ANY.recompute if given.known else software.recompute,
         hybrid=given.known or software.hybrid,
         staged=given.known or software.staged,
+        together=OBJECTIVES[ask.objective].together,
     )
 
 

@@ -26,7 +26,8 @@ class Tool:
     people call it besides, ids of the catalogue's trainers among it; `logged` how its log names a step's time: a
     pattern and its unit (s, ms, 1/s, or run: seconds of all steps); `optimizers` are its names of those of
     `catalog.trainer.OPTIMIZERS` that it is told here, its own first; none named: AdamW alone;
-    `untuned` why it does not train published weights here."""
+    `untuned` why it does not train published weights here; `objectives` what it is told here to train for, of
+    `predict.training.objective.OBJECTIVES`."""
 
     id: str
     name: str
@@ -43,6 +44,7 @@ class Tool:
     logged: tuple[str, ...] = ()
     optimizers: Mapping[str, str] = field(default_factory=dict)
     untuned: str = ""
+    objectives: tuple[str, ...] = ("next-token",)
 
 
 @per_snapshot

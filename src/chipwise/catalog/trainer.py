@@ -113,6 +113,7 @@ class Trainer(Software):
     | runs_on | the same, of the chips that it runs on; none named: all |
     | tried | the same, of the chips that it is planned for beside the usual trainer where nobody names one |
     | methods | what it is usually taken for, the commonest first: full, lora, qlora |
+    | objectives | what it trains for, of `predict.training.objective.OBJECTIVES` |
     | degrees | what it can cut besides data parallelism: tp, pp, cp, ep |
     | offloads | the optimiser's state can wait in host memory |
     | recompute | what it can run again in the backward pass: of `RECOMPUTE` |
@@ -161,6 +162,7 @@ class Trainer(Software):
     runs_on: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
     methods: tuple[str, ...] = ("full",)
+    objectives: tuple[str, ...] = ("next-token",)
     degrees: tuple[str, ...] = DEGREES
     offloads: bool = True
     recompute: tuple[Recompute, ...] = RECOMPUTE
@@ -322,19 +324,22 @@ def usual_trainer(
     *,
     anew: bool = True,
     experts: bool = False,
+    objective: str = "next-token",
 ) -> Trainer:
-    """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout; where
-    ranks that weights are cut over are, one that knows groups. Trained weights (not `anew`) without `experts`,
-    whose matrices such software starts one by one, are trained on in full with what is made to adapt them."""
-    fitting = _fitting(chip, pins)
+    """The trainer that a chip is usually used with for a method, of those that can run what is fixed of a layout and
+    train for the `objective`; where ranks that weights are cut over are, one that knows groups. Trained weights (not
+    `anew`) without `experts`, whose matrices such software starts one by one, are trained on in full with what is made
+    to adapt them."""
+    fitting = _fitting(chip, pins, objective)
     able = [t for t in fitting if method in t.methods]
     adapting = [t for t in able if not (anew or experts) and t.methods[0] != "full"]
     return next(iter((*adapting, *able, *fitting)), get_trainer("pytorch-fsdp"))
 
 
-def _fitting(chip: Chip, pins: Mapping[str, int | str]) -> list[Trainer]:
+def _fitting(chip: Chip, pins: Mapping[str, int | str], objective: str) -> list[Trainer]:
     """The trainers that a chip is usually used with, those that can run what is fixed of a layout where one can."""
-    able = [t for t in all_software(Trainer).values() if _among(chip, t.chips)]
+    usual = [t for t in all_software(Trainer).values() if _among(chip, t.chips)]
+    able = [t for t in usual if objective in t.objectives] or usual
     fitting = [t for t in able if not t.refusal(pins)] or able
     groups = int(pins.get("zero", 0)) == 3 and "shard" in pins
     return [t for t in fitting if t.hybrid or not groups] or fitting
@@ -347,13 +352,14 @@ def able_trainers(
     *,
     anew: bool = False,
     experts: bool = False,
+    objective: str = "next-token",
 ) -> tuple[Trainer, ...]:
     """The trainers that a plan may take on a chip where nobody names one, the usual one first: those that are `tried`
     there, are taken for the method and can run what is fixed of a layout; `anew`, from random weights on, without those
     that are made to adapt trained ones."""
-    usual = usual_trainer(chip, method, pins, anew=anew, experts=experts)
+    usual = usual_trainer(chip, method, pins, anew=anew, experts=experts, objective=objective)
     others = (t for t in all_software(Trainer).values() if t is not usual and _among(chip, t.tried))
-    made = (t for t in others if method == t.methods[0] or not anew)
+    made = (t for t in others if objective in t.objectives and (method == t.methods[0] or not anew))
     return (usual, *(t for t in made if method in t.methods and not t.refusal(pins)))
 
 
@@ -368,8 +374,9 @@ TABLE = "catalog/data/launch_rates.toml"
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What a run of a method learns at: `rate` after `warmup` of its steps, `longest` steps at most, then lowered
-    (`decay`) to `least` of it. `above` are the parameters a token passes through from which the row holds."""
+    """What a run of a method and `objective` learns at: `rate` after `warmup` of its steps, `longest` steps at most,
+    then lowered (`decay`) to `least` of it. `above` are the parameters a token passes through from which the row
+    holds."""
 
     method: str
     above: float
@@ -379,6 +386,7 @@ class Learning:
     decay: str
     least: float
     source: str
+    objective: str = "next-token"
 
     def warm(self, steps: int) -> int:
         """Steps until the rate is reached, of so many: at least 1, and 0 of a single one."""
@@ -393,10 +401,12 @@ def learning_rows() -> tuple[Learning, ...]:
     return tuple(sorted(found, key=lambda row: (row.method, row.above)))
 
 
-def learning_of(method: str, parameters: float) -> Learning:
+def learning_of(method: str, parameters: float, objective: str = "next-token") -> Learning:
     """What a method ("" from random weights, full, lora, qlora) learns at in a network of so many parameters that a
-    token passes through. Raises `UnknownNameError` for another method."""
-    rows = [row for row in learning_rows() if row.method == method and row.above <= parameters]
-    if not rows:
+    token passes through, for an objective: as for next tokens where no row is of it. Raises `UnknownNameError` for
+    another method."""
+    able = [row for row in learning_rows() if row.method == method and row.above <= parameters]
+    rows = [[row for row in able if row.objective == name] for name in (objective, "next-token")]
+    if not any(rows):
         raise UnknownNameError("method", method, [row.method for row in learning_rows() if row.method])
-    return rows[-1]
+    return (rows[0] or rows[1])[-1]

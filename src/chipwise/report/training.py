@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chipwise.catalog.preferences import preferences
+from chipwise.predict.training.objective import NEXT
 from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent, front_words
 from chipwise.report.records import (
     SCHEMA_VERSION,
@@ -184,7 +185,7 @@ class TrainReport(Ranking[TrainPlanRecord]):
     scaling ends. `limits` are those of the question (days, usd, usd_per_h), which middle values keep; `kept`: whether
     the first plan keeps the deadline with the probability `confidence`; `owned`: chips are those that the user has.
     `cheapest` is the cheapest plan of those that could come first, where it is another, and `saves` the share of the
-    cost of the first that it saves."""
+    cost of the first that it saves. `objective`: what is learned, of `predict.training.objective.OBJECTIVES`."""
 
     model: ModelRecord
     task: str
@@ -202,6 +203,7 @@ class TrainReport(Ranking[TrainPlanRecord]):
     owned: bool = False
     cheapest: TrainPlanRecord | None = None
     saves: float = 0.0
+    objective: str = NEXT
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:
@@ -357,10 +359,14 @@ def _age(price: PriceRecord) -> str:
     return f"; price of {price.date}" if price.date else ""
 
 
+def _learned(report: TrainReport) -> str:
+    return report.task if report.objective == NEXT else f"{report.task} ({report.objective})"
+
+
 def train_view(report: TrainReport, command: str = "", *, everything: bool = False) -> Table:
     """The ranked plans, turnaround with cost. `command` shows the first alone, for the last line."""
     plans = _shown(report, everything)
-    asked = (report.model.line, f"{report.task}: {format_count(report.tokens)} tokens", "")
+    asked = (report.model.line, f"{_learned(report)}: {format_count(report.tokens)} tokens", "")
     head = (*asked, " ".join(report.verdict()), "") if plans else asked
     foot = _footnotes(report, plans, command) if plans else []
     return Table.of(plans, TRAINING, head, foot, values=report.plans)

@@ -22,6 +22,7 @@ from chipwise.predict.training.memory import (
     least_held,
     stage_memory,
 )
+from chipwise.predict.training.objective import NEXT, OBJECTIVES, Objective
 from chipwise.predict.training.operators import OperatorTable, TrainKernels, TrainWork, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
@@ -89,7 +90,7 @@ class TrainJob:
     tensor parallelism too; `shared_memory`: host and chip have one memory, nothing can leave it; `known`: the run
     exists, so that neither memory, a schedule nor a tp beyond the fabric refuses a layout; `policy`: how memory is kept
     otherwise than by the trainer's usual policy and what the user said, as `--memory` takes it; `document`: tokens that
-    see each other in a packed sequence, 0: all of it."""
+    see each other in a packed sequence, 0: all of it; `objective`: what is learned."""
 
     network: Transformer
     cluster: Cluster
@@ -106,6 +107,7 @@ class TrainJob:
     known: bool = False
     policy: str = ""
     document: float = 0.0
+    objective: Objective = OBJECTIVES[NEXT]
 
     @property
     def aim_bytes(self) -> float:
@@ -291,6 +293,9 @@ def _base(job: TrainJob) -> TrainSpread:
         adapter=job.adapter,
         sequence=float(job.sequence),
         document=job.document,
+        forwards=job.objective.forwards,
+        reference=0.0 if job.adapter else job.objective.reference,
+        scored=job.objective.scored,
     )
 
 

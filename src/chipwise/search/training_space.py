@@ -76,7 +76,8 @@ class TrainerRules:
     micro-batches, and a `single` one of every rank where no batch is given, what it cuts besides data parallelism,
     whether the optimiser's state can wait in host memory, what it runs again (none, selective, `shares` of the layers
     whole, full) and beside which of these what layers save can wait there, and whether FSDP cuts over fewer ranks than
-    hold copies (`hybrid`) and goes with stages (`staged`)."""
+    hold copies (`hybrid`) and goes with stages (`staged`); `together`
+    sequences, those of an example of the objective, share a micro-batch."""
 
     schedules: tuple[str, ...] = tuple(SCHEDULES)
     zero: tuple[int, ...] = (0, 1, 2, 3)
@@ -88,6 +89,7 @@ class TrainerRules:
     stashes: tuple[str, ...] = ()
     hybrid: bool = True
     staged: bool = True
+    together: int = 1
 
 
 ANY = TrainerRules()
@@ -136,9 +138,10 @@ def frames(
     """Columns of `FRAME`: degrees, schedule, micro-batch and sharding of every layout worth trying; most are legal.
 
     tp up to the domain, dividing the heads; stages that divide the rest, all schedules of the software with virtual
-    stages while each of their parts holds a layer or a table; context parallelism round a ring; experts
-    over all or some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any
-    group, and there ZeRO-2. What is left out is never faster: ZeRO over fewer ranks than there are, or none.
+    stages while each of their parts holds a layer or a table; context parallelism round a ring; experts over all or
+    some ranks of a stage; ZeRO-1, FSDP over all ranks or over those of a domain, in a single stage over any group, and
+    there ZeRO-2. What is left out is never faster: ZeRO
+    over fewer ranks than there are, or none.
     """
     domain = int(min(float(c.domain), 1e6))
     experts = int(float(t.experts)) if float(t.moe_share) else 1
@@ -149,7 +152,7 @@ def frames(
             continue
         whole = max(batch // dp, 1) if batch % dp == 0 else 1
         at_once = pp == 1 and not software.accumulates
-        micros = options("micro_batch", [whole] if at_once else divisors(whole, max(MICRO, 2**19 // seq)))
+        micros = options("micro_batch", _micros(whole, seq, software, at_once=at_once))
         eps = options("ep", divisors(math.gcd(experts, tp * cp * dp), experts))
         cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software)
         pipelines = _pipelines(t, pp, pins, software.schedules)
@@ -162,6 +165,12 @@ def frames(
         if outer and inner:
             found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
     return np.concatenate(found, axis=1)
+
+
+def _micros(whole: int, seq: int, software: TrainerRules, *, at_once: bool) -> list[int]:
+    """Sequences of a micro-batch worth trying of the `whole` of a rank, those of an example together."""
+    sizes = [whole] if at_once else divisors(whole, max(MICRO, 2**19 // seq))
+    return [n for n in sizes if n % software.together == 0]
 
 
 def _options(pins: Mapping[str, int | str], able: Collection[str], name: str, usual: list[int]) -> list[int]:

@@ -706,14 +706,35 @@ def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
     assert "--training.dtype bfloat16" in launch_files(replace(lean, master=False), "torchtitan")[0].text
 
 
-def test_an_encoder_is_not_taught_to_predict_the_next_token() -> None:
+def test_tools_are_given_the_objectives_that_they_are_told() -> None:
     sharded = plan_for("sharded", "deepspeed")
     assert isinstance(sharded, TrainSpec)
-    encoder = replace(sharded, network=replace(sharded.network, causal=False))
-    for target in ("deepspeed", "megatron", "llm-foundry"):
-        with pytest.raises(ChipwiseError, match=r"is an encoder.*launch it --for torchrun"):
-            launch_files(encoder, target)
-    assert "PROGRAM" in launch_files(encoder, "torchrun")[0].text
+    masked = replace(sharded, objective="masked", network=replace(sharded.network, causal=False))
+    for target in ("megatron", "llm-foundry"):
+        with pytest.raises(ChipwiseError, match=r"not for masked \(.*launch it --for deepspeed, torchrun"):
+            launch_files(masked, target)
+    text = launch_files(masked, "deepspeed")[0].text
+    assert "run_mlm.py" in text
+    assert "--max_seq_length" in text
+    assert "--block_size" not in text
+    assert "PROGRAM" in launch_files(masked, "torchrun")[0].text
+
+
+def test_pairs_are_counted_as_trainers_count_them() -> None:
+    adapters = plan_for("adapters", "trl")
+    assert isinstance(adapters, TrainSpec)
+    pairs = replace(adapters, objective="dpo", together=2, micro_batch=4, global_batch=64 * adapters.dp)
+    text = launch_files(pairs, "trl")[0].text
+    assert "trl.scripts.dpo" in text
+    assert "--per_device_train_batch_size 2 " in text
+    assert "--packing" not in text
+    whole = replace(
+        pairs, objective="contrastive-cached", tuned="full", optimizer="", gradients="bf16", sharding="zero-1"
+    )
+    text = launch_files(whole, "sentence-transformers")[0].text
+    assert "'pairs': 32" in text
+    assert "'mini_batch': 2" in text
+    compile(text.partition("<<'END'\n")[2].partition("\nEND")[0], "embed.py", "exec")
 
 
 def test_conversations_are_given_a_template() -> None:

@@ -868,6 +868,10 @@ class TrainOptions(JobOptions):
         "training: low-rank adapters, e.g. rank=64,targets=attention,dora=yes; default: rank 16 on all linear layers",
         reading=PAIRS,
     )
+    objective: str | None = ask(
+        "training: next-token, masked, contrastive, contrastive-cached or dpo; batches count sequences, a pair is two; "
+        "default: by the model"
+    )
     documents: str | None = ask(
         "training: packed documents that attend apart, e.g. mean=1200,cv=1.5",
         reading=PAIRS,

@@ -98,6 +98,7 @@ class TrainRequest(OwnChips, Money, TrainOptions):
             trainer=self.trainer,
             memory=given["memory"] or {},
             adapters=given["adapter"] or {},
+            objective=self.objective,
             documents=given["documents"] or {},
             known_to_run=self.known_to_run,
             deadline_days=None if deadline is None else deadline / DAY_S,

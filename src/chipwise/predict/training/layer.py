@@ -106,7 +106,8 @@ def layer_time(
 
     Products: forward F; backward the gradients of inputs and of weights, 2 F (adapters: F, frozen weights). A layer
     that is run again is so up to the last tensor that its backward pass reads, the inputs of its last product, where
-    software stops there: PyTorch's checkpoints that are not reentrant ("early stop"), and compilers.
+    software stops there: PyTorch's checkpoints that are not reentrant ("early stop"), and compilers. Passes forward
+    besides, of an objective, count as what is run again, to their end.
     """
     traffic = traffic or traffic_of(t, s, c, r)
     forward = work.forward_s / r.linear + r.expert_loss * work.routed_s
@@ -117,12 +118,15 @@ def layer_time(
     cheap = passes * cheap_bytes(t, s, recipe) / saved_bytes(t, s, recipe)
     once = forward - recipe.stops * work.last_s / r.linear + work.narrow_in_s
     again = s.full * (once + core + passes) + (1.0 - s.full) * s.selective * (core + cheap)
+    besides = s.forwards * (forward + core + passes + work.narrow_in_s)
     local = np.maximum(t.experts / s.ep, 1.0)
-    host = r.host_s * (1.0 + s.full / 3.0) + t.moe_share * (r.moe_host_s + local * r.expert_host_s)
+    host = r.host_s * (1.0 + (s.full + s.forwards) / 3.0) + t.moe_share * (
+        r.moe_host_s + local * r.expert_host_s
+    )
     host = host * np.where(np.asarray(s.tp) > 1, TENSOR_HOST, 1.0)
     matrices = t.moe_share * local * (t.expert_gates + 1.0)
     hooked = (np.asarray(recipe.hooked) > 0) & (np.asarray(s.zero) >= 3) & np.asarray(s.shard > 1)
-    host = host + np.where(hooked, (2.0 + s.full) * matrices * HOOK_S, 0.0)
+    host = host + np.where(hooked, (2.0 + s.full + s.forwards) * matrices * HOOK_S, 0.0)
     host = host * np.where(np.asarray(s.adapter) > 0, 1.0 + recipe.adapter_passes, 1.0)
     host = np.where(
         np.asarray(recipe.compiled) > 0, 0.0, host * np.where(np.asarray(recipe.graphs) > 0, GRAPH_HOST, 1.0)
@@ -134,9 +138,9 @@ def layer_time(
         + _unpacked(t, s, c, recipe, r)
         + work.narrow_in_s
         + work.narrow_back_s,
-        recompute_s=again,
+        recompute_s=again + besides,
         tp_s=_tensor(s, recipe, r, traffic.tensor_s),
-        experts_s=_dispatch(t, recipe, r, traffic.experts_s),
+        experts_s=_dispatch(t, s, recipe, r, traffic.experts_s),
         cp_s=context_time(s, recipe, r, work, traffic),
         host_s=host,
         stash_s=0.0,
@@ -171,24 +175,26 @@ def _unpacked(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Tra
     adapter = np.asarray(s.adapter) > 0
     packed = adapter & (np.asarray(recipe.frozen_bytes) < 1.0)
     norms = np.where(adapter, recipe.dora * 6.0 * params / (r.memory * c.memory_bytes_per_s), 0.0)
-    return (2.0 + s.full) * (np.where(packed, once, 0.0) + norms)
+    return (2.0 + s.full + s.forwards) * (np.where(packed, once, 0.0) + norms)
 
 
 def _tensor(s: TrainSpread, recipe: Recipe, r: TrainRates, one_s: Real) -> Real:
-    """(7) Four all-reduces per layer (or the same bytes as reduce-scatter and all-gather), two more if recomputed;
-    exposed share where software can hide them."""
+    """(7) Four all-reduces per layer (or the same bytes as reduce-scatter and all-gather), two more if recomputed, and
+    of a pass forward besides; exposed share where software can hide them."""
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
-    return (4.0 + 2.0 * s.full) * one_s * exposed
+    return (4.0 + 2.0 * s.full + 2.0 * s.forwards) * one_s * exposed
 
 
-def _dispatch(t: Transformer, recipe: Recipe, r: TrainRates, one_s: Real) -> Real:
-    """(8) Dispatch and combine, forward and backward: four all-to-alls; hidden behind another micro-batch where
-    software runs two at a time."""
+def _dispatch(t: Transformer, s: TrainSpread, recipe: Recipe, r: TrainRates, one_s: Real) -> Real:
+    """(8) Dispatch and combine, forward and backward: four all-to-alls, two of a pass forward besides; hidden behind
+    another micro-batch where software runs two at a time."""
     if np.ndim(t.moe_share) == 0 and not float(t.moe_share):
         return 0.0
     exposed = np.where(np.asarray(recipe.fused) > 0, 0.5 + 0.5 * r.tp_exposed, 1.0)
     exposed = np.where(np.asarray(recipe.hides_experts) > 0, 0.0, exposed)
-    return np.where(np.asarray(t.moe_share) > 0, t.moe_share * 4.0 * one_s * exposed, 0.0)
+    return np.where(
+        np.asarray(t.moe_share) > 0, t.moe_share * (4.0 + 2.0 * s.forwards) * one_s * exposed, 0.0
+    )
 
 
 def _cores(r: TrainRates, work: TrainWork) -> tuple[Real, Real]:
@@ -202,11 +208,13 @@ def context_time(
     """Exposed seconds of K and V on their way. Ring: what the core does not hide, and a tenth of the rest. All-gather:
     before the core starts, exposed as collectives of tensor parallelism are."""
     core, core_back = _cores(r, work)
-    ring = uncovered(traffic.context_s, core + core_back, RING_EXPOSED)
+    context = traffic.context_s * (1.0 + s.forwards / 3.0)
+    ring = uncovered(context, core + core_back, RING_EXPOSED)
     exposed = np.where(np.asarray(recipe.fused) > 0, r.tp_exposed, 1.0)
-    return np.where(np.asarray(s.gather) > 0, exposed * traffic.context_s, ring)
+    return np.where(np.asarray(s.gather) > 0, exposed * context, ring)
 
 
-def head_time(r: TrainRates, work: TrainWork) -> Real:
-    """(10) Logits in 16 bit, forward and both gradients, and the loss."""
-    return work.head_s / r.linear + r.passes * work.loss_s
+def head_time(s: TrainSpread, r: TrainRates, work: TrainWork) -> Real:
+    """(10) Logits in 16 bit of the tokens that are `scored`, forward and both gradients, and the loss; passes forward
+    besides have one of three."""
+    return s.scored * (1.0 + s.forwards / 3.0) * (work.head_s / r.linear + r.passes * work.loss_s)

@@ -88,11 +88,11 @@ def adapter_type(recipe: Recipe) -> Real:
 def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, Real, Real, Real]:
     """(M1) Weights, gradients, optimiser state and what FSDP gathers, bytes per device of a stage with a table.
 
-    Per trained parameter: weights 2; `gradient`; `master` + `moments`. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients
-    too, FSDP all three, whose master copy is its weights, and holds gathered layers, or its whole stage in a pipeline.
-    Adapters: frozen layers in their own type, tables in 16 bit; their own weights, gradients (`adapter_type`) and
-    moments. Offload takes the optimiser's state to the host, of FSDP weights and gradients too. Source: Rajbhandari
-    et al., 2020.
+    A frozen `reference` of the objective: 2 per parameter, cut as weights are. Per trained parameter: weights 2;
+    `gradient`; `master` + `moments`. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients too, FSDP all three, whose master
+    copy is its weights, and holds gathered layers, or its whole stage in a pipeline. Adapters: frozen layers in their
+    own type, tables in 16 bit; their own weights, gradients (`adapter_type`) and moments. Offload takes the optimiser's
+    state to the host, of FSDP weights and gradients too. Source: Rajbhandari et al., 2020.
     """
     p = _share(t, s)
     fsdp, two = np.asarray(s.zero) >= 3, np.asarray(s.zero) >= 2
@@ -102,6 +102,7 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, R
     weights = np.where(fsdp, here * own * p.cut, 2.0 * p.whole)
     summed = np.where(two, p.cut, p.whole) * np.where(fsdp, here, 1.0)
     summed = np.where(np.asarray(recipe.released) > 0, p.layer + p.tables, summed)
+    weights = weights + 2.0 * s.reference * np.where(fsdp, p.cut, p.whole)
     gradients = recipe.gradient * summed
     optimiser = here * (recipe.master + recipe.moments) * p.cut
     flowing = np.where(
@@ -195,7 +196,7 @@ def logit_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     """(M3) Logits of a micro-batch: `loss` bytes per token and entry of the vocabulary, which is cut by tensor
     parallelism unless the software gathers them for the loss."""
     cut = np.where(np.asarray(recipe.whole_logits) > 0, 1.0, s.tp)
-    return recipe.loss * s.tokens * t.vocab / cut
+    return s.scored * recipe.loss * s.tokens * t.vocab / cut
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ runs, with recomputation (HFU; Narayanan et al. 2021: 96 b s L h^2 (1 + s / 6h +
 def step_flops(t: Transformer, s: TrainSpread, convention: Convention = "model") -> Real:
     """FLOPs of a step over all devices, a multiply-add as two.
 
-    3 passes over layers, head and cores; with recomputation one more forward pass over the recomputed share
-    of the layers (`hardware` only). Adapters: frozen weights need no gradient of weights, 2 passes.
+    3 passes over layers, head and cores; with recomputation one more forward pass over the recomputed share of the
+    layers (`hardware` only). Passes forward besides, of an objective, count; a head that makes no logits does not.
+    Adapters: frozen weights need no gradient of weights, 2 passes.
     """
     tokens = s.global_batch * s.seq
     layers = 2.0 * (t.active_params - t.table_params)
@@ -28,9 +29,9 @@ def step_flops(t: Transformer, s: TrainSpread, convention: Convention = "model")
     core = 4.0 * t.layers * t.core_share * seen * t.core_width
     if convention == "causal":
         core = core * (1.0 - 0.5 * t.causal)
-    passes = np.where((np.asarray(s.adapter) > 0), 2.0, 3.0)
+    passes = np.where((np.asarray(s.adapter) > 0), 2.0, 3.0) + s.forwards
     again = layers * s.full + core * np.maximum(s.full, s.selective) if convention == "hardware" else 0.0
-    return tokens * ((layers + 2.0 * t.table_params) * passes + 3.0 * core + again)
+    return tokens * ((layers + s.scored * 2.0 * t.table_params) * passes + (3.0 + s.forwards) * core + again)
 
 
 def peak_share(

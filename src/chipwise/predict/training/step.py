@@ -94,7 +94,7 @@ def step_time(
 
     Optimiser: `_update`.
     """
-    layer, head = layer_time(t, s, c, recipe, r, work, traffic), head_time(r, work)
+    layer, head = layer_time(t, s, c, recipe, r, work, traffic), head_time(s, r, work)
     device, total = layer.device_s, layer.total_s
     hop = _hand_over(t, s, c, r)
     stage = slowest_stage(total, head, t.layers, s.pp, s.vp) + hop
@@ -138,11 +138,11 @@ def _update(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: Train
     adam = HOST_BYTES_PER_S / np.minimum(s.devices, np.minimum(c.domain, NODE))  # its share of the host
     once = OFFLOAD_BYTES / host + update_bytes(ADAM_BYTES) / adam
     each = np.where(np.asarray(s.zero) >= 2, 2.0 / host + SUM_BYTES / adam, 0.0)
-    each = each + np.where(np.asarray(s.zero) >= 3, 4.0 / host, 0.0)
+    each = each + np.where(np.asarray(s.zero) >= 3, (4.0 + 2.0 * s.forwards) / host, 0.0)
     frozen: Real = 0.0
     if np.any(s.adapter):  # FSDP fetches frozen weights from the host for every pass
         held, _ = rank_params(t, s)
-        fetched = recipe.frozen_bytes * held / np.maximum(s.shard, 1.0) * (2.0 + s.full) / host
+        fetched = recipe.frozen_bytes * held / np.maximum(s.shard, 1.0) * (2.0 + s.full + s.forwards) / host
         frozen = np.where((np.asarray(s.adapter) > 0) & (np.asarray(s.zero) >= 3), fetched, 0.0)
     return here + s.offload * (local * (once + m * each) + m * frozen)
 
@@ -156,9 +156,9 @@ def _kept(t: Transformer, s: TrainSpread) -> Real:
 
 
 def _hand_over(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates) -> Real:
-    """(11) P2P of a micro-batch between stages, exposed share: two messages of 2 x h / t bytes (cut over tp),
-    v times. Inside a scale-up domain where all stages fit into it."""
-    sent = s.vp * 4.0 * s.tokens * t.hidden / s.tp
+    """(11) P2P of a micro-batch between stages, exposed share: two messages of 2 x h / t bytes (cut over tp), one more
+    of a pass forward besides, v times. Inside a scale-up domain where all stages fit into it."""
+    sent = s.vp * (4.0 + 2.0 * s.forwards) * s.tokens * t.hidden / s.tp
     ranks = np.minimum(s.pp, 2.0)
     p = r.of("p2p")
     # a stage's neighbour is in the next domain, at most: over the network where a replica outgrows one
@@ -190,10 +190,12 @@ def _gradients(
     unpooled = (np.asarray(recipe.flat) > 0) & np.asarray(n > c.domain) & (np.asarray(s.tp) <= 1)
     stride = np.where(unpooled, c.domain, s.tp)
     # FSDP gathers frozen weights too, as they are stored
-    weights = np.where(np.asarray(s.adapter) > 0, np.where(fsdp, held * 2.0 * recipe.frozen_bytes, 0.0), 0.0)
+    frozen = fsdp & (np.asarray(s.adapter) > 0)
+    weights = np.where(frozen, held * (2.0 + s.forwards) * recipe.frozen_bytes, 0.0)
     # gradients summed where they stay, or cut, with weights gathered twice
     cut = np.where(np.asarray(s.zero) == 2, 2.0 * m + 2.0, 4.0)
-    moved = np.where(fsdp, (4.0 + recipe.summed) * times, cut) * dense + weights * times
+    gathered = 4.0 + 2.0 * s.forwards
+    moved = np.where(fsdp, (gathered + recipe.summed) * times, cut) * dense + weights * times
     group = np.where(fsdp, z, n)
     tensors = np.where(fsdp, 3.0 * t.layers / s.pp * times, BUCKETS)
     inner = _summed(c, moved, group, stride, r, tensors)

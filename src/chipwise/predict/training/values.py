@@ -131,6 +131,9 @@ class TrainSpread:
     | stash | | share of what layers save for their backward pass that waits in host memory |
     | gather | | 1: context-parallel ranks gather K and V before the core; 0: they pass them round a ring |
     | document | | tokens that see each other where documents are packed into a sequence; 0: the sequence |
+    | forwards | | passes forward besides, without a backward pass (`objective`) |
+    | reference | | copies of the weights in 16 bit that those passes run through, and nothing trains |
+    | scored | | share of the tokens whose logits are made |
     """
 
     tp: Real = 1.0
@@ -154,6 +157,9 @@ class TrainSpread:
     stash: Real = 0.0
     gather: Real = 0.0
     document: Real = 0.0
+    forwards: Real = 0.0
+    reference: Real = 0.0
+    scored: Real = 1.0
 
     @property
     def seen(self) -> Real:

@@ -38,8 +38,9 @@ def facts_of(spec: ServeSpec | TrainSpec) -> dict[str, Any]:
 def run_facts(spec: TrainSpec, steps: int) -> dict[str, Any]:
     """The same of a training run of so many `steps`: `measuring` is the short one; `again`: layers run again in the
     backward pass; `passes` of a micro-batch make a step; `adapters` are trained or all weights. It learns at `rate`
-    after `warm` steps and lowers that by a `decay` to `least` of it, `least_rate`."""
-    learned = learning_of(spec.tuned, spec.network.active)
+    after `warm` steps and lowers that by a `decay` to `least` of it, `least_rate`. `examples` of a micro-batch, and of
+    a step, may be `pairs`; `masked` tokens are learned."""
+    learned = learning_of(spec.tuned, spec.network.active, spec.objective)
     return facts_of(spec) | {
         "rate": learned.rate,
         "warm": learned.warm(steps) if steps else 0,
@@ -51,6 +52,10 @@ def run_facts(spec: TrainSpec, steps: int) -> dict[str, Any]:
         "measuring": steps <= MEASURED,
         "again": bool(spec.recomputed or spec.selective),
         "passes": max(spec.global_batch // (spec.dp * spec.micro_batch), 1),
+        "examples": spec.examples,
+        "examples_of_step": spec.global_batch // spec.together,
+        "pairs": spec.together > 1,
+        "masked": spec.objective == "masked",
         "adapters": spec.tuned in ("lora", "qlora"),
         "alpha": 2 * spec.rank,
         "data": Env("DATA_PATH", "the examples"),

@@ -134,7 +134,7 @@ def framework_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     found += [every] if spec.selective and target not in ("megatron-deepspeed", "primus") else []
     base = n.rope is not None and n.rope.base != 1e4
     more = {
-        "deepspeed": ("run_clm.py is in examples/pytorch/language-modeling of Transformers",),
+        "deepspeed": ("run_clm.py and run_mlm.py are in examples/pytorch/language-modeling of Transformers",),
         "megatron-deepspeed": (
             *(("its rotary positions have base 10,000: the model's own is another",) if base else ()),
             *(("Gaudi: HabanaAI's fork of Megatron-DeepSpeed",) if spec.machine.vendor == "intel" else ()),
@@ -181,7 +181,9 @@ def _run_clm(command: Command, facts: Facts) -> Command:
 
 def _deepspeed(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "deepspeed")
-    command = Command(tool, "run_clm.py").option("--deepspeed", "ds.json")
+    command = Command(tool, "run_mlm.py" if spec.objective == "masked" else "run_clm.py").option(
+        "--deepspeed", "ds.json"
+    )
     return f"{zero_file(spec, tool)}\n{ranks(spec)} \\\n  {_run_clm(command, run_facts(spec, steps))}"
 
 
@@ -201,7 +203,7 @@ def _llm_foundry(spec: TrainSpec, steps: int) -> str:
     return f"{here_document('llm-foundry.yml', yaml(document(tool.id, facts), tool))}\n{command}"
 
 
-def _program(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
+def own_python(name: str, file: str, spec: TrainSpec, **plan: object) -> str:
     """A program of Python that is shipped as data, with the plan as a dictionary in it, as the shell writes it to a
     file."""
     body = "".join(f"    {key!r}: {value!r},\n" for key, value in {"title": spec.title, **plan}.items())
@@ -213,7 +215,7 @@ def _olmo_core(spec: TrainSpec, steps: int) -> str:
     tool = _checked(spec, "olmo-core")
     (factory,) = known_model(spec, tool)
     learned = run_facts(spec, steps)
-    written = _program(
+    written = own_python(
         "olmo_core",
         "olmo_core.py",
         spec,
@@ -246,7 +248,7 @@ def _axlearn(spec: TrainSpec, steps: int) -> str:
             f"plan with --seq {seq}",
         )
     _whole_rank(spec, tool)
-    written = _program(
+    written = own_python(
         "axlearn",
         "axlearn_plan.py",
         spec,
@@ -287,7 +289,7 @@ def _optimum_neuron(spec: TrainSpec, steps: int) -> str:
             f"{tool.name} runs single sequences through its stages, the plan {spec.micro_batch} at once",
             "plan with --layout micro_batch=1",
         )
-    written = _program(
+    written = own_python(
         "optimum_neuron",
         "neuron_plan.py",
         spec,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chipwise.catalog.tools import Tool, get_tool
+from chipwise.catalog.tools import Tool, get_tool, load_tools
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.facts import facts_of, told
@@ -44,11 +44,7 @@ def startable(spec: TrainSpec, target: str) -> None:
             f"{tool.name} does not run on {spec.machine.chip}",
             f"it runs on chips of {', '.join(tool.vendors)}",
         )
-    if not spec.network.causal and target != "torchrun":
-        raise UsageError(
-            f"{spec.model} is an encoder, {tool.name} trains decoders to predict the next token",
-            "start a program of your own (sentence-transformers, run_mlm.py of Transformers) --for torchrun",
-        )
+    _taught(spec, tool)
     if "random" not in tool.weights and not spec.tuned:
         raise UsageError(
             f"{tool.name} trains published weights, the plan starts from random ones",
@@ -61,6 +57,17 @@ def startable(spec: TrainSpec, target: str) -> None:
             + (f": {tool.untuned}" if tool.untuned else ""),
             "plan with --task train",
         )
+
+
+def _taught(spec: TrainSpec, tool: Tool) -> None:
+    """Raises `UsageError` for an objective that the tool is not told here."""
+    if spec.objective in tool.objectives or tool.id == "torchrun":
+        return
+    able = [t.id for t in load_tools().values() if spec.objective in t.objectives]
+    raise UsageError(
+        f"{tool.name} is configured here to train for {', '.join(tool.objectives)}, not for {spec.objective}",
+        f"{' or '.join(able)}: --for {able[0]}" if able else "a program of your own: --for torchrun",
+    )
 
 
 def uneven(spec: TrainSpec, parts: int) -> UsageError:

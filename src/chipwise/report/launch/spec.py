@@ -285,6 +285,7 @@ class TrainSpec:
     `optimizer` is "" for the trainer's own; `master`, `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy`
     says. `recomputed` is the share of layers that run again in the backward pass, `offload` that of the optimiser in
     host memory, `stash` that of what layers save; `schedule` is "" without stages.
+    `objective` is what is learned, of examples of `together` sequences.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
 
@@ -322,6 +323,13 @@ class TrainSpec:
     passes: LaunchPasses = LaunchPasses()
     stash: float = 0.0
     master: bool = True
+    objective: str = "next-token"
+    together: int = 1
+
+    @property
+    def examples(self) -> int:
+        """Examples of a micro-batch: sequences, or pairs of them."""
+        return self.micro_batch // self.together
 
 
 @dataclass(frozen=True, slots=True)

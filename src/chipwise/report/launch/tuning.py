@@ -1,5 +1,5 @@
-"""Training published weights on: TRL, LLaMA-Factory, Axolotl, NeMo AutoModel, torchtune and Unsloth, on data-parallel
-ranks."""
+"""Training published weights on: TRL, sentence-transformers, LLaMA-Factory, Axolotl, NeMo AutoModel, torchtune and
+Unsloth, on data-parallel ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, here_document
 from chipwise.report.launch.facts import document, run_facts, told
-from chipwise.report.launch.frameworks import zero_file
+from chipwise.report.launch.frameworks import ATTENTION, STAGES, own_python, zero_file
 from chipwise.report.launch.markup import yaml
 from chipwise.report.launch.ranks import (
     SCHEDULES,
@@ -27,6 +27,7 @@ DEEPSPEED = (
     "trl",
     "llama-factory",
     "axolotl",
+    "sentence-transformers",
 )  # DeepSpeed cuts an optimiser alone for them, or moves it to the host
 AXES = {"automodel": ("tp", "pp", "cp", "ep")}
 CUTS = {"automodel": ("fsdp",), "torchtune": ("none", "zero-2", "fsdp")}  # others have them all
@@ -38,7 +39,6 @@ AUTOMODEL_LOSS = {
     "fused": "te_parallel_ce.TEParallelCrossEntropy",
     "chunked": "chunked_ce.ChunkedCrossEntropy",
 }
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
@@ -146,6 +146,11 @@ def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
     )
     fused = ("losses and norms are fused: pip install liger-kernel",) if spec.loss in FUSED else ()
     more = {
+        "trl": (*fused, *(("examples are pairs: columns chosen and rejected",) if spec.together > 1 else ())),
+        "sentence-transformers": (
+            "examples are pairs of texts; negatives are the other pairs of a rank (gather_across_devices takes those "
+            "of all ranks); tokens are averaged where a model says nothing else",
+        ),
         "llama-factory": (*fused, "DATA_PATH names a data set of its data/dataset_info.json"),
         "axolotl": (*fused, "examples are read from data/train.jsonl, as conversations"),
         "automodel": ("examples are those of its configurations (SQuAD): name your own under dataset",),
@@ -162,7 +167,44 @@ def tuning_notes(spec: TrainSpec, target: str) -> tuple[str, ...]:
 
 
 def _trl(spec: TrainSpec, steps: int) -> str:
-    return _started(spec, "trl", "-m trl.scripts.sft", steps)
+    program = "dpo" if spec.objective == "dpo" else "sft"
+    return _started(spec, "trl", f"-m trl.scripts.{program}", steps)
+
+
+def _sentence_transformers(spec: TrainSpec, steps: int) -> str:
+    facts, tool = _facts(spec, "sentence-transformers", steps), get_tool("sentence-transformers")
+    if facts["packed"] or spec.dora or not (facts["linear"] or spec.network.causal):
+        raise UsageError(
+            f"{tool.name} is configured here to train all weights, or plain adapters of all linear layers",
+            "plan with --method full",
+        )
+    if spec.offload > 0:
+        in_memory(spec, tool.id)
+    cached = spec.objective == "contrastive-cached"
+    written = own_python(
+        "sentence_transformers",
+        "embed.py",
+        spec,
+        model=spec.model,
+        seq=spec.seq,
+        cached=cached,
+        mini_batch=spec.examples,
+        pairs=spec.examples * facts["passes"],
+        rank=spec.rank if facts["adapters"] else 0,
+        linear=facts["linear"],
+        attention=list(ATTENTION),
+        steps=steps,
+        rate=facts["rate"],
+        decay=facts["decay"],
+        warm=facts["warm"],
+        again=facts["again"],
+        save_steps=spec.save_steps,
+        measured=facts["measuring"],
+        zero=STAGES[spec.sharding] if facts["by_deepspeed"] else 0,
+        fsdp=facts["fsdp"],
+    )
+    data = f"export DATA_PATH={facts['data']} OUTPUT={facts['output']}\n"
+    return f"{data}{written}\n{ranks(spec)} \\\n  embed.py"
 
 
 def _llama_factory(spec: TrainSpec, steps: int) -> str:
@@ -228,6 +270,7 @@ def _torchtune(spec: TrainSpec, steps: int) -> str:
 
 TUNERS: Mapping[str, Callable[[TrainSpec, int], str]] = {
     "trl": _trl,
+    "sentence-transformers": _sentence_transformers,
     "llama-factory": _llama_factory,
     "axolotl": _axolotl,
     "automodel": _automodel,
