@@ -319,17 +319,16 @@ def _described(verb: str, name: str, field: dict[str, Any], files: bool) -> dict
 
 
 def _named(verb: str, further: Sequence[str], files: bool) -> str:
-    """The names of fields that are not described; instead of those that an earlier tool has too, its name."""
-    own = set(fields_of(verb, files=files))
+    """The names of fields that are not described, as shortly as they can be said: all of an earlier tool stand for its
+    own, but those that this one lacks."""
+    own, ways = set(fields_of(verb, files=files)), [", ".join(further)]
     for other in itertools.takewhile(lambda v: v != verb, TOOLS):
-        theirs = set(fields_of(other, files=files))
-        if theirs <= own and len(theirs & set(further)) > FEW:
-            return ", ".join((f"all of `{other}`", *(n for n in further if n not in theirs)))
-    return ", ".join(further)
+        theirs = fields_of(other, files=files)
+        lacks = " and ".join(name for name in theirs if name not in own)
+        all_of = f"all of `{other}`" + (f" but {lacks}" if lacks else "")
+        ways.append(", ".join((all_of, *(n for n in further if n not in theirs))))
+    return min(ways, key=len)
 
-
-FEW = 10
-"""Names of fields that are listed although another tool has them too."""
 
 BRIEF: Mapping[str, str] = {
     "model": "a bundled name, the keys of a config.json, or dimensions",
