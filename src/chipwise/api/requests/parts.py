@@ -377,7 +377,7 @@ class Targets(LengthOptions):
     e2e: str | None = ask("target for the time of a whole answer, e.g. 20s", reading=duration())
     percentile: str | None = ask("what targets hold for, e.g. p99; default: the mean", reading=PERCENTILE)
     confidence: str | None = ask(
-        "required probability that targets hold; 50% plans on midpoints; default: 90%, the upper end of the intervals",
+        "required probability that targets hold; 50% plans on midpoints; default: 90%, the upper ends",
         reading=SHARE,
     )
     utilisation: str | None = ask(
@@ -484,7 +484,7 @@ class SampleOptions(Asked):
     )
     offload: str | None = ask(
         "what lies on the host: gpu-layers=30 (the other layers), cpu-experts=24 (routed experts of the first layers), "
-        "split=3/1 (layers of two kinds of cards); default: as little as can be. Models without tokens: none, model "
+        "split=3/1 (two kinds of cards); default: as little as can be. Models without tokens: none, model "
         "(one part at a time) or sequential",
         reading=Reading(_offloaded, as_text, (OBJECT,)),
     )
@@ -657,7 +657,7 @@ class Serving(SoftwareOptions):
     """How that software is run."""
 
     speculate: str | None = ask(
-        "speculative decoding, e.g. accept=0.7,draft=3; you supply the acceptance rate; with=lookup needs no draft",
+        "speculative decoding, e.g. accept=0.7,draft=3; with=lookup needs no draft",
         reading=Reading(_guessed, as_text, (OBJECT,)),
     )
     lora: str | None = ask(LORA, reading=ADAPTERS)

@@ -97,8 +97,8 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 Evidence = Literal["all", "none", "published", "own"]
 EVIDENCE = (
-    "published: benchmark results shown next to the answer, which they never change; own: your measurements of the "
-    "same deployment, which correct it; all; none"
+    "published: benchmark results beside the answer, which they never change; own: your measurements, which correct "
+    "it; all; none"
 )
 
 
