@@ -1,7 +1,7 @@
 """Plans whose launch files are kept: served by tensor and by expert parallelism, with prompts in workers of their
 own, in stages on two hosts, on Neuron and on a CPU; trained on GPUs, on a slice, with latent attention in uneven
-stages, by adapters on a host and on one card, on Trainium, with weights cut over hosts, in plain stages, on AMD's GPUs
-and on Gaudi; answers and pictures of a Mac."""
+stages, by adapters on a host and on one card, on pairs of texts, on Trainium, with weights cut over hosts, in plain
+stages, on AMD's GPUs and on Gaudi; answers and pictures of a Mac."""
 
 from __future__ import annotations
 
@@ -340,6 +340,24 @@ PLANS: dict[str, Launched] = {
         shard_ranks=8,
         schedule="",
         tuned="lora",
+    ),
+    "pairs": trained(
+        title="Qwen/Qwen3-Embedding-8B: 8x h100-sxm5-80gb, dp8 zero-1, bf16",
+        model="Qwen/Qwen3-Embedding-8B",
+        machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 8, 8, AWS),
+        tp=1,
+        pp=1,
+        vp=1,
+        dp=8,
+        sharding="zero-1",
+        shard_ranks=8,
+        schedule="",
+        tuned="full",
+        objective="contrastive-cached",
+        together=2,
+        micro_batch=4,
+        global_batch=512,
+        seq=512,
     ),
     "card": trained(
         title="meta-llama/Llama-3.1-8B: 1x rtx-4090, bf16",

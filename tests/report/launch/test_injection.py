@@ -66,7 +66,7 @@ WRITTEN = {
         "levanter.yml",
         "primus.yaml",
     ),
-    *("olmo_core.py", "axlearn_plan.py", "neuron_plan.py", "verify.log"),
+    *("olmo_core.py", "axlearn_plan.py", "neuron_plan.py", "embed.py", "verify.log"),
 }  # what scripts write themselves
 TOOLS = (
     "vllm",
