@@ -49,7 +49,7 @@ def test_a_sum_over_everything_ends_its_kernel_a_sum_of_rows_does_not() -> None:
     for ends, kernels in ((True, 2), (False, 1)):
         flow = Flow()
         flow.fused("square", 512, [t("x")], [t("q")])
-        flow.fused("sum", 512, [t("q")], [t("s", 4.0)], ends=ends)
+        flow.fused("sum", 512, [t("q")], [t("s", 4.0)], way="ends" if ends else "fused")
         flow.fused("scale", 512, [t("x"), t("s", 4.0)], [t("y")])
         assert len(flow.ops(["y"])) == kernels
 

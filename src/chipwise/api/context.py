@@ -201,13 +201,12 @@ class Context:
         *,
         rate_per_s: float | None = None,
         quantiles: Mapping[str, tuple[Array, Array]] | None = None,
-        stretch: Sequence[Stretch] | None = None,
         judged: Deployment | None = None,
     ) -> list[PlanRecord]:
         """The plan of every candidate of a group at a load that was found for its engines, [N, 1]: `rate_per_s`
         requests that arrive whatever happens (None: clients who wait for their answers, or as many as fit). `quantiles`
-        are its `tails`, `stretch` is what longer passes do to times there, where they are known; `judged` is the
-        deployment whose errors the intervals are of, where it is not the candidate itself."""
+        are its `tails`, where they are known; `judged` is the deployment whose errors the intervals are of, where it is
+        not the candidate itself."""
         requests = Requests.of(self.workload, group.deployments[0].policies)
         memory = memory_of(self.found.graph, group, requests)
         bounds = bounds_of(self.found.graph, group, loads.engines, found)
@@ -220,9 +219,7 @@ class Context:
             for d, fleet in zip(known, fleets, strict=True)
         ]
         by = self._corrections(group, found, fleets, doubt)
-        if stretch is None:
-            passes = self.caution(group.deployments).take(group.which).passes
-            stretch = stretched(loads, found, rate_per_s, passes)
+        stretch = self._stretched(group, loads, found, fleets, rate_per_s)
         if by is not None:
             found = corrected(found, by, self.workload.output_tokens, driven=rate_per_s is not None)
             quantiles = by.of_times(quantiles)
@@ -233,7 +230,7 @@ class Context:
                 return np.asarray(values[row, 0])
 
             d = group.deployments[int(group.which[row])]
-            layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
+            layout = _layout(group, row)
             package = d.chip.devices_per_package
             chips = fleet.devices(layout) // package
             # of parts that share a model only one would be counted
@@ -266,6 +263,21 @@ class Context:
             records.append(record if by is None else noted(record, by, row))
         return records
 
+    def _stretched(
+        self,
+        group: Group,
+        loads: Loads,
+        found: Prediction,
+        fleets: Sequence[ReplicaSet],
+        rate_per_s: float | None,
+    ) -> list[Stretch]:
+        """What longer passes do to times of every candidate, as fleets say it or as it is asked now."""
+        known = [fleet.stretch for fleet in fleets if fleet.stretch is not None]
+        if len(known) == len(fleets):
+            return known
+        passes = self.caution(group.deployments).take(group.which).passes
+        return stretched(loads, found, rate_per_s, passes)
+
     def _corrections(
         self, group: Group, found: Prediction, fleets: Sequence[ReplicaSet], doubts: Sequence[Doubt]
     ) -> Corrections | None:
@@ -274,7 +286,7 @@ class Context:
             return None
         runs = []
         for row, fleet in enumerate(fleets):
-            layout = Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
+            layout = _layout(group, row)
             each = float(found.concurrency[row, 0]) / fleet.carrying
             runs.append(self.run_of(group.deployments[int(group.which[row])], layout, each))
         further, first = (
@@ -324,6 +336,11 @@ class Context:
         notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         return (*notes, *_priced_words([p.price for p in plans if p.price]))
+
+
+def _layout(group: Group, row: int) -> Layout:
+    """That of one candidate of a group."""
+    return Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
 
 
 def _peer_words(plans: Sequence[PlanRecord]) -> Iterator[str]:

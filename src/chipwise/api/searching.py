@@ -138,9 +138,8 @@ def size_fleet(context: Context, choices: Sequence[Choice]) -> list[PlanRecord]:
                 mine.group,
                 mine.loads,
                 loaded.each(lambda values, rows=rows: values[rows]),  # type: ignore[misc]
-                mine.fleets(context.workload),
+                mine.fleets(context.workload, longer[rows]),
                 rate_per_s=context.workload.rate_per_s,
-                stretch=longer[rows],
                 quantiles={
                     name: (first[rows], further[rows]) for name, (first, further) in quantiles.items()
                 },
@@ -181,17 +180,22 @@ class _Loaded:
         best = np.array([0.0 if w.pieces else c.tokens_per_s for c in self.choices]) * replicas
         return low, np.where(np.isfinite(high), high, low), above, best
 
-    def fleets(self, w: Workload) -> list[ReplicaSet]:
-        """What carries the load: of each choice the replicas, the rate that one of them takes, and how that falls with
-        longer passes."""
+    def fleets(self, w: Workload, longer: Sequence[Stretch]) -> list[ReplicaSet]:
+        """What carries the load: of each choice the replicas, the rate that one of them takes, and what `longer` passes
+        do to that and to times."""
         (rows, _), e = self.places, self.evaluated
         rate, times = e.prediction.requests_per_s[rows], (e.held[0][rows], e.held[1][rows])
         steep = slopes(rate, times, e.allowed[rows], w, self.caution)
         return [
             ReplicaSet(
-                c.carrying, c.spare, c.prompt_workers, largest_per_s=c.largest_per_s, slope=float(slope)
+                c.carrying,
+                c.spare,
+                c.prompt_workers,
+                largest_per_s=c.largest_per_s,
+                slope=float(slope),
+                stretch=stretch,
             )
-            for c, slope in zip(self.choices, steep, strict=True)
+            for c, slope, stretch in zip(self.choices, steep, longer, strict=True)
         ]
 
 

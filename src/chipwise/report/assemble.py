@@ -139,8 +139,9 @@ def price_record(basis: Rent | OwnCosts | None, chips: int, group: int = 1) -> P
 class ReplicaSet:
     """Replicas: those that carry the load, spare ones, and workers for prompts alone, which may have a layout of their
     own. `largest_per_s` is what each replica can carry (0: what it does), which falls by `slope` per cent where passes
-    take one longer; `harnessed`: under a benchmark client whose runs were fitted; `driven`: at a load that is given,
-    not as full as they get; `in_step`: by clients whose requests of equal lengths may start together, and stay so."""
+    take one longer, and `stretch` what these do to times (None: that is still to be asked); `harnessed`: under a
+    benchmark client whose runs were fitted; `driven`: at a load that is given, not as full as they get; `in_step`: by
+    clients whose requests of equal lengths may start together, and stay so."""
 
     carrying: int = 1
     spare: int = 0
@@ -151,6 +152,7 @@ class ReplicaSet:
     harnessed: bool = False
     driven: bool = False
     in_step: bool = False
+    stretch: Stretch | None = None
 
     def devices(self, layout: Layout) -> int:
         """Devices of all of them, replicas in a layout."""

@@ -70,18 +70,17 @@ class Flow:
         writes: Iterable[Touch],
         *,
         flops: float = 1.0,
-        ends: bool = False,
-        joins: bool = True,
+        way: str = "fused",
         launches: float = 1.0,
     ) -> None:
         """Element-wise work on `elements` values, `flops` operations on each.
 
-        `ends`: its result is complete only when the kernel ends (a reduction over more than rows). Without `joins` it
-        begins a kernel. `launches`: kernels that a framework starts for it.
+        `way`: "ends" where its result is complete only when the kernel ends (a reduction over more than rows), "alone"
+        where it begins a kernel besides. `launches`: kernels that a framework starts for it.
         """
         touched = list(reads)
         level = max((self._level(t.buffer) for t in touched), default=0)
-        number = self._joined(touched, level, elements) if joins else None
+        number = None if way == "alone" else self._joined(touched, level, elements)
         if number is None:
             number = self._new(_Kernel(name, self._after(touched, level)))
         kernel = self._kernels[number]
@@ -93,7 +92,7 @@ class Flow:
         self._link(number, touched, written)
         for touch in written:
             self._sources[touch.buffer] = touched
-            (self._late.add if ends else self._late.discard)(touch.buffer)
+            (self._late.discard if way == "fused" else self._late.add)(touch.buffer)
 
     def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:
         """(repeats, operator) in order; `kept` buffers are results and are written."""
@@ -239,8 +238,7 @@ class OneByOne:
         writes: Iterable[Touch],
         *,
         flops: float = 1.0,
-        ends: bool = False,
-        joins: bool = True,
+        way: str = "fused",
         launches: float = 1.0,
     ) -> None:
         """As `Flow.fused`, and joins nothing."""

@@ -363,10 +363,8 @@ class _Graph:
                 f"custom operator {node.domain}::{node.op_type}: counted by the bytes that it moves"
             ] = None
         elements = float(max(v.size for v in (*inputs, *outputs) if v is not None))
-        flow.fused(
-            name, elements, reads, writes, flops=COSTLY.get(node.op_type, 1.0), joins=node.op_type not in APART,
-            ends=node.op_type in APART,
-        )  # fmt: skip
+        way = "alone" if node.op_type in APART else "fused"
+        flow.fused(name, elements, reads, writes, flops=COSTLY.get(node.op_type, 1.0), way=way)
 
     def _peak(self, kept: list[str]) -> float:
         """Most bytes alive at a time in the order of the graph, results kept to the end."""

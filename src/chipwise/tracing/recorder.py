@@ -439,14 +439,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.flow.alone(own, reads, writes if last else (), repeats=repeats)
         elif work.way == "two passes":
             stage = Touch(("sums", self._count), 8.0)
-            self.flow.fused(label, elements, reads, (stage,), flops=work.flops / 2, ends=True)
+            self.flow.fused(label, elements, reads, (stage,), flops=work.flops / 2, way="ends")
             self.flow.fused(label, elements, (*reads, stage), writes, flops=work.flops / 2)
         else:
-            ends, joins = work.way in ("ends", "alone"), work.way != "alone"
             starts = 0.0 if self._in_library else 1.0  # counted with the product of its step
-            self.flow.fused(
-                label, elements, reads, writes, flops=work.flops, ends=ends, joins=joins, launches=starts
-            )
+            self.flow.fused(label, elements, reads, writes, flops=work.flops, way=work.way, launches=starts)
 
     def _touch(self, tensor: torch.Tensor) -> Touch:
         number, most = self.bytes_of(tensor)
