@@ -97,7 +97,7 @@ TASK = "serve many users, batch for throughput, local for one user"
 
 Evidence = Literal["all", "none", "published", "own"]
 EVIDENCE = (
-    "published: benchmark results beside the answer, which they never change; own: your measurements, which correct "
+    "published: benchmark results next to the answer, which never change it; own: your measurements, which correct "
     "it; all; none"
 )
 
