@@ -227,7 +227,7 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         "attention": "plain: scores are written to memory; fused (default)",
         "part": "one of text, denoiser, vae_encode, vae_decode",
         "vae_precision": "number format of the autoencoder",
-        TEXT: "number format of the encoders of text, which stay in 16 bits where the network is quantised: nf4-weight-only",
+        TEXT: "number format of the encoders of text, which stay in 16 bits otherwise, e.g. nf4-weight-only",
         **TRAINING,
     }
 
