@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -352,10 +353,14 @@ def test_a_refusal_says_its_reserve_and_what_less_of_it_would_do() -> None:
     asked = {"rate": "2/s", "have": "4xl40s", "images": "896x896", "evidence": "none"}
     with pytest.raises(InfeasibleError, match=r"at 70% of its limit and with 90% probability") as refused:
         cw.plan("google/gemma-3-27b-it", **asked)
-    assert "utilisation 75%" in str(refused.value.hint)
-    assert cw.plan("google/gemma-3-27b-it", **asked, utilisation="75%").plans[0].load == pytest.approx(
-        0.74, abs=0.02
-    )
+    assert "confidence 60%" in str(refused.value.hint)  # targets so sure are the tighter of both
+    assert cw.plan("google/gemma-3-27b-it", **asked, confidence="60%").plans[0].load <= 0.7 + 1e-6
+    asked |= {"confidence": "60%", "utilisation": "50%"}
+    with pytest.raises(InfeasibleError, match=r"at 50% of its limit and with 60% probability") as refused:
+        cw.plan("google/gemma-3-27b-it", **asked)
+    needed = re.search(r"utilisation (\d+)%", str(refused.value.hint))
+    assert needed
+    assert cw.plan("google/gemma-3-27b-it", **asked | {"utilisation": needed[0].split()[1]}).plans
 
 
 def test_beside_one_seller_stands_the_best_plan_of_several() -> None:

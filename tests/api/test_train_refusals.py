@@ -40,9 +40,14 @@ def test_a_refusal_names_changes_with_which_the_run_fits() -> None:
     assert open_.stack in ("unsloth", "torchtune")  # both fit, and take the same time within 1 %
 
 
-def test_a_trainer_without_several_passes_to_a_step_is_told_a_smaller_batch() -> None:
+def test_a_trainer_without_several_passes_to_a_step_takes_a_smaller_batch() -> None:
+    """The usual one gives way, one that was asked for is refused."""
+    asked = {"chips": ("h100-sxm5-80gb",), "counts": (64,), "trainer": "fms-fsdp"}
+    report = train_plan(ROW, **asked)  # type: ignore[arg-type]
+    assert any("512 sequences per step on 64 chips" in line for line in report.assumptions)
+    assert any("all that one pass of every rank holds" in line for line in report.assumptions)
     with pytest.raises(InfeasibleError, match="--global-batch 512"):
-        train_plan(ROW, chips=("h100-sxm5-80gb",), counts=(64,), trainer="fms-fsdp")
+        train_plan(ROW, **asked, global_batch=1024)  # type: ignore[arg-type]
 
 
 def test_a_chip_alone_and_a_price_by_the_hour_are_told_as_such() -> None:

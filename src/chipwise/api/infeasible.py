@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import product
 
 import numpy as np
 
@@ -27,6 +28,12 @@ ASKS = 6  # times a change is made larger before it is given up
 LATER = 1.25  # times a target that is not kept yet, that is asked next
 LOWER = 0.9  # times a rate that is not carried yet
 MORE = (2, 3, 4, 6, 8)  # times the chips that one has
+LESS_SURE = (
+    0.8,
+    0.7,
+    0.6,
+)  # probabilities that targets hold, tried where a rate is not carried as surely as asked
+FULLER = 2.0  # times the rate that is carried: no less of a reserve makes more of it
 
 Asked = tuple[str, Limits, Workload]
 """A question asked again: of one chip, within limits, for a workload."""
@@ -84,11 +91,17 @@ def _less_load(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str
 
 
 def _fuller(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
-    """Less of the reserve for bursts, where the load needs no more than `fullest`."""
-    if w.rate_per_s is not None:
-        needed = math.ceil(100.0 * w.utilisation * w.rate_per_s / best.reach.requests_per_s + 1.0) / 100.0
-        if w.utilisation < needed <= preferences().fullest:
-            yield f"--utilisation {needed:.0%}", (best.chip, limits, replace(w, utilisation=needed))
+    """Less of the reserve for bursts, where the load needs no more than `fullest`; targets that hold less surely."""
+    if w.rate_per_s is None or w.rate_per_s > FULLER * best.reach.requests_per_s:
+        return
+    needed = math.ceil(100.0 * w.utilisation * w.rate_per_s / best.reach.requests_per_s + 1.0) / 100.0
+    loads = (needed,) if w.utilisation < needed <= preferences().fullest else ()
+    less = [sure for sure in LESS_SURE if sure < w.confidence]
+    alone = [*((load, w.confidence) for load in loads), *((w.utilisation, sure) for sure in less)]
+    for load, sure in (*alone, *product(loads, less)):
+        words = [f"--utilisation {load:.0%}"] * (load != w.utilisation)
+        words += [f"--confidence {sure:.0%}"] * (sure != w.confidence)
+        yield " ".join(words), (best.chip, limits, replace(w, utilisation=load, confidence=sure))
 
 
 def _more_of_mine(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:
