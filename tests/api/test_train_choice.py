@@ -182,7 +182,7 @@ def test_a_step_takes_no_less_than_its_floor() -> None:
     ):
         run = train.Training(model, method=method)
         found = load(model)
-        network, ask = transformer(found.graph), run.ask(found.graph.model.max_context)
+        network, ask = transformer(found.graph), run.ask(found)
         for t in able_trainers(get_chip(chip), method):
             given = replace(run.software, trainer=t.id, named=False)
             job = site_of(get_chip(chip), network, ask, numbers, given).job

@@ -18,6 +18,9 @@ FOLDERS = (
     "calibrate/data",
     "evidence/data",
     "workload/data",
+    "mcp/data",
+    "report/data",
+    "web/data",
 )
 TABLES = [name for folder in FOLDERS for name in shipped_names(folder, ".toml")]
 

@@ -18,11 +18,11 @@ from chipwise.cli.app import app
 from command_line import Run
 
 
-@pytest.mark.parametrize("command", ["web", "mcp"])
+@pytest.mark.parametrize(("command", "served"), [("web", "chipwise.web.app"), ("mcp", "chipwise.mcp.serve")])
 def test_without_the_extra_the_pip_line_is_shown(
-    run: Run, monkeypatch: pytest.MonkeyPatch, command: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: str, served: str
 ) -> None:
-    for module in (f"chipwise.{command}.serve", "chipwise.listening"):
+    for module in (served, "chipwise.listening"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'chipwise[serve]'" in run(command).refused(5)
