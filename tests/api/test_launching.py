@@ -470,6 +470,30 @@ def test_a_plan_can_be_launched_as_it_is_planned(trainer: str) -> None:
     assert launch_files(spec_of(planned(trainer)), get_trainer(trainer).tool)
 
 
+@pytest.mark.parametrize(
+    ("model", "method", "objective"),
+    [
+        ("Qwen/Qwen3-8B", "lora", "dpo"),
+        ("Qwen/Qwen3-Embedding-0.6B", "full", "contrastive"),
+        ("BAAI/bge-large-en-v1.5", "full", "contrastive-cached"),
+    ],
+)
+def test_what_is_planned_for_an_objective_can_be_started(model: str, method: str, objective: str) -> None:
+    """No trainer comes first that no launch file tells the objective."""
+    request = TrainRequest(
+        model=model,
+        task="finetune",
+        method=method,
+        objective=objective,
+        chips=CHIP,
+        counts="8",
+        tokens="100M",
+    )
+    saved = answered("train", request).saved
+    target = "trl" if objective == "dpo" else "sentence-transformers"
+    assert launch_files(spec_of(saved), target)
+
+
 @pytest.mark.parametrize("trainer", STARTED)
 def test_every_setting_of_a_plan_is_told_or_refused(trainer: str) -> None:
     """A setting that left the launch file as it was would be dropped without a word."""

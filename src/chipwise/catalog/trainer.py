@@ -13,6 +13,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.software import Software, SoftwareTable, all_software
+from chipwise.catalog.tools import get_tool
 from chipwise.errors import UnknownNameError, UsageError, check_known
 
 Kind = Literal["eager", "fsdp", "fused", "xla"]
@@ -356,11 +357,18 @@ def able_trainers(
 ) -> tuple[Trainer, ...]:
     """The trainers that a plan may take on a chip where nobody names one, the usual one first: those that are `tried`
     there, are taken for the method and can run what is fixed of a layout; `anew`, from random weights on, without those
-    that are made to adapt trained ones."""
+    that are made to adapt trained ones; for another `objective` than next tokens those that are started for it."""
     usual = usual_trainer(chip, method, pins, anew=anew, experts=experts, objective=objective)
     others = (t for t in all_software(Trainer).values() if t is not usual and _among(chip, t.tried))
-    made = (t for t in others if objective in t.objectives and (method == t.methods[0] or not anew))
+    made = (t for t in others if _started(t, objective) and (method == t.methods[0] or not anew))
     return (usual, *(t for t in made if method in t.methods and not t.refusal(pins)))
+
+
+def _started(trainer: Trainer, objective: str) -> bool:
+    """Whether it trains for an objective and, of others than next tokens, a launch file says so."""
+    if objective not in trainer.objectives or objective == "next-token":
+        return objective in trainer.objectives
+    return bool(trainer.tool) and objective in get_tool(trainer.tool).objectives
 
 
 def _among(chip: Chip, names: Collection[str]) -> bool:
