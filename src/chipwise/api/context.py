@@ -244,13 +244,12 @@ class Context:
                 row_of(memory, row),
                 {name: TailRecord(*(_known(t, row) for t in pair)) for name, pair in quantiles.items()},
                 None if powered is None else (powered, use.take(row)),
-                stretch[row],
             )
             record = plan_record(
                 Deployed(
                     d,
                     layout,
-                    fleet,
+                    replace(fleet, stretch=stretch[row]),
                     precision,
                     w,
                     near[row],

@@ -154,6 +154,11 @@ class ReplicaSet:
     in_step: bool = False
     stretch: Stretch | None = None
 
+    @property
+    def longer(self) -> Stretch:
+        """What longer passes do to times; where nobody said it, what they do to clients who wait for their answers."""
+        return self.stretch or Stretch()
+
     def devices(self, layout: Layout) -> int:
         """Devices of all of them, replicas in a layout."""
         prompts = self.prompt_layout or layout
@@ -192,14 +197,13 @@ class Deployed:
 class Performance:
     """What a candidate does at its load: `prediction` and `bounds` hold a single number in each figure, of all replicas
     that carry the load, `memory` is of one device. `drawn` says how chips turn work into watts, and what those that
-    carry the load do (None: no power limit is known). `stretch` says what the error of passes does to times."""
+    carry the load do (None: no power limit is known)."""
 
     prediction: Prediction
     bounds: Bounds
     memory: MemoryAccount
     tails: Mapping[str, TailRecord]
     drawn: tuple[Powered, Use] | None
-    stretch: Stretch = Stretch()  # noqa: RUF009
 
 
 def one(value: object) -> float:
@@ -272,7 +276,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     passes, first = doubt.further.shrunk(by.further), doubt.first.shrunk(by.first)
 
-    timed = partial(_timed, passes=passes, basis=basis)
+    timed, stretch = partial(_timed, passes=passes, basis=basis), fleet.longer
 
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
@@ -286,7 +290,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
     tpot = None
     if workload.output_tokens > 1.0:
-        tpot = timed(one(prediction.tpot_s), passes, does.stretch.further, least=one(bounds.tpot_s))
+        tpot = timed(one(prediction.tpot_s), passes, stretch.further, least=one(bounds.tpot_s))
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -300,7 +304,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
     shares = _shares(prediction.cost.exposed)
-    ttft = timed(one(prediction.ttft_s), first, does.stretch.first, least=one(bounds.ttft_s))
+    ttft = timed(one(prediction.ttft_s), first, stretch.first, least=one(bounds.ttft_s))
     if fleet.in_step:
         ttft = ttft.reaching(one(prediction.in_step_s) / one(prediction.ttft_s), by.first)
     energy = None
@@ -312,7 +316,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     held = max(1.0, float(np.floor(one(prediction.resident))))
     taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
     job, hours = _job(workload, one(prediction.concurrency), tokens, price)
-    carried = judge(1.0, passes.of_passes().around(), basis).kept(does.stretch.room)
+    carried = judge(1.0, passes.of_passes().around(), basis).kept(stretch.room)
     return PlanRecord(
         chip=deployment.chip.id,
         chips=chips,
