@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chipwise.api import train
+from chipwise.api.answering import ranked
+from chipwise.api.train import Training, TrainingAsked
 from chipwise.report.training import TrainReport
 
 __all__ = ["train_plan"]
@@ -12,4 +13,4 @@ __all__ = ["train_plan"]
 
 def train_plan(model: str, **asked: Any) -> TrainReport:
     """The answer about a run."""
-    return train.train_plan(train.Training(model, **asked))
+    return ranked(TrainingAsked.of(Training(model, **asked))).whole()

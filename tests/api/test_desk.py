@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import chipwise as cw
+from chipwise.api import planning
 from chipwise.api.local import Wish
-from chipwise.api.planning import limits_for, ranked
+from chipwise.api.planning import limits_for
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.machine import candidates
 from chipwise.catalog.override import Share
@@ -333,7 +334,7 @@ def test_local_answers_as_plan_does(machine: str, host: str | None) -> None:
     for model in MODELS:
         asked = Workload("local", 1000.0, 200.0, pace_per_s=12.0, room_tokens=8192.0)
         try:
-            first = ranked(model, asked, limits=limits, evidence=False).report.plans[0]
+            first = planning.plan(model, asked, limits=limits, published=False).plans[0]
         except InfeasibleError:
             assert model not in listed
             continue

@@ -12,7 +12,7 @@ from chipwise.api.train_input import USUAL
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.training.course import Failures
 from chipwise.report.records import Figure
-from chipwise.report.train_assemble import Aim, ranked
+from chipwise.report.train_assemble import Aim, rank_runs
 from chipwise.report.training import TrainPlanRecord, train_view
 from trained import train_plan
 
@@ -268,8 +268,8 @@ def test_a_stale_price_yields_to_a_fresh_one_that_it_ties_with() -> None:
         return replace(plan, chip="other", usd=usd, price=replace(plan.price, stale=True))
 
     fresh = replace(plan, price=replace(plan.price, stale=False))
-    assert [p.chip for p in ranked((old(0.9), fresh), Aim())] == [plan.chip, "other"]
-    assert [p.chip for p in ranked((old(0.5), fresh), Aim())] == ["other", plan.chip]
+    assert [p.chip for p in rank_runs((old(0.9), fresh), Aim())] == [plan.chip, "other"]
+    assert [p.chip for p in rank_runs((old(0.5), fresh), Aim())] == ["other", plan.chip]
 
 
 def test_what_is_done_sooner_comes_first_among_equal_costs() -> None:

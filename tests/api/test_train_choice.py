@@ -25,7 +25,7 @@ from chipwise.catalog.trainer import Trainer, able_trainers
 from chipwise.errors import InfeasibleError
 from chipwise.evidence.judge import chance
 from chipwise.predict.training.dims import transformer
-from chipwise.report.train_assemble import Aim, ranked
+from chipwise.report.train_assemble import Aim, rank_runs
 from chipwise.report.training import TrainReport
 from chipwise.search.training import best, least_seconds, search
 from command_line import Run
@@ -208,7 +208,7 @@ def test_the_usual_trainer_yields_to_what_is_clearly_better() -> None:
     hair = replace(
         usual, stack="x", instead_of="hf-trainer", days=replace(usual.days, mid=0.95 * usual.days.mid)
     )
-    assert [p.stack for p in ranked((usual, hair), Aim(owned=True))] == ["hf-trainer"]
+    assert [p.stack for p in rank_runs((usual, hair), Aim(owned=True))] == ["hf-trainer"]
     experts = train_plan("Qwen/Qwen3-30B-A3B", chips=("b200-sxm",), counts=(64,)).plans[0]
     assert experts.instead_of == ""
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from chipwise.api.train import Training, train_plan
+from chipwise.api.answering import ranked
+from chipwise.api.train import Training, TrainingAsked
 from chipwise.api.train_input import check_pairs, objective_of
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import usual_trainer
@@ -18,12 +19,18 @@ from chipwise.predict.training.objective import OBJECTIVES, usual_objective
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.result import step_flops
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
+from chipwise.report.training import TrainReport
 
 BERT = plain(24.0, 1024.0, 16.0, 4096.0, 30522.0, causal=False)
 S = TrainSpread(micro_batch=4.0, global_batch=32.0, seq=512.0, dp=8.0, shard=8.0)
 WORK = TrainWork(3.0, 3.0, 3.0, 0.0, 0.0, 1.0, 2.5, 0.5, 6.0, 0.1)
 QUIET = TrainRates(linear=1.0, core=1.0, passes=1.0, host_s=0.0)
 H100 = Cluster(990e12, 990e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
+
+
+def planned(run: Training) -> TrainReport:
+    """The answer about a run."""
+    return ranked(TrainingAsked.of(run)).whole()
 
 
 def layer(s: TrainSpread) -> float:
@@ -77,20 +84,24 @@ def test_trainers_are_taken_for_what_they_train_for() -> None:
     assert usual_trainer(get_chip("h100-sxm5-80gb"), "full", objective="masked").id == "hf-trainer"
     run = Training("bge-large", ("h100",), (8,), task="finetune", trainer="nemo")
     with pytest.raises(InfeasibleError, match="no plan") as refused:
-        train_plan(run)
+        planned(run)
     assert "not for contrastive (--trainer hf-trainer)" in str(refused.value)
 
 
 def test_plans_of_pairs() -> None:
     run = Training("bge-large", ("h100",), (8,), task="finetune")
-    report = train_plan(run)
+    report = planned(run)
     plan = report.plans[0]
     assert report.objective == "contrastive"
     assert plan.layout.micro_batches == 1  # the loss compares all of a rank
     assert plan.memory["logits"] == 0.0
-    cached = train_plan(replace(run, objective="contrastive-cached", global_batch=plan.global_batch)).plans[0]
+    cached = (
+        ranked(TrainingAsked.of(replace(run, objective="contrastive-cached", global_batch=plan.global_batch)))
+        .whole()
+        .plans[0]
+    )
     assert cached.step_s.mid > plan.step_s.mid
     assert cached.layout.micro_batch % 2 == 0
     tuned = Training("meta-llama/Llama-3.1-8B", ("h100",), (8,), task="finetune", trainer="hf-trainer")
-    next_, dpo = (train_plan(replace(tuned, objective=o)).plans[0] for o in ("next-token", "dpo"))
+    next_, dpo = (planned(replace(tuned, objective=o)).plans[0] for o in ("next-token", "dpo"))
     assert 1.2 < dpo.step_s.mid / next_.step_s.mid < 1.7  # adapters: three passes for two

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from chipwise.api.estimating import estimate
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
-    from chipwise.api.planning import plan, ranked
+    from chipwise.api.planning import plan
     from chipwise.api.suites.doors import SUITES, predict_suite
     from chipwise.api.suites.kernels import calibrate_kernels_file
     from chipwise.api.suites.validating import VALIDATIONS, validate
@@ -31,7 +31,6 @@ __all__ = [
     "models",
     "plan",
     "predict_suite",
-    "ranked",
     "validate",
     "with_own_chips",
 ]
@@ -50,7 +49,6 @@ _HOMES = {
     "models": "loaded",
     "plan": "planning",
     "predict_suite": "suites.doors",
-    "ranked": "planning",
     "validate": "suites.validating",
     "with_own_chips": "checkup",
 }

@@ -9,11 +9,12 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from chipwise.api.answering import ranked
 from chipwise.api.estimating import estimate
 from chipwise.api.loaded import describe, load
 from chipwise.api.nearest import model_facts, network_facts
 from chipwise.api.placing import Given, Terms
-from chipwise.api.planning import limits_for, ranked
+from chipwise.api.planning import PlansAsked, limits_for
 from chipwise.api.suites.mlperf import MlperfAnswer, answer
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.benchmarks import Limit, Named, benchmark_of, load_benchmarks, near_benchmarks
@@ -393,7 +394,7 @@ def _condition(item: Item) -> Condition | None:
 def _best(model: str, workload: Workload, chip: str, chips: int, terms: Terms) -> PlanRecord:
     """The plan that `plan` shows first for these chips. Raises its errors."""
     limits = replace(limits_for(workload.task), have={chip: chips})
-    return ranked(model, workload, terms, limits=limits, evidence=False).report.plans[0]
+    return ranked(PlansAsked.of(model, workload, terms, limits=limits, published=False)).report.plans[0]
 
 
 def _predictor(numbers: Parameters) -> Callable[[Item], float | None]:

@@ -12,6 +12,7 @@ from itertools import chain
 
 import numpy as np
 
+from chipwise.api.answering import Chosen
 from chipwise.api.candidates import LADDER, least_bytes, own_files, wide
 from chipwise.api.desk import machine_words
 from chipwise.api.loaded import Loaded, load_generating
@@ -154,46 +155,76 @@ def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[Refu
     )
 
 
-def local(machine: Machine, wish: Wish, terms: Terms | None = None) -> LocalReport:
-    """The models that a machine runs as fast as is wished, each in the widest format that does; those of the highest
-    published score first.
+@dataclass(frozen=True)
+class ModelsFound:
+    """What models run as on a machine, with what is to be known of each, and those that do not run so."""
 
-    Each has the first plan that `plan --task local` has on these parts, those of fewer than 4 bits a weight come last.
-    Raises `InfeasibleError` where nothing does, with the fastest there is.
-    """
-    terms = terms or Terms()
-    for card, _ in machine.cards:
-        terms.environment.check(card)
-    records: list[LocalRecord] = []
-    of_few_bits: list[LocalRecord] = []
-    refused: list[RefusalRecord] = []
-    notes: dict[str, None] = {}
-    wanted = wish.candidates()
-    for candidate in wanted:
-        if len(records) == wish.most:
-            break
-        found = _OnMachine(candidate, machine, wish, terms).found()
-        if isinstance(found, RefusalRecord):
-            refused.append(found)
-            continue
-        record, words = found
-        (records if record.wide else of_few_bits).append(record)
-        notes |= dict.fromkeys(words)
-    records = [*records, *of_few_bits][: wish.most]
-    rest = len(wanted) - len(refused) - len(records)
-    notes |= dict.fromkeys([f"{rest} more of them are not listed: --most"] if rest else [])
-    if not records:
+    models: list[tuple[LocalRecord, tuple[str, ...]]]
+    refused: list[RefusalRecord]
+
+
+@dataclass(frozen=True)
+class MachineAsked:
+    """What a machine runs as fast as is wished, read (`answering.Choosing`): each model in the widest format that does,
+    by the first plan that `plan --task local` has on these parts."""
+
+    machine: Machine
+    wish: Wish
+    terms: Terms
+    wanted: tuple[Candidate, ...]
+
+    @classmethod
+    def of(cls, machine: Machine, wish: Wish, terms: Terms | None = None) -> MachineAsked:
+        """Raises `UnknownNameError`, and the errors of `Environment.check`."""
+        terms = terms or Terms()
+        for card, _ in machine.cards:
+            terms.environment.check(card)
+        return cls(machine, wish, terms, tuple(wish.candidates()))
+
+    def candidates(self) -> ModelsFound:
+        """The models that run so, until there are as many as were wished in formats of 4 bits and more."""
+        found = ModelsFound([], [])
+        for candidate in self.wanted:
+            if sum(record.wide for record, _ in found.models) == self.wish.most:
+                break
+            one = _OnMachine(candidate, self.machine, self.wish, self.terms).found()
+            if isinstance(one, RefusalRecord):
+                found.refused.append(one)
+            else:
+                found.models.append(one)
+        return found
+
+    def choice(self, found: ModelsFound) -> Chosen[LocalRecord]:
+        """Those of the highest published score first, those of fewer than 4 bits a weight last."""
+        models = sorted((record for record, _ in found.models), key=lambda record: not record.wide)
+        shown = models[: self.wish.most]
+        notes = dict.fromkeys(words for _, said in found.models for words in said)
+        rest = len(self.wanted) - len(found.refused) - len(shown)
+        more = [f"{rest} more of them are not listed: --most"] if rest else []
+        return Chosen(tuple(shown), (*notes, *more))
+
+    def refusal(self, found: ModelsFound) -> InfeasibleError:
+        """That nothing runs so, with the fastest there is."""
+        refused = found.refused
         # the last has the lowest score: what is in its way is in the way of all
-        ways = _ways_out(machine, wish, terms, refused)
+        ways = _ways_out(self.machine, self.wish, self.terms, refused)
         least = f"{refused[-1].chip}: {refused[-1].detail}" if refused else "no model has this use"
-        raise InfeasibleError(
-            f"{machine.name} runs none of {len(refused)} models so",
+        return InfeasibleError(
+            f"{self.machine.name} runs none of {len(refused)} models so",
             f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
         )
-    records[0] = _apart(records[0], machine, wish, terms)
-    said = (*_ordered(wish), *_words(machine), *recalled_words(c.id for c, _ in machine.cards), *notes)
-    report = _report(wish, records, (*said, *terms.said))
-    return replace(report, machine=machine.words, refused=tuple(refused))
+
+    def record(self, found: ModelsFound, chosen: Chosen[LocalRecord]) -> LocalReport:
+        """The answer with the models in order."""
+        recalled = recalled_words(card.id for card, _ in self.machine.cards)
+        said = (*_ordered(self.wish), *_words(self.machine), *recalled, *chosen.said, *self.terms.said)
+        report = _report(self.wish, chosen.plans, said)
+        return replace(report, machine=self.machine.words, refused=tuple(found.refused))
+
+    def beside(self, found: ModelsFound, chosen: Chosen[LocalRecord], report: LocalReport) -> LocalReport:
+        """The answer with the speed of other engines beside the lines that start them, of the first model."""
+        first, *others = report.models
+        return replace(report, models=(_apart(first, self.machine, self.wish, self.terms), *others))
 
 
 def _apart(record: LocalRecord, machine: Machine, wish: Wish, terms: Terms) -> LocalRecord:
@@ -239,25 +270,51 @@ def _report(wish: Wish, records: Iterable[LocalRecord], said: Iterable[str]) -> 
     )
 
 
-def buy(max_usd: float, wish: Wish, terms: Terms | None = None, *, sparing: bool = False) -> LocalReport:
-    """Machines and cards that a budget buys, each with the most able model that it runs as fast as is wished; the most
-    able first, of equal ones the fastest, of those that are about as fast the cheapest. `sparing`, as where
-    a speed or a context was asked for, which is then enough: of equal ones the cheapest. Raises `InfeasibleError`
-    where nothing does."""
-    terms = terms or Terms()
-    wanted = wish.candidates()
-    found = _running(max_usd, wanted, wish, terms) or _running(max_usd, wanted, wish, terms, doubted=True)
-    if not found:
-        where = f" in a {terms.environment.name}" if terms.environment.name else ""
-        raise InfeasibleError(
-            f"nothing for ${max_usd:,.0f}{where} runs these models at {wish.min_tps:g} tokens/s",
+@dataclass(frozen=True)
+class BudgetAsked:
+    """What a budget buys, read (`answering.Choosing`): machines and cards, each with the most able model that it runs
+    as fast as is wished; the most able first, of equal ones the fastest, of those that are about as fast the cheapest.
+    `sparing`, as where a speed or a context was asked for, which is then enough: of equal ones the cheapest."""
+
+    max_usd: float
+    wish: Wish
+    terms: Terms
+    sparing: bool
+
+    def candidates(self) -> list[tuple[int, LocalRecord]]:
+        """What is for sale that runs a model so, at prices that nothing speaks against; without those at the others."""
+        wanted = self.wish.candidates()
+        every = (_running(self.max_usd, wanted, self.wish, self.terms, doubted=way) for way in (False, True))
+        return next(filter(None, every), [])
+
+    def choice(self, found: list[tuple[int, LocalRecord]]) -> Chosen[LocalRecord]:
+        """The machines in order."""
+        return Chosen(tuple(_bought(found, sparing=self.sparing)) if found else ())
+
+    def refusal(self, found: list[tuple[int, LocalRecord]]) -> InfeasibleError:
+        """That nothing for so much runs a model so."""
+        where = f" in a {self.terms.environment.name}" if self.terms.environment.name else ""
+        return InfeasibleError(
+            f"nothing for ${self.max_usd:,.0f}{where} runs these models at {self.wish.min_tps:g} tokens/s",
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
-    cheapest, fastest = (_bought(found, sparing=way) for way in (True, False))
-    records, other = (cheapest, fastest[0]) if sparing else (fastest, cheapest[0])
-    prices = "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
-    report = _report(wish, records, (f"{prices}around them", *_ordered(wish), *terms.said))
-    return replace(report, max_usd=max_usd, buy=True, sparing=sparing, instead=records.index(other) + 1)
+
+    def record(self, found: list[tuple[int, LocalRecord]], chosen: Chosen[LocalRecord]) -> LocalReport:
+        """The answer with the machines in order, and which would be first were one sparing, or not."""
+        other = _bought(found, sparing=not self.sparing)[0]
+        prices = (
+            "prices as read, of one source and day each (offers: chipwise offers list); cards without the computer "
+            "around them"
+        )
+        report = _report(self.wish, chosen.plans, (prices, *_ordered(self.wish), *self.terms.said))
+        instead = chosen.plans.index(other) + 1
+        return replace(report, max_usd=self.max_usd, buy=True, sparing=self.sparing, instead=instead)
+
+    def beside(
+        self, found: list[tuple[int, LocalRecord]], chosen: Chosen[LocalRecord], report: LocalReport
+    ) -> LocalReport:
+        """The same: nothing stands beside what is bought."""
+        return report
 
 
 def _running(

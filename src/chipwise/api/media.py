@@ -7,9 +7,10 @@ question -> pipeline -> chips with their runtime -> work on devices -> plans -> 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 
+from chipwise.api.answering import Chosen
 from chipwise.api.deciding import weighed
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
@@ -21,6 +22,7 @@ from chipwise.api.media_record import Replicas, Speed, plan_of
 from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
 from chipwise.api.media_ways import held, priced, runs
 from chipwise.api.media_work import Place, Work
+from chipwise.api.nearest import beside_network
 from chipwise.api.placing import Terms
 from chipwise.api.planning import bounded
 from chipwise.api.remedies import either
@@ -143,76 +145,118 @@ def fit(model: str, terms: Terms, asked: Sampling, chips: Sequence[str]) -> Medi
     return report_of(ran[-1], plans, refused, terms)
 
 
-def plan(
-    model: str,
-    terms: Terms,
-    asked: Sampling,
-    chips: Sequence[str],
-    limits: Limits,
-    log: Arrivals | None = None,
-) -> MediaReport:
-    """The best plan of each chip (`limits.by`: of each software, format or provider) that keeps the targets and
-    `limits`, in the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in the
-    middle, the likeliest first. Of chips that nobody named no more than a few of cards made for desks, as for language
-    models.
+@dataclass(frozen=True)
+class NetworksFound:
+    """All ways that were tried, the chips that cannot run the network, the network as it runs on one of them, and what
+    is said of how the first were timed, where a log drives the load."""
 
-    Tries all software that runs the network, batches by doubling, devices that share a request or tables, and keeping
-    parts on the host. Of many users a plan is given no more than `utilisation` of what it carries. Without a rate it is
-    one replica, ranked by dollars per sample; chips that one has (`limits.have`) are then all used, and the most
-    samples come first; one user is answered soonest. Without a price, chips stand for dollars. The first plans are
-    simulated over a `log`, whose rate is asked.
-    Raises `InfeasibleError` where nothing keeps the targets even in the middle, or the limits.
-    """
-    question, wanted = _asked(own_model(model), terms, asked, chips, limits)
-    if isinstance(question.model, Files):
-        made(question.model, question.terms, asked)  # what is wrong with a file is wrong on every chip
-    choice, refused = question.choice(wanted)
-    timed: tuple[str, ...] = ()
-    if log is not None and choice.ways:
-        choice, timed = over_log(choice, question.model, log, limits.by)
-    shown = choice.tried[-1].pipeline if choice.tried else made(question.model, question.terms, asked)
-    plans = choice.plans(limits.by) or short_plans(choice)
-    if not plans:
-        raise no_plan(question, choice, shown)
-    refused += choice.refusals()
-    report = report_of(shown, plans, refused, question.terms)
-    report = wanted_of(asked, report, owned=bool(limits.have))
-    if plans[0].verdict == "no":
-        return report
-    if log is not None:
-        report = replace(report, plans=unseen(report.plans, log))
-    said = (*report.assumptions, *timed, *_sizes(plans[0], question.limits))
-    return replace(_beside(report, choice, question), assumptions=said)
+    choice: NetworkChoice
+    refused: Sequence[RefusalRecord]
+    shown: Pipeline
+    timed: tuple[str, ...]
 
 
-def _asked(
-    opened: str | Files, terms: Terms, asked: Sampling, chips: Sequence[str], limits: Limits
-) -> tuple[Question, list[Chip]]:
-    """What is chosen for, and the chips that it is asked of."""
-    if limits.have:
-        terms = replace(terms, pricing=None)
-    numbers = terms.numbers
-    wanted = _chips(tuple(limits.have) or chips, terms)
-    nobodys = not (limits.have or chips) and asked.task != "local"
-    limits = bounded(limits, wanted, numbers, terms.basis if nobodys else None)
-    owned = bool(limits.have) and asked.rate_per_s is None
-    return Question(opened, terms, asked, limits, owned, numbers, every=limits.by == "runtime"), wanted
+@dataclass(frozen=True)
+class NetworkAsked:
+    """A question about plans of a model that generates no tokens, read (`answering.Choosing`); `published`: the
+    published result nearest to them stands beside."""
 
+    name: str
+    question: Question
+    chips: Sequence[Chip]
+    log: Arrivals | None
+    published: bool
 
-def _beside(report: MediaReport, choice: NetworkChoice, question: Question) -> MediaReport:
-    """The answer with what stands beside its plans: changes of the first, the cheapest, chips of one's own together."""
-    by, asked = question.limits.by, question.asked
-    ways, cheap = choice.best_by(by), choice.cheapest
-    side_by_side = question.owned and len(ways) > 1 and by == "chip" and asked.task != "local"
-    return replace(
-        report,
-        changes=quicker(question.model, ways[0].place, ways[0].terms, asked, report.plans[0]),
-        by=by,
-        cheapest=None if cheap is ways[0] else cheap.plan(),
-        extra=choice.dearer(ways[0], cheap),
-        together=together(ways, asked) if side_by_side else None,
-        decision=_decision(report, question.terms),
-    )
+    @classmethod
+    def of(
+        cls,
+        model: str,
+        terms: Terms,
+        asked: Sampling,
+        chips: Sequence[str],
+        limits: Limits,
+        log: Arrivals | None = None,
+        *,
+        published: bool = False,
+    ) -> NetworkAsked:
+        """The best plan of each chip (`limits.by`: of each software, format or provider) that keeps the targets and
+        `limits`, in the order of `search.prefer`; where no plan keeps its targets as surely as asked those that do in
+        the middle, the likeliest first. Of chips that nobody named no more than a few of cards made for desks, as for
+        language models.
+
+        Tries all software that runs the network, batches by doubling, devices that share a request or tables, and
+        keeping parts on the host. Of many users a plan is given no more than `utilisation` of what it carries. Without
+        a rate it is one replica, ranked by dollars per sample; chips that one has (`limits.have`) are then all used,
+        and the most samples come first; one user is answered soonest. Without a price, chips stand for dollars. The
+        first plans are simulated over a `log`, whose rate is asked. Raises `UsageError`, `UnknownNameError`;
+        `InfeasibleError` where the watts feed no chip.
+        """
+        opened = own_model(model)
+        if limits.have:
+            terms = replace(terms, pricing=None)
+        wanted = _chips(tuple(limits.have) or chips, terms)
+        nobodys = not (limits.have or chips) and asked.task != "local"
+        limits = bounded(limits, wanted, terms.numbers, terms.basis if nobodys else None)
+        owned = bool(limits.have) and asked.rate_per_s is None
+        question = Question(opened, terms, asked, limits, owned, terms.numbers, every=limits.by == "runtime")
+        return cls(model, question, wanted, log, published)
+
+    def candidates(self) -> NetworksFound:
+        """All ways on all chips. Raises what is wrong with a file of one's own."""
+        q = self.question
+        if isinstance(q.model, Files):
+            made(q.model, q.terms, q.asked)  # what is wrong with a file is wrong on every chip
+        choice, refused = q.choice(self.chips)
+        timed: tuple[str, ...] = ()
+        if self.log is not None and choice.ways:
+            choice, timed = over_log(choice, q.model, self.log, q.limits.by)
+        shown = choice.tried[-1].pipeline if choice.tried else made(q.model, q.terms, q.asked)
+        return NetworksFound(choice, refused, shown, timed)
+
+    def choice(self, found: NetworksFound) -> Chosen[MediaPlan]:
+        """The plans in order; where memory lacks everywhere by no more than the estimate of it may be off, those."""
+        plans = found.choice.plans(self.question.limits.by) or short_plans(found.choice)
+        return Chosen(tuple(plans), found.timed)
+
+    def refusal(self, found: NetworksFound) -> InfeasibleError:
+        """Why nothing keeps the targets even in the middle, or the limits."""
+        return no_plan(self.question, found.choice, found.shown)
+
+    def record(self, found: NetworksFound, chosen: Chosen[MediaPlan]) -> MediaReport:
+        """The answer with the targets that its plans were chosen by."""
+        q, plans = self.question, chosen.plans
+        report = report_of(found.shown, plans, [*found.refused, *found.choice.refusals()], q.terms)
+        report = replace(
+            report,
+            rate_per_s=q.asked.rate_per_s,
+            limit_s=q.asked.latency_s,
+            percentile=q.asked.percentile,
+            job=q.asked.job,
+            confidence=q.asked.confidence,
+            owned=bool(q.limits.have),
+        )
+        if plans[0].verdict != "no":
+            seen = report.plans if self.log is None else unseen(report.plans, self.log)
+            said = (*report.assumptions, *chosen.said, *_sizes(plans[0], q.limits))
+            report = replace(report, plans=seen, assumptions=said, by=q.limits.by)
+        return beside_network(report, self.name, q.asked.task) if self.published else report
+
+    def beside(self, found: NetworksFound, chosen: Chosen[MediaPlan], report: MediaReport) -> MediaReport:
+        """The answer with changes of its first plan, the cheapest, and chips of one's own together."""
+        q, choice = self.question, found.choice
+        if chosen.plans[0].verdict == "no":
+            return report
+        by, asked = q.limits.by, q.asked
+        ways, cheap = choice.best_by(by), choice.cheapest
+        side_by_side = q.owned and len(ways) > 1 and by == "chip" and asked.task != "local"
+        return replace(
+            report,
+            changes=quicker(q.model, ways[0].place, ways[0].terms, asked, report.plans[0]),
+            cheapest=None if cheap is ways[0] else cheap.plan(),
+            extra=choice.dearer(ways[0], cheap),
+            together=together(ways, asked) if side_by_side else None,
+            decision=_decision(report, q.terms),
+        )
 
 
 def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
@@ -232,19 +276,6 @@ def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:
     if first.chips > PLAUSIBLE and not limits.have:
         what = f"{first.chips:,} chips of a kind are more than the {PLAUSIBLE:,} of the largest clusters"
         yield f"{what}: a size, and nothing that can be rented"
-
-
-def wanted_of(asked: Sampling, report: MediaReport, *, owned: bool = False) -> MediaReport:
-    """The answer with the targets that its plans were chosen by."""
-    return replace(
-        report,
-        rate_per_s=asked.rate_per_s,
-        limit_s=asked.latency_s,
-        percentile=asked.percentile,
-        job=asked.job,
-        confidence=asked.confidence,
-        owned=owned,
-    )
 
 
 def simulate(

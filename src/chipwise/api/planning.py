@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 
 import numpy as np
 
 from chipwise.api.alternatives import levers
+from chipwise.api.answering import Chosen, ranked
 from chipwise.api.candidates import CandidateFormat, Market, Space, formats
 from chipwise.api.context import Context
 from chipwise.api.deciding import apis, decision
@@ -53,20 +53,6 @@ from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """Ranked plans, which can be shown already, and what is worked out beside them from what the search has found:
-    other software on its chip, what would make the first plan cheaper, tokens from an API, and which of renting, owning
-    and that is cheaper."""
-
-    report: PlanReport
-    beside: Callable[[PlanReport], PlanReport]
-
-    def whole(self) -> PlanReport:
-        """The answer with all of it."""
-        return self.beside(self.report)
-
-
 def plan(
     model: str,
     workload: Workload,
@@ -75,50 +61,13 @@ def plan(
     chips: Sequence[str] = (),
     limits: Limits | None = None,
     curve: RateCurve | None = None,
-    evidence: bool = True,
+    published: bool = True,
 ) -> PlanReport:
     """The best plan of every chip, ranked, with what was refused and why, what would make the first cheaper, and tokens
-    from an API. Arguments and errors are those of `ranked`."""
-    return ranked(model, workload, terms, chips=chips, limits=limits, curve=curve, evidence=evidence).whole()
-
-
-def ranked(
-    model: str,
-    workload: Workload,
-    terms: Terms | None = None,
-    *,
-    chips: Sequence[str] = (),
-    limits: Limits | None = None,
-    curve: RateCurve | None = None,
-    evidence: bool = True,
-) -> Ranked:
-    """The best plan of every chip, ranked, with what was refused and why.
-
-    `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search. All
-    software that can run the model is tried, unless the terms name one. The best plan of each chip is listed, or of
-    what `limits.by` says; of chips that one has the best of each layout and format. The arrivals of a day (`curve`) are
-    what a fleet sized for the rate is judged on. With `evidence` the nearest published results stand
-    beside the first plans and move nothing in them. Raises `InfeasibleError` where no chip has a plan; `UsageError` and
-    `UnknownNameError` for bad input.
-    """
-    terms = terms or Terms()
-    limits = limits or limits_for(workload.task)
-    asked = _PlansAsked.of(model, workload, terms, chips, limits)
-    space, plans = asked.searched()
-    if not plans:
-        raise _none(asked, space, timed=curve is not None)
-    if curve is not None:
-        plans = [replace(p, day=asked.day(p, curve)) for p in plans]
-    if any(p.spare for p in plans):
-        plans = [replace(p, up=_up(p)) for p in plans]
-    in_order, timed = asked.ordered(space, plans)
-    if curve is not None:
-        in_order = (asked.followed(in_order[0], curve), *in_order[1:])
-    report = asked.report(space, in_order, timed)
-    if evidence:
-        nearest = beside_published(in_order, report.model, asked.workload, asked.context.today)
-        report = replace(report, plans=nearest)
-    return Ranked(report, partial(asked.beside, space, timed=bool(timed)))
+    from an API. Arguments and errors are those of `PlansAsked.of`; raises `InfeasibleError` where no chip has a plan
+    too."""
+    asked = PlansAsked.of(model, workload, terms, chips, limits, curve=curve, published=published)
+    return ranked(asked).whole()
 
 
 SLOWER = 1.05
@@ -131,26 +80,54 @@ def desk_plan(
 ) -> tuple[PlanRecord | None, Space]:
     """The plan that comes first on the parts of a machine, None where there is none, and what the search has found.
     Raises `InfeasibleError` where no format can be had there; `UsageError` and `UnknownNameError` for bad input."""
-    asked = _PlansAsked.at_desk(model, workload, terms, machine)
-    space, plans = asked.searched()
-    return next(iter(rank_plans(plans, asked.workload)), None), space
+    asked = PlansAsked.at_desk(model, workload, terms, machine)
+    found = asked.candidates()
+    return next(iter(rank_plans(found.plans, asked.workload)), None), found.space
 
 
 @dataclass(frozen=True)
-class _PlansAsked:
-    """A question about plans, read: what is searched where, and the machine whose parts one user has together."""
+class PlansFound:
+    """What the search has found, and the best plans of it, in no order."""
+
+    space: Space
+    plans: list[PlanRecord]
+
+
+@dataclass(frozen=True)
+class PlansAsked:
+    """A question about plans of a language model, read (`answering.Choosing`): what is searched where, the machine
+    whose parts one user has together, the arrivals of a day, and whether published results stand beside."""
 
     model: str
     terms: Terms
     context: Context
     market: Market
     machine: Machine | None
+    curve: RateCurve | None = None
+    published: bool = True
 
     @classmethod
     def of(
-        cls, model: str, workload: Workload, terms: Terms, chips: Sequence[str], limits: Limits
-    ) -> _PlansAsked:
-        """Raises `UsageError`, `UnknownNameError`; `InfeasibleError` where the watts feed no chip."""
+        cls,
+        model: str,
+        workload: Workload,
+        terms: Terms | None = None,
+        chips: Sequence[str] = (),
+        limits: Limits | None = None,
+        *,
+        curve: RateCurve | None = None,
+        published: bool = True,
+    ) -> PlansAsked:
+        """The best plan of every chip.
+
+        `chips` (names or TOML files) or the chips that one has (`limits.have`; they cost nothing) restrict the search.
+        All software that can run the model is tried, unless the terms name one. The best plan of each chip is listed,
+        or of what `limits.by` says; of chips that one has the best of each layout and format. The arrivals of a day
+        (`curve`) are what a fleet sized for the rate is judged on. `published`: the nearest published results stand
+        beside the first plans and move nothing in them. Raises `UsageError`, `UnknownNameError`; `InfeasibleError`
+        where the watts feed no chip.
+        """
+        terms, limits = terms or Terms(), limits or limits_for(workload.task)
         have = limits.have
         terms = replace(terms, runtime=terms.named)
         context = terms.context(model, workload, owned=bool(have))
@@ -159,10 +136,11 @@ class _PlansAsked:
         wanted = [terms.chip(c) for c in have or chips or _everything(workload)]
         nobodys = not (have or chips) and workload.task != "local"
         limits = bounded(limits, wanted, context.numbers, context.basis if nobodys else None)
-        return cls(model, terms, context, Market(wanted, terms.runtime, terms.policy, limits), machine)
+        market = Market(wanted, terms.runtime, terms.policy, limits)
+        return cls(model, terms, context, market, machine, curve, published)
 
     @classmethod
-    def at_desk(cls, model: str, workload: Workload, terms: Terms, machine: Machine) -> _PlansAsked:
+    def at_desk(cls, model: str, workload: Workload, terms: Terms, machine: Machine) -> PlansAsked:
         """The same of the parts of one machine. Raises `UsageError`, `UnknownNameError`."""
         context = terms.context(model, workload, owned=True)
         host = machine.host
@@ -176,18 +154,18 @@ class _PlansAsked:
         """What is asked of the model."""
         return self.context.workload
 
-    def searched(self) -> tuple[Space, list[PlanRecord]]:
-        """What the search has found, and the best plans of it; the parts of a machine together are one of them."""
+    def candidates(self) -> PlansFound:
+        """What the search finds; the parts of a machine together are one of the plans."""
         room = np.inf if self.machine is None else self.machine.memory_bytes
         tried = formats(self.model, self.context, self.terms, self.market.chips, room)
         first = self.market.limits.first_alone
         space = Space.over(self.market, _widest_first(tried) if first else tried)
         plans = space.plans()
         if self.machine is None or self.machine.alone:
-            return space, plans
+            return PlansFound(space, plans)
         cards = self.machine.cards
         if first and len(cards) == 1 and space.ready(cards[0][0].id):
-            return space, plans  # what lies on the host is read more slowly
+            return PlansFound(space, plans)  # what lies on the host is read more slowly
         together = _jointly(self, self.machine, space)
         if isinstance(together, PlanRecord):
             together = _used(together, self.machine)
@@ -198,7 +176,38 @@ class _PlansAsked:
             space.rejected[together.reason] += 1
         else:
             space.never.append(together)
-        return space, plans
+        return PlansFound(space, plans)
+
+    def choice(self, found: PlansFound) -> Chosen[PlanRecord]:
+        """The plans in order, with the day that they go through and how surely their replicas are up; what is said of
+        how they were timed where a log drives the load, over which the first are simulated."""
+        plans, curve = found.plans, self.curve
+        if not plans:
+            return Chosen()
+        if curve is not None:
+            plans = [replace(p, day=self.day(p, curve)) for p in plans]
+        if any(p.spare for p in plans):
+            plans = [replace(p, up=_up(p)) for p in plans]
+        chosen = self._ordered(found.space, plans)
+        if curve is None:
+            return chosen
+        first, *others = chosen.plans
+        return replace(chosen, plans=(self.followed(first, curve), *others))
+
+    def refusal(self, found: PlansFound) -> InfeasibleError:
+        """Why nothing is left, with what would be within a larger budget, and what works."""
+        space, timed = found.space, self.curve is not None
+        limits, workload = self.market.limits, self.workload
+        dearer = None
+        if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
+            unlimited = replace(self.market, limits=replace(limits, max_usd_per_h=None))
+            free = [replace(one, context=one.context.without_budget()) for one in space.formats]
+            priced = [p for p in Space.over(unlimited, free).plans() if p.price]
+            dearer = min(priced, key=PlanRecord.usd, default=None)
+        short = list(space.refusals.values())
+        ways = ways_out(self.market, space.formats, short, timed=timed)
+        name = self.context.found.graph.model.name
+        return no_plan(name, workload, space.rejected, short, space.never, dearer, ways)
 
     def start_s(self, p: PlanRecord) -> float:
         """Seconds until one more replica of a plan serves; 0 where it has one, or is a machine of parts."""
@@ -221,32 +230,31 @@ class _PlansAsked:
         asking, _ = _replicated(self.model, self.workload, self.terms, self.market.limits)
         return followed_day(p, curve, self.workload, asking, self.terms.scaling)
 
-    def ordered(
-        self, space: Space, plans: list[PlanRecord]
-    ) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
-        """The plans in order, and what is said of how they were timed: where a log drives the load the first are
-        simulated."""
+    def _ordered(self, space: Space, plans: list[PlanRecord]) -> Chosen[PlanRecord]:
+        """The plans in order; where a log drives the load the first are simulated."""
         workload, limits = self.workload, self.market.limits
         in_order = rank_plans(plans, workload)
         if not workload.driven or workload.log is None or workload.log.rate_per_s is None:
-            return in_order, ()
+            return Chosen(in_order)
         several = space.formats and limits.by == "chip" and not limits.have
         others = space.software(in_order[0]) if several else []
         replicated = _replicated(self.model, workload, self.terms, limits)
-        return over_time(plans, others, workload, *replicated, self.terms.scaling)
+        return Chosen(*over_time(plans, others, workload, *replicated, self.terms.scaling))
 
-    def report(self, space: Space, in_order: tuple[PlanRecord, ...], timed: tuple[str, ...]) -> PlanReport:
-        """The answer with plans in order; `timed`: what is said of how they were, where they were simulated."""
+    def record(self, found: PlansFound, chosen: Chosen[PlanRecord]) -> PlanReport:
+        """The answer with plans in order, and published results beside the first."""
+        space, in_order, timed = found.space, chosen.plans, chosen.said
         context, market, workload = self.context, self.market, self.workload
+        model = model_record(context.found.graph, context.found.config)
         first, planned = in_order[0], {p.chip for p in in_order}
         kept = first.keeps_targets(workload.confidence)
         missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
         least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
         stored = space.plans(stored=True) if first.converted and not timed else []
         return PlanReport(
-            model=model_record(context.found.graph, context.found.config),
+            model=model,
             workload=workload_record(workload),
-            plans=in_order,
+            plans=beside_published(in_order, model, workload, context.today) if self.published else in_order,
             refused=(*space.never, *missing),
             considered=space.considered,
             rejected={r.value: n for r, n in space.rejected.most_common() if r is not Reason.OK},
@@ -279,10 +287,11 @@ class _PlansAsked:
             *(words for words, holds in said.items() if holds),
         )
 
-    def beside(self, space: Space, report: PlanReport, *, timed: bool) -> PlanReport:
+    def beside(self, found: PlansFound, chosen: Chosen[PlanRecord], report: PlanReport) -> PlanReport:
         """The report with the best plan on the first one's chip under each other software, what would make the first
         cheaper, tokens of the model from an API, and whether to take those. What formulas say of changes is not held
-        against what was simulated (`timed`)."""
+        against what was simulated."""
+        space, timed = found.space, bool(chosen.said)
         first = report.plans[0]
         its = next((c for c in self.market.chips if c.id == first.chip), None)
 
@@ -291,33 +300,18 @@ class _PlansAsked:
             market = replace(self.market, chips=[its] if its else [], runtime=runtime)
             return Space.over(market, [CandidateFormat(changed)]).plans()
 
-        found: tuple[LeverRecord, ...] = ()
+        cheaper: tuple[LeverRecord, ...] = ()
         if its and not timed:
-            found = levers(first, its, space.context(first.precision), self.model, again)
+            cheaper = levers(first, its, space.context(first.precision), self.model, again)
         day = self.context.today
         sold = apis(first, report.model.name, self.workload, day)
         return replace(
             report,
             software=_other_software(space, report.plans, timed=timed),
-            levers=found,
+            levers=cheaper,
             apis=sold,
             decision=decision(report.plans, sold, self.context.pricing, self.workload, day),
         )
-
-
-def _none(asked: _PlansAsked, space: Space, *, timed: bool) -> InfeasibleError:
-    """Why nothing is left, with what would be within a larger budget, and what works."""
-    limits, workload = asked.market.limits, asked.workload
-    dearer = None
-    if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
-        unlimited = replace(asked.market, limits=replace(limits, max_usd_per_h=None))
-        free = [replace(one, context=one.context.without_budget()) for one in space.formats]
-        priced = [p for p in Space.over(unlimited, free).plans() if p.price]
-        dearer = min(priced, key=PlanRecord.usd, default=None)
-    short = list(space.refusals.values())
-    ways = ways_out(asked.market, space.formats, short, timed=timed)
-    name = asked.context.found.graph.model.name
-    return no_plan(name, workload, space.rejected, short, space.never, dearer, ways)
 
 
 def _other_software(space: Space, in_order: Sequence[PlanRecord], *, timed: bool) -> tuple[PlanRecord, ...]:
@@ -362,7 +356,7 @@ def _machine(limits: Limits, workload: Workload, terms: Terms) -> Machine | None
     return parse_machine(text, limits.host_memory, terms.part)
 
 
-def _jointly(asked: _PlansAsked, machine: Machine, space: Space) -> PlanRecord | Refusal | RefusalRecord:
+def _jointly(asked: PlansAsked, machine: Machine, space: Space) -> PlanRecord | Refusal | RefusalRecord:
     """The plan on all parts of a machine at once, in the first format that fits and keeps the targets at a pace to
     read, which is added to those that were tried; else what is in reach where one fits, or why none does."""
     workload, terms, cards = asked.workload, asked.terms, [c for c, _ in machine.cards]

@@ -408,7 +408,7 @@ def _trained(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -
         if supply.kind == API:
             continue
         try:
-            plans = _at(question, supply).run().plans
+            plans = _at(question, supply).ranked(published=False).report.plans
         except InfeasibleError as error:
             why.append(error.what)
             continue

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.api.loaded import find_chip, load
+from chipwise.api.answering import Chosen
+from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.train import Training, situate
 from chipwise.api.train_input import BEST, PRECISIONS
@@ -111,50 +112,85 @@ class _Trained:
         return float(np.asarray(self.memory.weights + self.memory.gradients + self.memory.optimiser))
 
 
-def reinforce(asked: AskedLoop) -> RlReport:
-    """The ways to run a loop, the first one preferred (`_ranked`). Raises `UsageError`,
-    `UnknownNameError`, `InfeasibleError` where there is none."""
-    found = load(asked.model)
-    if asked.precision == BEST:
-        names = ", ".join(PRECISIONS)
-        raise UsageError("precision: a loop names what it trains in", f"one of {names}", field="precision")
-    if found.graph.encoder:
-        raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
-    numbers = shipped_parameters()
-    plans: list[RlPlanRecord] = []
-    refused: list[RefusalRecord] = []
-    for name in asked.chips:
-        chip = find_chip(name)
+@dataclass(frozen=True)
+class LoopsFound:
+    """The ways to run a loop, in no order, and the chips that have none."""
+
+    plans: list[RlPlanRecord]
+    refused: list[RefusalRecord]
+
+
+@dataclass(frozen=True)
+class LoopAsked:
+    """A question about a loop, read (`answering.Choosing`)."""
+
+    loop: AskedLoop
+    found: Loaded
+    numbers: Parameters
+
+    @classmethod
+    def of(cls, loop: AskedLoop, numbers: Parameters | None = None) -> LoopAsked:
+        """Raises `UsageError`, `UnknownNameError`."""
+        found = load(loop.model)
+        if loop.precision == BEST:
+            names = ", ".join(PRECISIONS)
+            raise UsageError(
+                "precision: a loop names what it trains in", f"one of {names}", field="precision"
+            )
+        if found.graph.encoder:
+            raise UsageError(f"{found.graph.model.name} has an encoder, whose training is not timed yet")
+        return cls(loop, found, numbers or shipped_parameters())
+
+    def candidates(self) -> LoopsFound:
+        """Every chip at every count. Raises `UnknownNameError`, as what is unknown is so on every chip."""
+        found = LoopsFound([], [])
+        for name in self.loop.chips:
+            self._add(find_chip(name), found)
+        return found
+
+    def _add(self, chip: Chip, found: LoopsFound) -> None:
+        """Adds the ways on a chip to what was found, or why there is none."""
         try:
-            engine = _engine(asked, chip, max(asked.counts))
-        except UnknownNameError:  # as unknown on every chip
+            engine = _engine(self.loop, chip, max(self.loop.counts))
+        except UnknownNameError:
             raise
         except ChipwiseError as error:
-            refused.append(RefusalRecord(chip.id, "ENGINE", f"nothing samples there: {error}"))
-            continue
-        before = len(plans)
-        why: dict[str, None] = {}
-        for count in asked.counts:
+            found.refused.append(RefusalRecord(chip.id, "ENGINE", f"nothing samples there: {error}"))
+            return
+        before, why = len(found.plans), dict[str, None]()
+        for count in self.loop.counts:
             try:
-                plans += _plans(asked, chip, count, engine, numbers)
+                found.plans.extend(_plans(self.loop, chip, count, engine, self.numbers))
             except UnknownNameError:
                 raise
             except ChipwiseError as error:
                 why[f"not on {count:,}: {error}"] = None
-        if why and len(plans) == before:
-            refused.append(RefusalRecord(chip.id, "TRAINING", "; ".join(list(why)[-2:])))
-    if not plans:
-        raise InfeasibleError(
-            f"{found.graph.model.name}: no plan", refused[0].detail if refused else "more chips with --counts"
+        if why and len(found.plans) == before:
+            found.refused.append(RefusalRecord(chip.id, "TRAINING", "; ".join(list(why)[-2:])))
+
+    def choice(self, found: LoopsFound) -> Chosen[RlPlanRecord]:
+        """The ways in the order of `search.prefer`."""
+        return Chosen(_ranked(found.plans) if found.plans else ())
+
+    def refusal(self, found: LoopsFound) -> InfeasibleError:
+        """Why no chip has one."""
+        hint = found.refused[0].detail if found.refused else "more chips with --counts"
+        return InfeasibleError(f"{self.found.graph.model.name}: no plan", hint)
+
+    def record(self, found: LoopsFound, chosen: Chosen[RlPlanRecord]) -> RlReport:
+        """The answer with the plans in order."""
+        return RlReport(
+            model=model_record(self.found.graph, self.found.config),
+            steps=self.loop.steps,
+            answers=self.loop.answers.count,
+            plans=chosen.plans,
+            refused=tuple(found.refused),
+            assumptions=_assumptions(self.loop, self.found.notes),
         )
-    return RlReport(
-        model=model_record(found.graph, found.config),
-        steps=asked.steps,
-        answers=asked.answers.count,
-        plans=_ranked(plans),
-        refused=tuple(refused),
-        assumptions=_assumptions(asked, found.notes),
-    )
+
+    def beside(self, found: LoopsFound, chosen: Chosen[RlPlanRecord], report: RlReport) -> RlReport:
+        """The same: nothing stands beside a loop."""
+        return report
 
 
 def _estimate(

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.api.answering import Chosen
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.remedies import working
 from chipwise.api.train_counts import LARGE, batch_for, counts_to_try, grown_batch, next_count, with_filled
@@ -68,7 +69,7 @@ from chipwise.report.train_assemble import (
     TrainCase,
     cheapest_run,
     plan_record,
-    ranked,
+    rank_runs,
     scaling_records,
 )
 from chipwise.report.training import (
@@ -222,8 +223,8 @@ class Training:
 
 
 @dataclass(frozen=True)
-class _Question:
-    """A run and what all its chips have in common."""
+class TrainingAsked:
+    """A question about a training run, read (`answering.Choosing`): the run and what all its chips have in common."""
 
     run: Training
     found: Loaded
@@ -235,7 +236,7 @@ class _Question:
     wanted: Wanted
 
     @classmethod
-    def of(cls, run: Training) -> _Question:
+    def of(cls, run: Training) -> TrainingAsked:
         """Raises `UsageError`, `UnknownNameError`."""
         found = load(run.model)
         if found.graph.encoder:
@@ -306,6 +307,93 @@ class _Question:
         """What so many chips cost, with those that stand by; None: not known, or they are one's own."""
         idle = self.wanted.failures.spares * (site.system.chips_per_host if site.system else 1)
         return price_record(self.basis(site.chip), count + idle, max(tp // site.devices, 1))
+
+    @cached_property
+    def attempts(self) -> tuple[tuple[Chip, Ask], ...]:
+        """The chips that the run is planned on, each with the precisions that are tried there. Raises
+        `UnknownNameError`."""
+        return tuple(_tried(self.run, self.ask))
+
+    def candidates(self) -> _Outcome:
+        """The best layout and trainer of every chip and count; with `--precision best` those in 16 bit, and those in
+        the fastest narrower type where that is faster. Raises `UsageError` for what is fixed and cannot be."""
+        alone = len(self.attempts) == 1
+        found = _Outcome.joined([_on_chip(self, chip, each, alone=alone) for chip, each in self.attempts])
+        if self.ask.precision == BEST:
+            found.plans = _fastest(found.plans)
+        return found
+
+    def choice(self, found: _Outcome) -> Chosen[TrainPlanRecord]:
+        """The plans that keep the limits, in the order of `prefer`."""
+        aim, plans = self.run.aim(), self._within(found)
+        if not plans:
+            return Chosen()
+        order = rank_runs(plans, aim)
+        return Chosen(order, tuple(_said(order, self.ask, aim, found.moved)))
+
+    def refusal(self, found: _Outcome) -> InfeasibleError:
+        """Why no plan is left, with changes that were tried and with which there is one."""
+        refused = [*found.refused, *self._missed(found, ())]
+        hint = nearest(found.plans, refused, self.ask.batch)
+        return InfeasibleError(
+            f"{self.found.graph.model.name}: no plan", hint + _remedies(self, found.plans, refused)
+        )
+
+    def record(self, found: _Outcome, chosen: Chosen[TrainPlanRecord]) -> TrainReport:
+        """The answer with the plans in order."""
+        order, ask, aim = chosen.plans, self.ask, self.run.aim()
+        least, saves = cheapest_run(order[0], self._within(found), aim)
+        return TrainReport(
+            model=model_record(self.found.graph, self.found.config),
+            task=ask.task,
+            tokens=ask.tokens,
+            plans=order,
+            refused=(*found.refused, *self._missed(found, order)),
+            scaling=tuple(found.scaling),
+            takes_over=found.takes_over,
+            considered=found.rejected.total(),
+            rejected={r.name: n for r, n in found.rejected.items() if r is not TrainReason.OK},
+            assumptions=self._assumptions(found, chosen),
+            limits=self.run.limits,
+            confidence=aim.confidence,
+            owned=aim.owned,
+            kept=self.keeps(order),
+            cheapest=least,
+            saves=saves,
+            objective=ask.objective,
+        )
+
+    def beside(self, found: _Outcome, chosen: Chosen[TrainPlanRecord], report: TrainReport) -> TrainReport:
+        """The answer with what the first plan's chips do in fewer bits."""
+        fewer = tuple(_narrower(self, chosen.plans[0]))
+        chosen = replace(chosen, said=(*chosen.said, *fewer))
+        return replace(report, assumptions=self._assumptions(found, chosen)) if fewer else report
+
+    def keeps(self, order: Sequence[TrainPlanRecord]) -> bool:
+        """Whether there is a plan, and the first keeps its deadline as surely as asked."""
+        if not order:
+            return False
+        return order[0].chance is None or bool(kept(np.array(order[0].chance), self.run.likely))
+
+    def _within(self, found: _Outcome) -> list[TrainPlanRecord]:
+        """The plans that keep the limits."""
+        return [p for p in found.plans if _within(p, self.run.limits, self.run.likely)]
+
+    def _missed(self, found: _Outcome, plans: Sequence[TrainPlanRecord]) -> list[RefusalRecord]:
+        """The chips all of whose plans are beyond the limits."""
+        within = self._within(found)
+        return missed([p for p in found.plans if p not in within], {p.chip for p in plans}, self.run.limits)
+
+    def _assumptions(self, found: _Outcome, chosen: Chosen[TrainPlanRecord]) -> tuple[str, ...]:
+        """What was assumed of the run and its chips."""
+        run, loaded = self.run, self.found
+        notes = [*loaded.notes, *_beside(loaded, self.ask), *told(run.changes)]
+        notes += told(run.network_figures, "network")
+        if not (run.chips or run.have):
+            notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
+        moved = {p.chips for p in chosen.plans} <= {*found.moved}  # every count has a batch of its own
+        notes += [*found.notes, *chosen.said]
+        return _assumptions(self.ask, self.wanted, notes, moved=moved)
 
 
 @dataclass(frozen=True)
@@ -405,62 +493,6 @@ class _Outcome:
         return found
 
 
-def train_plan(run: Training) -> TrainReport:
-    """The best layout and trainer of every chip and count of a run, in the order of `prefer`.
-
-    Raises `UsageError` for input that makes no sense, `InfeasibleError` where no plan is left; it names changes that
-    were tried and with which there is one.
-    """
-    return _planned(run, refusing=True)
-
-
-def _planned(run: Training, *, refusing: bool) -> TrainReport:
-    """The same; `refusing`: a refusal names what would help."""
-    q = _Question.of(run)
-    found, ask = q.found, q.ask
-    notes = [*found.notes, *_beside(found, ask), *told(run.changes), *told(run.network_figures, "network")]
-    if not (run.chips or run.have):
-        notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")
-    attempts = list(_tried(run, ask))
-    outcomes = [_on_chip(q, chip, each, alone=len(attempts) == 1) for chip, each in attempts]
-    all_ = _Outcome.joined(outcomes)
-    refused, every = all_.refused, all_.plans
-    notes += all_.notes
-    if ask.precision == BEST:
-        every = _fastest(every)
-    limits, aim = run.limits, run.aim()
-    plans = [p for p in every if _within(p, limits, aim.confidence)]
-    refused += missed([p for p in every if p not in plans], {p.chip for p in plans}, limits)
-    if not plans:
-        hint = nearest(every, refused, ask.batch)
-        if refusing:
-            hint += _remedies(q, every, attempts, refused)
-        raise InfeasibleError(f"{found.graph.model.name}: no plan", hint)
-    order = ranked(plans, aim)
-    least, saves = cheapest_run(order[0], plans, aim)
-    notes += [*_said(order, ask, aim, all_.moved), *_narrower(q, attempts, order[0])]
-    moved = _each_moved(order, all_.moved)
-    return TrainReport(
-        model=model_record(found.graph, found.config),
-        task=ask.task,
-        tokens=ask.tokens,
-        plans=order,
-        refused=tuple(refused),
-        scaling=tuple(all_.scaling),
-        takes_over=all_.takes_over,
-        considered=all_.rejected.total(),
-        rejected={r.name: n for r, n in all_.rejected.items() if r is not TrainReason.OK},
-        assumptions=_assumptions(ask, q.wanted, notes, moved=moved),
-        limits=limits,
-        confidence=aim.confidence,
-        owned=aim.owned,
-        kept=order[0].chance is None or bool(kept(np.array(order[0].chance), aim.confidence)),
-        cheapest=least,
-        saves=saves,
-        objective=ask.objective,
-    )
-
-
 def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[int, int]) -> Iterator[str]:
     """What is to be known of plans in order; `moved`: sequences of a step by the count of chips that moved them."""
     if ask.precision == BEST:
@@ -478,21 +510,16 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
             yield f"{batch:,} sequences per step on {chips:,} chips in place of {ask.batch:,}, {why}"
 
 
-def _each_moved(plans: Sequence[TrainPlanRecord], moved: Mapping[int, int]) -> bool:
-    """Whether the batch of every count was moved."""
-    return {p.chips for p in plans} <= {*moved}
-
-
 def _one_pass(order: Sequence[TrainPlanRecord], ask: Ask, chips: int) -> bool:
     """Whether a step of so many chips is one pass, by the trainer or the objective."""
     stacks = [get_trainer(p.stack) for p in order if p.chips == chips]
     return OBJECTIVES[ask.objective].whole or any(not t.accumulates for t in stacks)
 
 
-def _narrower(q: _Question, attempts: Sequence[tuple[Chip, Ask]], first: TrainPlanRecord) -> Iterator[str]:
+def _narrower(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
     """What as many chips, of those tried, as the first plan of a pre-training run takes do in the widest type of fewer
     bits, where that takes less by more than a change is worth naming for."""
-    chip, ask = next((c, a) for c, a in attempts if c.id == first.chip)
+    chip, ask = next((c, a) for c, a in q.attempts if c.id == first.chip)
     if ask.task != "train" or q.ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
         return
     have = {chip.id: first.chips} if q.run.have else None
@@ -512,7 +539,7 @@ def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) 
     return excess(p, {k: v for k, v in limits.items() if not (sure and k == "days")}) <= 1.0
 
 
-def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
+def _on_chip(q: TrainingAsked, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
     """Plans on every count of a chip, in one type; `alone`: what the trainer cannot is the user's error, not a
     refusal of this chip."""
     out = _Outcome()
@@ -540,7 +567,7 @@ def _on_chip(q: _Question, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome:
 
 
 def _on_counts(
-    q: _Question, chip: Chip, tried: Sequence[_Tried], ask: Ask, usual: Trainer, out: _Outcome
+    q: TrainingAsked, chip: Chip, tried: Sequence[_Tried], ask: Ask, usual: Trainer, out: _Outcome
 ) -> dict[TrainReason, list[int]]:
     """Adds the plans on every count of a chip that is asked for, or worth trying, to what came of it; the counts
     without one, by reason."""
@@ -559,7 +586,7 @@ def _on_counts(
     return without
 
 
-def _counts(q: _Question, chip: Chip, ask: Ask) -> list[int]:
+def _counts(q: TrainingAsked, chip: Chip, ask: Ask) -> list[int]:
     """The counts of a chip to begin with: where nobody said how many, also those of the machines that are billed."""
     run, own = q.run, None
     if run.have is not None:
@@ -576,7 +603,7 @@ def _why_none(placed: Sequence[_Placed], verdicts: Counter[TrainReason]) -> Trai
     return TrainReason.MEMORY if placed else blocker(verdicts)
 
 
-def _curves(q: _Question, chip: Chip, first: Site, out: _Outcome) -> None:
+def _curves(q: TrainingAsked, chip: Chip, first: Site, out: _Outcome) -> None:
     """Adds weak and strong scaling under the first trainer to what came of a chip."""
     pins = first.pinned(q.pins)
     strong = scaling_records(first.job, chip.id, "strong", _strong(first.job, pins))
@@ -586,7 +613,7 @@ def _curves(q: _Question, chip: Chip, first: Site, out: _Outcome) -> None:
 
 
 def _on_count(
-    q: _Question, tried: Sequence[_Tried], ask: Ask, count: int, out: _Outcome
+    q: TrainingAsked, tried: Sequence[_Tried], ask: Ask, count: int, out: _Outcome
 ) -> tuple[list[_Placed], Counter[TrainReason]]:
     """The trainers that no other beats on so many chips, with their best layouts, and the verdicts of the first. What
     cannot be sooner than one that is as well founded is not searched. Raises `UsageError` where what is fixed of a
@@ -609,7 +636,7 @@ def _on_count(
 
 
 def _worth(
-    q: _Question, each: _Tried, ask: Ask, count: int, found: Sequence[_Placed], *, first: bool
+    q: TrainingAsked, each: _Tried, ask: Ask, count: int, found: Sequence[_Placed], *, first: bool
 ) -> _Searched | None:
     """What a trainer has on so many chips: of the first in any case, and with a batch that may grow; of others with
     that batch where they can, and where it is not settled by what was found."""
@@ -631,14 +658,14 @@ def _worth(
     return _searched(site, job, count, q.pins)
 
 
-def _placed(q: _Question, each: _Tried, found: _Searched, at: Point, ask: Ask, count: int) -> _Placed:
+def _placed(q: TrainingAsked, each: _Tried, found: _Searched, at: Point, ask: Ask, count: int) -> _Placed:
     """The best layout with the run on it."""
     running = running_of(each.site, found.job, at, ask, q.wanted, count)
     sure, due = q.in_time(running, each.tier), q.run.deadline_days is not None
     return _Placed(each.site, each.tier, each.held, found.job, at, found.own_s, running, sure, due)
 
 
-def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
+def _beaten(q: TrainingAsked, each: _Tried, found: Sequence[_Placed]) -> bool:
     """Whether a trainer cannot be sooner than one found that is as well founded, even if nothing but its products and
     element-wise work took time. Phases have layouts of their own."""
     own = each.tier
@@ -650,7 +677,7 @@ def _beaten(q: _Question, each: _Tried, found: Sequence[_Placed]) -> bool:
     return bool(rivals) and not q.wanted.phases and each.floor >= min(rivals)
 
 
-def _record(q: _Question, p: _Placed, count: int, usual: Trainer) -> TrainPlanRecord:
+def _record(q: TrainingAsked, p: _Placed, count: int, usual: Trainer) -> TrainPlanRecord:
     """The record of what was found on so many chips."""
     assert p.running is not None  # it goes
     site = p.site
@@ -671,9 +698,8 @@ def _record(q: _Question, p: _Placed, count: int, usual: Trainer) -> TrainPlanRe
 
 
 def _remedies(
-    q: _Question,
+    q: TrainingAsked,
     every: Sequence[TrainPlanRecord],
-    attempts: Sequence[tuple[Chip, Ask]],
     refused: Sequence[RefusalRecord],
 ) -> str:
     """The single changes that were tried and give a plan, as options; empty where none of those does. Of limits that
@@ -683,12 +709,18 @@ def _remedies(
     if every:
         ways = [*_relaxed(run, every), _more_chips(run)]
     elif (run.counts or run.have) and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
-        chip = next(c for c, _ in attempts if c.id == refused[0].chip)
+        chip = next(c for c, _ in q.attempts if c.id == refused[0].chip)
         ways = _lighter(run, q.ask, chip)
     else:
         return ""
-    named = working(lambda other: _planned(other, refusing=False).kept, *ways)
+    named = working(_kept, *ways)
     return f"; {'it works' if every else 'it fits'} with {', or '.join(named)}" if named else ""
+
+
+def _kept(run: Training) -> bool:
+    """Whether a run has a plan that keeps what it asks."""
+    asked = TrainingAsked.of(run)
+    return asked.keeps(asked.choice(asked.candidates()).plans)
 
 
 def _relaxed(run: Training, every: Sequence[TrainPlanRecord]) -> Iterator[list[tuple[str, Training]]]:
@@ -769,7 +801,7 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     return replace(site, job=searched.job), searched.at
 
 
-def _grown(q: _Question, site: Site, job: TrainJob, count: int) -> _Searched:
+def _grown(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> _Searched:
     """What is found with the sequences of a step of a large pre-training run with which its pipeline hardly waits, and
     gradients and the optimiser, once a step, take little; as asked where they are fixed. Other layouts suit a larger
     batch."""
@@ -787,7 +819,7 @@ def _grown(q: _Question, site: Site, job: TrainJob, count: int) -> _Searched:
     return found
 
 
-def _shrunk(q: _Question, site: Site, job: TrainJob, count: int) -> _Searched:
+def _shrunk(q: TrainingAsked, site: Site, job: TrainJob, count: int) -> _Searched:
     """What is found with the most sequences that one pass of every rank holds, halved from the usual ones on: where
     micro-batches of a step do not follow each other they are the step."""
     least = count * site.devices * job.objective.together
@@ -890,7 +922,7 @@ def _policies(site: Site, job: TrainJob, devices: int, pins: Pins) -> list[tuple
 
 
 def _tried(run: Training, ask: Ask) -> Iterator[tuple[Chip, Ask]]:
-    """The chips that a run is planned on, each with the precisions that are tried there."""
+    """The chips that a run is planned on, each with a precision that is tried there."""
     for name in run.have or run.chips or USUAL:
         chip = find_chip(name, run.changes, run.own_chips)
         narrow = precisions_of(chip) if ask.precision == BEST else (ask.precision,)

@@ -251,7 +251,7 @@ class Aim:
     owned: bool = False
 
 
-def ranked(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord, ...]:
+def rank_runs(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord, ...]:
     """Plans in the order of `search.prefer`, of each chip, count and type the first: there days count, and a
     trainer that is not the usual one is half a doubt.
 

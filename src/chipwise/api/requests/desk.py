@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from chipwise.api.loaded import find_chip
-from chipwise.api.local import Wish, buy, local
+from chipwise.api.local import BudgetAsked, MachineAsked, Wish
 from chipwise.api.placing import Terms
-from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Asked, Reading, as_text, ask, count_of, figure
+from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Choice, Reading, as_text, ask, count_of, figure
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.api.requests.planning import HAVE
 from chipwise.catalog.environment import environment
@@ -16,9 +17,12 @@ from chipwise.catalog.override import Share
 from chipwise.errors import UsageError
 from chipwise.report.desk import LocalReport
 
+if TYPE_CHECKING:
+    from chipwise.calibrate.parameters import Parameters
+
 
 @dataclass(frozen=True, kw_only=True)
-class LocalRequest(Asked):
+class LocalRequest(Choice):
     """What a machine of one's own can run, in which format and how fast, with the commands; or what to buy."""
 
     have: str | None = ask(
@@ -61,7 +65,14 @@ class LocalRequest(Asked):
     )
 
     def run(self) -> LocalReport:
-        """The models of a machine, or the machines of a budget. Raises the errors of `api.local`."""
+        """The models of a machine, or the machines of a budget. Raises the errors of `ranked`."""
+        found: LocalReport = self.ranked().whole()
+        return found
+
+    def asking(
+        self, numbers: Parameters | None = None, *, published: bool = True
+    ) -> MachineAsked | BudgetAsked:
+        """The question about a machine or about a budget, read."""
         if self.min_tps is not None and not 0 < self.min_tps < 1e6:
             raise UsageError(f"--min-tps {self.min_tps:g} is out of range", "more than 0", field="min_tps")
         context = self.values["context"]
@@ -83,14 +94,14 @@ class LocalRequest(Asked):
                 what = "--host-memory is of a machine that you have"
                 raise UsageError(what, "add --have", field="host_memory")
             sparing = self.min_tps is not None or context is not None
-            return buy(self.max_usd, wish, self.terms(), sparing=sparing)
+            return BudgetAsked(self.max_usd, wish, self.terms(numbers), sparing)
         if self.max_usd is not None:
             what = "--max-usd asks what to buy, --have says that you have it"
             raise UsageError(what, "one of them", field="max_usd")
+        machine = parse_machine(self.have, self.values["host_memory"], find_chip)
+        return MachineAsked.of(machine, wish, self.terms(numbers))
 
-        return local(parse_machine(self.have, self.values["host_memory"], find_chip), wish, self.terms())
-
-    def terms(self) -> Terms:
+    def terms(self, numbers: Parameters | None = None) -> Terms:
         """What this says of the terms of a verb."""
 
         return Terms(
@@ -98,6 +109,7 @@ class LocalRequest(Asked):
             self.kv,
             policy=self.values["policy"] or {},
             changes=self.values["set_"] or {},
+            parameters=numbers,
             share=self.values["share"] or Share(),
             environment=environment((self.environment or "").strip().lower()),
         )

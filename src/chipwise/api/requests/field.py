@@ -17,12 +17,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args, get_origin
 
+from chipwise.api.answering import Choosing, Ranked, ranked
 from chipwise.catalog.configs import INLINE, MAX_BYTES
 from chipwise.catalog.parsed import names
 from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
+
+if TYPE_CHECKING:
+    from chipwise.calibrate.parameters import Parameters
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,24 @@ class Asked:
     def implied(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """What fields that were left out mean where it depends on those that were given, by public name."""
         return {}
+
+
+class Choice(Asked):
+    """A question whose answer is a choice among plans: each reads itself (`asking`), all are answered alike."""
+
+    def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> Choosing[Any, Any, Any]:
+        """The question, read, to be answered with these fitted numbers (None: those of the question); not `published`:
+        without published results beside its plans. Raises `ChipwiseError` for what makes no sense."""
+        raise NotImplementedError
+
+    def ranked(self, numbers: Parameters | None = None, *, published: bool = True) -> Ranked[Any]:
+        """The plans as they are ranked. Raises the errors of `asking`, and `InfeasibleError` where there is none."""
+        return ranked(self.asking(numbers, published=published))
+
+    def glance(self) -> Any:
+        """The ranked plans alone, without what was published near them."""
+        with self._placed():
+            return self.ranked(published=False).report
 
 
 def ask(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from chipwise.api.amdahl import amdahl
+from chipwise.api.answering import Choosing, Ranked
 from chipwise.api.estimating import estimate
 from chipwise.api.fitting import fit
 from chipwise.api.nearest import beside_network
@@ -19,6 +20,7 @@ from chipwise.api.requests.field import (
     NAMES,
     OBJECT,
     SHARE,
+    Choice,
     Reading,
     as_text,
     ask,
@@ -60,7 +62,6 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workl
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
-    from chipwise.api.planning import Ranked
 
 N = TypeVar("N", bound=MediaReport)
 
@@ -204,7 +205,7 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions, ScaleOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest(PlanOptions):
+class PlanRequest(Choice, PlanOptions):
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -212,29 +213,34 @@ class PlanRequest(PlanOptions):
     by: By = ask("list the best plan of each", "chip")
 
     def run(self) -> PlanReport | MediaReport:
-        """The best plan of every chip, ranked. Raises the errors of `api.plan`."""
-        if self.media(self.model):
-            return self.beside(self.model, self.task, self._generated(numbers_of(self.parameters)))
-        return self.ranked(numbers_of(self.parameters)).whole()
-
-    def answers(self) -> Generator[Any, None, Any]:
-        """First the ranked plans, then the same with what would make the first of them cheaper."""
-        if self.media(self.model):
-            return self.answer()
-        with self._placed():
-            found = self.ranked(numbers_of(self.parameters))
-            yield found.report
-            return found.whole()
+        """The best plan of every chip, ranked. Raises the errors of `ranked`."""
+        found: PlanReport | MediaReport = self.ranked().whole()
+        return found
 
     ranking = True
 
-    def glance(self) -> Any:
-        """The ranked plans alone, without what was published near them."""
+    def answers(self) -> Generator[Any, None, Any]:
+        """First the ranked plans of a language model, then the same with what would make the first of them cheaper."""
         if self.media(self.model):
             return self.answer()
-        return self.ranked(numbers_of(self.parameters), published=False).report
+        with self._placed():
+            found = self.ranked()
+            yield found.report
+            return found.whole()
 
-    def _generated(self, numbers: Parameters | None) -> MediaReport:
+    def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> Choosing[Any, Any, Any]:
+        """The question about a model of either kind, read."""
+        numbers = numbers or numbers_of(self.parameters)
+        published = published and self.evidence in ("all", "published")
+        kind = self._of_network if self.media(self.model) else self._of_tokens
+        return kind(numbers, published)
+
+    def ranked(self, numbers: Parameters | None = None, *, published: bool = True) -> Ranked[Any]:
+        """The plans as they are ranked; an error that points to `fit` names its command."""
+        with hinting("fit", self._sized):
+            return super().ranked(numbers, published=published)
+
+    def _of_network(self, numbers: Parameters | None, published: bool) -> Choosing[Any, Any, Any]:
         """The same of a model that generates no tokens."""
         from chipwise.api import media
 
@@ -245,7 +251,7 @@ class PlanRequest(PlanOptions):
         terms = replace(SoftwareOptions.terms(self, numbers), pricing=None if have else self.pricing())
         chips, at_most = capped(self.values["chips"] or ())
         limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by)
-        return media.plan(self.model, terms, asked, tuple(chips), limits, log)
+        return media.NetworkAsked.of(self.model, terms, asked, tuple(chips), limits, log, published=published)
 
     def common(self) -> tuple[str, ...]:
         """A log of requests is one of any kind."""
@@ -319,35 +325,35 @@ class PlanRequest(PlanOptions):
                 raise UsageError(f"--{name} is of single requests, --samples is a job", instead, field=name)
         return job
 
-    def ranked(self, numbers: Parameters | None, *, published: bool = True) -> Ranked:
-        """The plans of a language model as they are ranked, priced with these numbers (None: those shipped); not
-        `published`: without results beside them."""
-        from chipwise.api.planning import ranked
+    def _of_tokens(self, numbers: Parameters | None, published: bool) -> Choosing[Any, Any, Any]:
+        """The same of a language model."""
+        from chipwise.api.planning import PlansAsked
 
         self._check_host("" if self.task == "local" else "--task local ")
-        have = self.owned()
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
         self._check_scale(workload)
-        sized = partial(
-            about,
+        return PlansAsked.of(
+            self.model,
+            workload,
+            self.terms(numbers),
+            chips,
+            replace(self.limits_of(self.task), have=self.owned() or {}, at_most=at_most, by=self.by),
+            curve=self.curve(),
+            published=published,
+        )
+
+    def _sized(self) -> FitRequest:
+        """The question whether a sequence as long as is asked about fits."""
+        have = self.owned()
+        return about(
             self,
             FitRequest,
             chips=",".join(have) if have else self.chips,
             count=next(iter(have.values())) if have and len(have) == 1 else None,
-            context=f"{workload.context:.10g}",
+            context=f"{self.workload_of(self.task).context:.10g}",
             runtime=None if self.runtime == "best" else self.runtime,
         )
-        with hinting("fit", sized):
-            return ranked(
-                self.model,
-                workload,
-                self.terms(numbers),
-                chips=chips,
-                limits=replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by),
-                curve=self.curve(),
-                evidence=published and self.evidence in ("all", "published"),
-            )
 
     def _check_scale(self, workload: Workload) -> None:
         """Raises `UsageError` for a policy that nothing follows, and for what moves nothing in a day."""
@@ -410,7 +416,7 @@ class CompareRequest(PlanRequest):
 
     def run(self) -> PlanReport | MovedReport | MediaReport:
         """The best plan of every chip; with chips that one has, what changes where these take their place. Raises the
-        errors of `api.plan`."""
+        errors of `ranked`."""
         return super().run() if self.have is None else self._moved()
 
     def answers(self) -> Generator[Any, None, Any]:

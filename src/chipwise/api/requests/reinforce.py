@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipwise.api.reinforcing import AskedLoop, reinforce
-from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ask, figure
+from chipwise.api.reinforcing import AskedLoop, LoopAsked
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, Choice, ask, figure
 from chipwise.api.requests.parts import COUNTS, LENGTH, Money
 from chipwise.api.requests.planning import MODEL
 from chipwise.api.train_input import USUAL
@@ -15,13 +15,13 @@ from chipwise.predict.training.rollout import Answers
 from chipwise.report.reinforce import RlReport
 
 if TYPE_CHECKING:
-    from chipwise.api.reinforcing import AskedLoop
+    from chipwise.calibrate.parameters import Parameters
 
 MOST_ANSWERS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class RlRequest(Money):
+class RlRequest(Choice, Money):
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
     apart: time of a step, days, cost, and what bounds it."""
 
@@ -63,8 +63,13 @@ class RlRequest(Money):
     layout: str | None = ask("parts of the training layout to fix, e.g. tp=4,recompute=full", reading=PAIRS)
 
     def run(self) -> RlReport:
-        """The plans, cheapest first. Raises `UsageError`, `UnknownNameError`, `InfeasibleError`."""
-        return reinforce(self.asked())
+        """The plans, cheapest first. Raises the errors of `ranked`."""
+        found: RlReport = self.ranked().whole()
+        return found
+
+    def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> LoopAsked:
+        """The loop, read; nothing published stands beside its plans."""
+        return LoopAsked.of(self.asked(), numbers)
 
     def asked(self) -> AskedLoop:
         """The loop that is asked about. Raises `UsageError`."""

@@ -6,24 +6,23 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ask, count_of
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, Choice, ask, count_of
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
-from chipwise.api.train import Training, train_plan
+from chipwise.api.train import Training, TrainingAsked
 from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases_of, store_of
 from chipwise.catalog.machine import kinds
 from chipwise.errors import UsageError, shorten
 from chipwise.report.training import TrainReport
 
 if TYPE_CHECKING:
-    from chipwise.api.train import Training
     from chipwise.calibrate.parameters import Parameters
 
 DAY_S = 86400.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(OwnChips, Money, TrainOptions):
+class TrainRequest(Choice, OwnChips, Money, TrainOptions):
     """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
@@ -55,8 +54,13 @@ class TrainRequest(OwnChips, Money, TrainOptions):
         return {"tokens": "100M" if given.get("task") == "finetune" else "1T"}
 
     def run(self) -> TrainReport:
-        """The best layout of every chip and count, ranked. Raises the errors of `train`."""
-        return train_plan(self.asked())
+        """The best layout of every chip and count, ranked. Raises the errors of `ranked`."""
+        found: TrainReport = self.ranked().whole()
+        return found
+
+    def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> TrainingAsked:
+        """The run, read; nothing published stands beside its plans."""
+        return TrainingAsked.of(self.asked(numbers))
 
     def _check_money(self) -> None:
         """Raises `UsageError` for a limit that nothing keeps."""

@@ -163,7 +163,8 @@ def _planned(
 def _first(question: PlanRequest, numbers: Parameters) -> PlanRecord:
     # candidates that cannot be are NaN on the way, whatever a suite makes of NaN in its answers
     with np.errstate(all="ignore"):
-        return question.ranked(numbers).report.plans[0]
+        first: PlanRecord = question.ranked(numbers).report.plans[0]
+        return first
 
 
 def _sampled(run: MlperfRun, numbers: Parameters) -> MlperfAnswer:

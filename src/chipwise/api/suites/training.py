@@ -15,7 +15,7 @@ from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.suites.media import answer_of
 from chipwise.api.suites.suite import Asking, each, tried
-from chipwise.api.train import situate, train_plan
+from chipwise.api.train import situate
 from chipwise.api.train_input import near
 from chipwise.calibrate.fit_training import Runs
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
@@ -61,8 +61,9 @@ def _said(run: TrainingRun, plan: TrainPlanRecord) -> Iterator[Predicted]:
 
 def answered(run: TrainingRun, numbers: Parameters | None = None) -> TrainPlanRecord:
     """The plan that answers the question of a row, as `plan --task train` gives it; `numbers` replace those shipped.
-    Raises the errors of `train`."""
-    return train_plan(request_of(run).asked(numbers)).plans[0]
+    Raises the errors of `ranked`."""
+    first: TrainPlanRecord = request_of(run).ranked(numbers).report.plans[0]
+    return first
 
 
 def lines_of(run: TrainingRun, plan: TrainPlanRecord, numbers: Parameters) -> Iterator[Predicted]:
