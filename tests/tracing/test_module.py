@@ -6,6 +6,7 @@ import gc
 import statistics
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import chipwise as cw  # noqa: E402
 from chipwise.errors import UsageError  # noqa: E402
 from chipwise.tracing.module import build_and_trace  # noqa: E402
 from chipwise.tracing.sources import pipeline_of  # noqa: E402
+from chipwise.workload.backward import updated  # noqa: E402
 from chipwise.workload.pipeline import Pipeline  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -191,6 +193,62 @@ def test_a_recurrent_layer_is_one_call_whose_steps_its_library_starts() -> None:
     launches, cell = (sum(n * op.launches for n, op in t.stages[0].ops) for t in (found, alone))
     assert launches < 0.2 * steps * cell
     assert products(found) == pytest.approx(steps * products(alone), rel=0.01)
+
+
+def starts(p: Pipeline) -> float:
+    """Kernels that a framework starts for work on elements."""
+    return sum(n * op.launches for stage in p.stages for n, op in stage.ops if op.kind == "pointwise")
+
+
+def test_a_recurrent_layer_is_one_call_in_the_backward_pass_too() -> None:
+    short, long = (cw.trace(nn.LSTM(32, 64), torch.randn(steps, 4, 32), training=True) for steps in (8, 32))
+    assert starts(long) - starts(short) <= 32 - 8  # autograd adds the gradients of a step's two readers
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_a_gpu_computes_in_one_kernel_is_one(training: bool) -> None:
+    class Own(nn.Module):
+        """The norm, in the operators that it is made of."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(256))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            wide = x.float()
+            return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * self.weight
+
+    x = torch.randn(64, 256, dtype=torch.bfloat16, requires_grad=training)
+    made, own = (cw.trace(norm.bfloat16(), x, training=training) for norm in (nn.RMSNorm(256), Own()))
+    if not training:
+        assert (starts(made), starts(own)) == (1.0, 8.0)
+        (_, op), (_, apart) = made.stages[0].ops[0], own.stages[0].ops[0]
+        assert op.dims["unjoined"] == 1.0 < apart.dims["unjoined"]  # the same bytes where they are joined
+        assert float(op.activation_bytes) == float(apart.activation_bytes) == 2 * 2 * 64 * 256
+    assert starts(made) < starts(own) / 2
+
+
+def test_without_a_compiler_every_call_moves_its_own_bytes() -> None:
+    def model() -> tuple[nn.Module, torch.Tensor]:
+        layers = [nn.Sequential(nn.SiLU(), nn.Tanh(), nn.Sigmoid()) for _ in range(4)]
+        return nn.Sequential(*layers), torch.empty(4096, 8192, dtype=torch.bfloat16)
+
+    eager, joined = (
+        cw.estimate(cw.trace(*model()), chip="h100", runtime=runtime, evidence="none").plans[0].latency_s.mid
+        for runtime in ("eager", "compile")
+    )
+    assert 2.0 < eager / joined < 12.0  # twelve passes for one, of which a compiler's take longer
+
+
+def test_an_optimizer_keeps_moments_in_the_type_of_its_parameters() -> None:
+    step = cw.trace(nn.Linear(64, 64, bias=False), torch.randn(8, 64), training=True)
+    wide = updated(step, "adamw")
+    stage = replace(step.stages[0], weight_bytes=step.stages[0].weight_bytes / 2.0)
+    narrow = updated(replace(step, stages=(stage, *step.stages[1:])), "adamw")
+    assert wide.settings["state_bytes"] == 64 * 64 * (4 + 8)
+    assert narrow.settings["state_bytes"] == 64 * 64 * (2 + 4)
+    moved = [float(p.stages[-1].ops[0][1].activation_bytes) for p in (wide, narrow)]
+    assert moved == [64 * 64 * 28, 64 * 64 * 14]
 
 
 def test_nothing_is_left_changed() -> None:

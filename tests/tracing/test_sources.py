@@ -338,7 +338,7 @@ def test_an_onnx_graph_is_its_operators(kind: str, tmp_path: Path) -> None:
     assert found.batch == batch
     assert found.parameters == 216 + 128 + 40 + 576 + 1600
     assert any(
-        {"open": "N = 1", "external": "external data"}.get(kind, "fused") in line
+        {"open": "N = 1", "external": "external data"}.get(kind, "joined") in line
         for line in found.assumptions
     )
     (chain,) = [op for _, op in found.stages[0].ops if op.kind == "pointwise" and op.launches == 2]

@@ -30,7 +30,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.units import Array, Real
 from chipwise.workload.backward import OPTIMIZER, PARTS, STATES, Counted
 from chipwise.workload.formats import FORMATS
-from chipwise.workload.op import Op, decodes, pointwise
+from chipwise.workload.op import UNJOINED, Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
@@ -453,8 +453,13 @@ def _repeated(pipeline: Pipeline) -> float:
 
 
 def _started(op: Op, does: _Does) -> Op:
-    """Work on elements as software starts it: what was traced counts the starts of software without a compiler."""
-    return replace(op, launches=1.0) if does.folds and op.kind == "pointwise" and op.launches > 1.0 else op
+    """Work on elements as software starts it: what was traced counts the bytes of kernels that a compiler joins, and
+    the starts of software without one, where every call moves its own bytes."""
+    if op.kind != "pointwise":
+        return op
+    if does.folds:
+        return replace(op, launches=min(op.launches, 1.0))
+    return replace(op, activation_bytes=op.activation_bytes * op.dims.get(UNJOINED, 1.0))
 
 
 def _converted(n: float, op: Op, does: _Does) -> list[Counted]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from chipwise.workload.op import Op
+from chipwise.workload.op import UNJOINED, Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class _Kernel:
     elements: float = 0.0
     flops: float = 0.0
     launches: float = 0.0
+    apart: float = 0.0  # bytes but of weights that its calls move where each is a kernel
     # (kernel that wrote it, buffer) -> bytes read
     reads: dict[tuple[int, Hashable], Touch] = field(default_factory=dict)
     writes: dict[Hashable, float] = field(default_factory=dict)
@@ -72,11 +73,13 @@ class Flow:
         flops: float = 1.0,
         way: str = "fused",
         launches: float = 1.0,
+        apart: float | None = None,
     ) -> None:
         """Element-wise work on `elements` values, `flops` operations on each.
 
         `way`: "ends" where its result is complete only when the kernel ends (a reduction over more than rows), "alone"
-        where it begins a kernel besides. `launches`: kernels that a framework starts for it.
+        where it begins a kernel besides. `launches`: kernels that a framework starts for it, which move `apart` bytes
+        (None: those that it reads and writes).
         """
         touched = list(reads)
         level = max((self._level(t.buffer) for t in touched), default=0)
@@ -89,6 +92,8 @@ class Flow:
         kernel.flops += flops * elements
         kernel.launches += launches
         written = list(writes)
+        own = sum(t.bytes for t in (*touched, *written) if not t.weight)
+        kernel.apart += own if apart is None else apart
         self._link(number, touched, written)
         for touch in written:
             self._sources[touch.buffer] = touched
@@ -190,6 +195,7 @@ class Flow:
             b.readers.setdefault(buffer, set()).update(readers)
         b.flops += a.flops
         b.launches += a.launches
+        b.apart += a.apart
 
     def _new(self, kernel: _Kernel) -> int:
         self._kernels.append(kernel)
@@ -240,6 +246,7 @@ class OneByOne:
         flops: float = 1.0,
         way: str = "fused",
         launches: float = 1.0,
+        apart: float | None = None,
     ) -> None:
         """As `Flow.fused`, and joins nothing."""
         touched = list(reads)
@@ -262,7 +269,7 @@ def _pointwise(k: _Kernel, weights: float, moved: float) -> Op:
         weight_bytes=weights,
         activation_bytes=moved,
         launches=k.launches,
-        dims={"elements": k.elements},
+        dims={"elements": k.elements, UNJOINED: max(k.apart / moved, 1.0) if moved else 1.0},
     )
 
 

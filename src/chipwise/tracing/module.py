@@ -244,7 +244,7 @@ def _pipeline(run: _TracedRun) -> Pipeline:
     batch = int(first.shape[0]) if first is not None else 1
     said = [
         f"traced at {', '.join(map(_shape, run.tensors))}",
-        "element-wise work is fused as compilers do; launches are those without a compiler",
+        "element-wise work is joined where the software compiles, else every call is a kernel",
     ]
     if memory.training:
         said.append(NOT_UPDATED)

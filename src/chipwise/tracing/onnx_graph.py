@@ -262,7 +262,7 @@ class _Graph:
         )
         title = shorten(self.path.stem, 120)
         said = (
-            "element-wise work is fused as compilers do; launches are those without a compiler",
+            "element-wise work is joined where the software compiles, else every call is a kernel",
             *self.notes,
         )
         return Pipeline(title, (stage,), batch=self.batch, assumptions=said)

@@ -16,7 +16,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 from unittest import mock
@@ -60,6 +60,9 @@ MOST_SECONDS = 120.0  # of a trace, building included; the largest networks take
 MOST_GROWTH = 8 * 2**30  # bytes that the process may grow by: tensors without memory take nearly none
 RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 """Layers that cuDNN and MIOpen compute in one call of the framework, all steps and directions."""
+WHOLE = frozenset((torch.nn.functional.rms_norm, torch.nn.functional.dropout))
+"""Functions that a processor computes in several operators, whose kernels are recorded, and a GPU in one (aten's
+_fused_rms_norm and native_dropout)."""
 STEP_LAUNCHES = 0.4
 """kernels: of a step of such a layer in the host's time of a framework's operator. Chosen: a product and one kernel of
 gates, each started by the library in about 4 us (CUDA's launch latency), where PyTorch takes about 20 us for an
@@ -73,6 +76,24 @@ class _Event:
 
     buffer: int
     bytes: float
+
+
+@dataclass(slots=True)
+class _LibraryCall:
+    """A call that a library computes whole, by a kernel that moves so many bytes (`moved`, None: products that each
+    start one) in a pass; the first node of autograd that may be its own, and in which passes it has begun, forward and
+    backward."""
+
+    moved: float | None
+    node: int
+    begun: set[bool] = field(default_factory=set)
+
+    def starts(self, *, backward: bool) -> tuple[float, float]:
+        """Kernels that a framework starts for one more of its operators, and the bytes that they move."""
+        first = backward not in self.begun and self.moved is not None
+        self.begun.add(backward)
+        # its gradient is read besides
+        return (1.0, (self.moved or 0.0) * (1.5 if backward else 1.0)) if first else (0.0, 0.0)
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -103,7 +124,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._visible: float | None = None
         self._seen: dict[int, float] = {}
         self.logits = 0.0
-        self._in_library = False
+        self._library: _LibraryCall | None = None
+        self._libraries: dict[int, _LibraryCall] = {}
 
     # -- what stands around a run
 
@@ -233,13 +255,25 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._visible, self._looking = None, True
 
     @contextmanager
-    def in_library(self) -> Iterator[None]:
-        """Within a layer that one call of a library computes: its kernels are started by no framework."""
-        self._in_library = True
+    def in_library(self, moved: float | None = None) -> Iterator[None]:
+        """Within what one call of a library computes, by a kernel that moves so many bytes, None: by several; no
+        framework starts those of its operators, forward or backward."""
+        before = self._library
+        self._library = before or _LibraryCall(moved, torch._C._autograd._get_sequence_nr())
         try:
             yield
         finally:
-            self._in_library = False
+            self._library = before
+
+    def _called_library(self) -> tuple[_LibraryCall | None, bool]:
+        """The call of a library at work, and whether in its backward pass."""
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            return self._libraries.get(node._sequence_nr()), True
+        made = torch._C._autograd._get_sequence_nr() - 1
+        if self._library is not None and made >= self._library.node:
+            self._libraries[made] = self._library
+        return self._library, False
 
     # -- operators
 
@@ -430,20 +464,23 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> None:
         """An operator's work in the flow: operators of their own, two passes over what it reads, or a part of what is
         fused around it."""
+        library, backward = self._called_library()
         if work.ops:
             for n, (repeats, op) in enumerate(work.ops):
                 last = n == len(work.ops) - 1
                 said = isinstance(self.flow, OneByOne) or op.name in (name, "conv")
                 own = replace(op, name=label if said else f"{label} ({op.name})")
-                own = replace(own, launches=STEP_LAUNCHES) if self._in_library else own
+                own = replace(own, launches=STEP_LAUNCHES) if library is not None else own
                 self.flow.alone(own, reads, writes if last else (), repeats=repeats)
         elif work.way == "two passes":
             stage = Touch(("sums", self._count), 8.0)
             self.flow.fused(label, elements, reads, (stage,), flops=work.flops / 2, way="ends")
             self.flow.fused(label, elements, (*reads, stage), writes, flops=work.flops / 2)
         else:
-            starts = 0.0 if self._in_library else 1.0  # counted with the product of its step
-            self.flow.fused(label, elements, reads, writes, flops=work.flops, way=work.way, launches=starts)
+            starts, moved = (1.0, None) if library is None else library.starts(backward=backward)
+            self.flow.fused(
+                label, elements, reads, writes, flops=work.flops, way=work.way, launches=starts, apart=moved
+            )
 
     def _touch(self, tensor: torch.Tensor) -> Touch:
         number, most = self.bytes_of(tensor)
@@ -491,6 +528,9 @@ class _RecordedCalls(TorchFunctionMode):
             return args[0]
         if func in RECURRENT:
             with self.recorder.in_library():
+                return func(*args, **kwargs)
+        if func in WHOLE and args and isinstance(args[0], torch.Tensor):
+            with self.recorder.in_library(2.0 * args[0].numel() * args[0].element_size()):
                 return func(*args, **kwargs)
         if "device" in kwargs and _elsewhere(kwargs["device"]):
             kwargs["device"] = torch.device("cpu")

@@ -34,9 +34,14 @@ AGAIN: Mapping[Kind, float] = {"attention": 2.5, "pointwise": 1.5, "scan": 2.0}
 """ratio: work of an operator's backward pass over its forward pass, 1 where nothing is said. Attention: seven products
 for two as scores are computed again, of which five run in the backward pass (Dao et al., 2022, algorithm 4). Work on
 elements: reads a gradient besides (exact). Scans run once for inputs and once for coefficients (exact)."""
-UPDATED = 12.0
-"""bytes per parameter: of an update besides its moments. Exact: the gradient is read, the fp32 weight is read and
-written."""
+FULL = 4.0
+"""bytes: of a parameter in fp32. Exact."""
+UPDATED = 3.0
+"""count: of a parameter's bytes that an update moves besides its moments. Exact: the gradient is read, the weight is
+read and written."""
+ALIKE = ("adamw", "sgd", "muon")
+"""Optimizers whose moments have the type of the parameters that they are given (torch.optim: state is
+`zeros_like(param)`, or a copy of the gradient); others keep a type of their own."""
 
 
 def backward(op: Op) -> tuple[Counted, ...]:
@@ -76,35 +81,38 @@ def backwards(ops: Iterable[Counted]) -> tuple[Counted, ...]:
     return tuple((n * times, part) for n, op in reversed(tuple(ops)) for times, part in backward(op))
 
 
-def update_bytes(moments: Real) -> Real:
-    """Bytes per parameter that an optimizer moves whose own state takes `moments` bytes: read and written."""
-    return UPDATED + 2.0 * moments
+def update_bytes(moments: Real, width: float = FULL) -> Real:
+    """Bytes per parameter of `width` bytes that an optimizer moves whose own state takes `moments` bytes: read and
+    written."""
+    return UPDATED * width + 2.0 * moments
 
 
-def update(parameters: Real, moments: float) -> Op:
-    """The optimizer's work on so many parameters."""
-    return pointwise(parameters, float(update_bytes(moments)) / 2.0, name=OPTIMIZER)
+def update(parameters: Real, moments: float, width: float = FULL) -> Op:
+    """The optimizer's work on so many parameters of so many bytes."""
+    return pointwise(parameters, float(update_bytes(moments, width)) / 2.0, name=OPTIMIZER)
 
 
 def updated(step: Pipeline, optimizer: str) -> Pipeline:
-    """A step that was recorded, forward and backward, with the update of its parameters. Raises `UsageError`."""
-    moments = moments_of(optimizer)
+    """A step that was recorded, forward and backward, with the update of its parameters in the type that they are in.
+    Raises `UsageError`."""
+    width = min(step.weight_bytes / step.parameters, FULL) if step.parameters else FULL
+    moments = moments_of(optimizer, width)
     gradients = {STATES: step.weight_bytes + (moments or 0.0) * step.parameters}
     settings = {**step.settings, **gradients}
     if moments is None:
         return replace(step, settings=settings)
-    stage = Stage(OPTIMIZER, ((1.0, update(float(step.parameters), moments)),))
+    stage = Stage(OPTIMIZER, ((1.0, update(float(step.parameters), moments, width)),))
     known = tuple(line for line in step.assumptions if line != NOT_UPDATED)
     said = f"{optimizer} updates all parameters (--settings optimizer=NAME), {moments:g} bytes of moments for each"
     return replace(step, stages=(*step.stages, stage), settings=settings, assumptions=(*known, said))
 
 
-def moments_of(optimizer: str) -> float | None:
-    """Bytes per parameter of the state that an optimizer keeps; None of "none", which updates nothing. Raises
+def moments_of(optimizer: str, width: float = FULL) -> float | None:
+    """Bytes that an optimizer keeps of a parameter of `width` bytes; None of "none", which updates nothing. Raises
     `UsageError`."""
     if optimizer == "none":
         return None
     if optimizer not in OPTIMIZERS:
         known = (*OPTIMIZERS, "none")
         raise UsageError(f"optimizer '{optimizer}' is not known", f"one of {', '.join(known)}", instead=known)
-    return OPTIMIZERS[optimizer]
+    return OPTIMIZERS[optimizer] * (width / FULL if optimizer in ALIKE else 1.0)

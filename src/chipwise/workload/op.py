@@ -17,6 +17,10 @@ from chipwise.workload.formats import FORMATS, Format
 
 Kind = Literal["gemm", "conv", "attention", "experts", "pointwise", "lookup", "scan"]
 
+UNJOINED = "unjoined"
+"""Entry of `dims` of work on elements: the bytes that its calls move where each is a kernel, over those of one kernel
+that joins them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Op:
