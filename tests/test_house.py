@@ -245,7 +245,6 @@ STILL_NAMED: dict[str, str] = {
     "measure/asking.py": "a library of Python whose version is asked for, called like a trainer",
     "measure/backend.py": "frameworks that measure, by the names of their packages",
     "measure/jax_backend.py": "frameworks that measure, by the names of their packages",
-    "calibrate/training_rates.py": "priors of a fit, by the labels that it has",
 }
 
 

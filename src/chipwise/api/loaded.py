@@ -172,7 +172,7 @@ def shown(found: Loaded, workload: Workload) -> tuple[Loaded, Workload]:
     return replace(found, graph=graph, notes=(*found.notes, note)), longer
 
 
-def stretched(found: Loaded, tokens: float) -> Loaded:
+def scaled_positions(found: Loaded, tokens: float) -> Loaded:
     """The same with a note where a sequence is longer than the model was trained on, which positions that are computed
     bear. Raises `UsageError` for a table of positions, which ends."""
     model = found.graph.model

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from chipwise.api.context import Context, OwnAnchors
-from chipwise.api.loaded import check_length, find_chip, load_generating, shown, stretched
+from chipwise.api.loaded import check_length, find_chip, load_generating, scaled_positions, shown
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chip import Chip
@@ -116,7 +116,7 @@ class Terms:
         """
         found, workload = shown(load_generating(model, self._stored(model), self.kv), workload)
         if longer:
-            found = stretched(found, workload.context)
+            found = scaled_positions(found, workload.context)
         else:
             check_length(found, workload.context)
         return Context(

@@ -23,6 +23,18 @@ class Touch:
     weight: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Kernels that a framework starts for work on elements, and bytes but of weights that they move (None: those that
+    it reads and writes)."""
+
+    kernels: float = 1.0
+    moved: float | None = None
+
+
+ONE = Starts()
+
+
 @dataclass(slots=True)
 class _Kernel:
     """One operator that stays alone, or element-wise work that is still being fused."""
@@ -72,14 +84,12 @@ class Flow:
         *,
         flops: float = 1.0,
         way: str = "fused",
-        launches: float = 1.0,
-        apart: float | None = None,
+        starts: Starts = ONE,
     ) -> None:
         """Element-wise work on `elements` values, `flops` operations on each.
 
         `way`: "ends" where its result is complete only when the kernel ends (a reduction over more than rows), "alone"
-        where it begins a kernel besides. `launches`: kernels that a framework starts for it, which move `apart` bytes
-        (None: those that it reads and writes).
+        where it begins a kernel besides. `starts`: what a framework without a compiler starts for it.
         """
         touched = list(reads)
         level = max((self._level(t.buffer) for t in touched), default=0)
@@ -90,10 +100,10 @@ class Flow:
         kernel.name = name
         kernel.elements = max(kernel.elements, elements)
         kernel.flops += flops * elements
-        kernel.launches += launches
+        kernel.launches += starts.kernels
         written = list(writes)
         own = sum(t.bytes for t in (*touched, *written) if not t.weight)
-        kernel.apart += own if apart is None else apart
+        kernel.apart += own if starts.moved is None else starts.moved
         self._link(number, touched, written)
         for touch in written:
             self._sources[touch.buffer] = touched
@@ -245,14 +255,13 @@ class OneByOne:
         *,
         flops: float = 1.0,
         way: str = "fused",
-        launches: float = 1.0,
-        apart: float | None = None,
+        starts: Starts = ONE,
     ) -> None:
         """As `Flow.fused`, and joins nothing."""
         touched = list(reads)
         weights = sum(t.bytes for t in touched if t.weight)
         moved = sum(t.bytes for t in touched if not t.weight) + sum(t.bytes for t in writes)
-        kernel = _Kernel(name, 0, elements=elements, flops=flops * elements, launches=launches)
+        kernel = _Kernel(name, 0, elements=elements, flops=flops * elements, launches=starts.kernels)
         self._ops.append((1.0, _pointwise(kernel, weights, moved)))
 
     def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:

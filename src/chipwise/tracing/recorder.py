@@ -36,7 +36,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from chipwise.errors import UsageError, shorten
-from chipwise.tracing.flow import Flow, OneByOne, Touch
+from chipwise.tracing.flow import ONE, Flow, OneByOne, Starts, Touch
 from chipwise.tracing.operators import Call, TracedWork, work_of
 
 aten = torch.ops.aten
@@ -88,12 +88,12 @@ class _LibraryCall:
     node: int
     begun: set[bool] = field(default_factory=set)
 
-    def starts(self, *, backward: bool) -> tuple[float, float]:
-        """Kernels that a framework starts for one more of its operators, and the bytes that they move."""
-        first = backward not in self.begun and self.moved is not None
+    def starts(self, *, backward: bool) -> Starts:
+        """What a framework starts for one more of its operators."""
+        if self.moved is None or backward in self.begun:
+            return Starts(0.0, 0.0)
         self.begun.add(backward)
-        # its gradient is read besides
-        return (1.0, (self.moved or 0.0) * (1.5 if backward else 1.0)) if first else (0.0, 0.0)
+        return Starts(1.0, self.moved * (1.5 if backward else 1.0))  # a gradient is read besides
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -477,10 +477,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.flow.fused(label, elements, reads, (stage,), flops=work.flops / 2, way="ends")
             self.flow.fused(label, elements, (*reads, stage), writes, flops=work.flops / 2)
         else:
-            starts, moved = (1.0, None) if library is None else library.starts(backward=backward)
-            self.flow.fused(
-                label, elements, reads, writes, flops=work.flops, way=work.way, launches=starts, apart=moved
-            )
+            starts = ONE if library is None else library.starts(backward=backward)
+            self.flow.fused(label, elements, reads, writes, flops=work.flops, way=work.way, starts=starts)
 
     def _touch(self, tensor: torch.Tensor) -> Touch:
         number, most = self.bytes_of(tensor)
