@@ -203,7 +203,7 @@ def test_sglang_is_told_what_its_reserve_leaves(tmp_path: Path) -> None:
             chip.memory.usable_bytes or 0.0,
             1.0,
         )
-    weights = sum(float(i.bytes) for i in model.items if i.kind.startswith("weights"))
+    weights = float(model.of("weights"))
     free = (chip.memory.usable_bytes or 0.0) - policies.context_bytes
     assert spec.memory_share < 1.0
     assert spec.memory_share * free == pytest.approx(weights + float(model.cache_bytes), rel=1e-3)

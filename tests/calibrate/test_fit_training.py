@@ -14,8 +14,9 @@ from chipwise.calibrate.training_rates import MEMORY, QUANTITIES, labels_of, rat
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.trainer import get_trainer
 from chipwise.cost.device import Device
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.training.dims import plain
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, memory_use
+from chipwise.predict.training.memory import MemoryRates, memory_use
 from chipwise.predict.training.operators import TrainKernels, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
@@ -31,7 +32,7 @@ def seconds_of(data: Runs, numbers: Parameters) -> StepTime:
     return step_time(data.network, data.spread, data.cluster, data.recipe, r, data.work)
 
 
-def memory_of(data: Runs, numbers: Parameters) -> MemoryUse:
+def memory_of(data: Runs, numbers: Parameters) -> MemoryAccount:
     """Memory of every run by use."""
     _, memory = training_effects(numbers)
     return memory_use(data.network, data.spread, data.recipe, MemoryRates(**memory.values(data.labels)))

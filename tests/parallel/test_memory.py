@@ -11,7 +11,16 @@ import pytest
 from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.catalog.software import all_software
 from chipwise.parallel.layout import Layout
-from chipwise.parallel.memory import MemoryAccount, account, kv_sequence_bytes, weight_items, workspace_bytes
+from chipwise.parallel.memory import (
+    KEPT_FREE,
+    MemoryAccount,
+    MemoryItem,
+    Verdict,
+    account,
+    kv_sequence_bytes,
+    weight_items,
+    workspace_bytes,
+)
 from chipwise.parallel.shard import shard
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
@@ -66,13 +75,13 @@ def held(
 def test_a_share_of_the_whole_memory() -> None:
     a = held()
     assert a.cache_bytes == pytest.approx(9 * GB - WEIGHTS - 0.125 * GB)
-    assert a.withheld_bytes == pytest.approx(1 * GB - 0.5 * GB), "the context lives in what is kept back"
+    assert a.of(KEPT_FREE) == pytest.approx(1 * GB - 0.5 * GB), "the context lives in what is kept back"
 
 
 def test_a_share_of_the_whole_memory_cannot_push_the_context_out() -> None:
     a = held(memory_share=0.99)
     assert a.cache_bytes == pytest.approx(9.5 * GB - WEIGHTS - 0.125 * GB)
-    assert a.withheld_bytes == pytest.approx(0, abs=1)
+    assert a.of(KEPT_FREE) == pytest.approx(0, abs=1)
 
 
 def test_a_share_of_what_is_free_before_loading() -> None:
@@ -84,15 +93,15 @@ def test_a_share_of_what_is_free_after_loading() -> None:
     a = held(memory_base="free_after_load")
     free = 9.5 * GB - WEIGHTS - 0.125 * GB
     assert a.cache_bytes == pytest.approx(0.9 * free)
-    assert a.withheld_bytes == pytest.approx(0.1 * free)
+    assert a.of(KEPT_FREE) == pytest.approx(0.1 * free)
 
 
 def test_what_is_missing_is_missing_in_full() -> None:
     a = held(memory_base="free_after_load", capacity=0.5 * WEIGHTS)
     assert a.cache_bytes == pytest.approx(0.5 * WEIGHTS - 0.625 * GB - WEIGHTS)
     assert a.sequences == 0
-    assert a.withheld_bytes == 0
-    assert a.verdict() == "no"
+    assert a.of(KEPT_FREE) == 0
+    assert a.verdict() is Verdict.SHORT
 
 
 @pytest.mark.parametrize("base", ["total", "free_before_load", "free_after_load"])
@@ -100,19 +109,19 @@ def test_what_is_missing_is_missing_in_full() -> None:
 def test_items_cache_and_withheld_are_the_capacity(base: str, layout: Layout) -> None:
     a = held(layout, memory_base=base, workspace="profiled")
     assert a.cache_bytes > 0
-    assert a.fixed_bytes + a.cache_bytes + a.withheld_bytes == pytest.approx(a.capacity_bytes)
+    assert a.total_bytes + a.cache_bytes == pytest.approx(a.capacity_bytes)
 
 
 def test_every_shipped_runtime_adds_up() -> None:
     for runtime in all_software(Runtime).values():
         a = account(shard(network(), Layout(2.0)), runtime.policies, 64 * GB, 1000)
         assert a.cache_bytes > 0, runtime.id
-        assert a.fixed_bytes + a.cache_bytes + a.withheld_bytes == pytest.approx(64 * GB), runtime.id
+        assert a.total_bytes + a.cache_bytes == pytest.approx(64 * GB), runtime.id
 
 
 def test_buffers_of_collectives_come_with_the_second_device() -> None:
     def buffers(layout: Layout) -> float:
-        return float(next(i.bytes for i in held(layout).items if i.kind == "collectives"))
+        return float(next(i.bytes for i in held(layout).items if i.name == "collectives"))
 
     assert (buffers(Layout()), buffers(Layout(2.0)), buffers(Layout(pp=2.0))) == (0, 0.25 * GB, 0)
 
@@ -129,7 +138,7 @@ def test_adapters_are_held_whole_by_every_rank_of_a_stage() -> None:
         plain = account(shard(network(), layout), POLICIES, 10 * GB, 1000)
         adapted = account(shard(network(), layout), POLICIES, 10 * GB, 1000, adapter_bytes=0.2 * GB)
         assert plain.cache_bytes - adapted.cache_bytes == pytest.approx(0.2 * GB * part)
-        total = adapted.fixed_bytes + adapted.cache_bytes + adapted.withheld_bytes
+        total = adapted.total_bytes + adapted.cache_bytes
         assert total == pytest.approx(adapted.capacity_bytes)
 
 
@@ -138,7 +147,7 @@ def test_adapters_are_held_whole_by_every_rank_of_a_stage() -> None:
 
 def weights(layout: Layout, graph: Graph | None = None) -> dict[str, float]:
     return {
-        i.kind.removeprefix("weights: "): float(i.bytes)
+        i.name.removeprefix("weights: "): float(i.bytes)
         for i in weight_items(shard(graph or network(), layout))
     }
 
@@ -226,15 +235,25 @@ def test_whole_sequences_and_tokens_that_fit() -> None:
 
 
 def test_verdicts_and_their_edges() -> None:
-    fixed, one = 2 * GB, 1 * GB
-    exact = MemoryAccount(10 * GB, (), 0.0, 1 * GB, one, 1000)
+    one = 1 * GB
+    exact = MemoryAccount((MemoryItem("weights", 9 * GB),), 10 * GB, one, 1000)
     assert exact.fits()
-    assert exact.verdict() == "comfortable", "a tenth is enough"
-    assert replace(exact, capacity_bytes=10.01 * GB).verdict() == "tight"
-    assert exact.verdict(2) == "no"
-    assert replace(exact, cache_bytes=one - 1).verdict() == "no"
-    assert replace(exact, cache_bytes=-fixed).sequences == 0
-    assert replace(exact, cache_bytes=-fixed).tokens == 0
+    assert exact.verdict() is Verdict.FITS, "a tenth is enough"
+    assert exact.also(MemoryItem("more", 1 * GB, where="host")).verdict() is Verdict.FITS, (
+        "the host's is its own"
+    )
+    assert exact.verdict(0, 0.8) is Verdict.TIGHT
+    assert exact.verdict(0, 0.8, 0.85) is Verdict.SHORT
+    assert (
+        replace(exact, items=(MemoryItem("weights", 9.1 * GB),), sequence_bytes=0.5 * GB).verdict()
+        is Verdict.TIGHT
+    )
+    assert exact.verdict(2) is Verdict.SHORT
+    assert exact.short_bytes(2) == 1 * GB
+    assert exact.also(MemoryItem("more", 1)).verdict() is Verdict.SHORT
+    over = exact.also(MemoryItem("more", 3 * GB))
+    assert (over.sequences, over.tokens) == (0, 0)
+    assert over.of("weights") == 9 * GB
 
 
 # -------------------------------------------------------------- workspace
@@ -281,6 +300,6 @@ def test_arrays_equal_one_by_one(base: str) -> None:
     together = held(Layout(tp, pp, 1.0, 1.0), capacity=capacity, **changes)
     for i in range(4):
         alone = held(Layout(float(tp[i]), float(pp[i])), capacity=float(capacity[i]), **changes)
-        for name in ("cache_bytes", "withheld_bytes", "sequence_bytes", "sequences", "fixed_bytes"):
+        for name in ("cache_bytes", "sequence_bytes", "sequences", "total_bytes"):
             assert np.asarray(getattr(together, name))[i] == pytest.approx(float(getattr(alone, name))), name
         assert bool(together.fits()[i]) == bool(alone.fits())

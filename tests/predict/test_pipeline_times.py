@@ -14,12 +14,13 @@ from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.collective import Kind
 from chipwise.predict.pipeline import (
     ONE,
-    Account,
+    SHOWN,
     Hardware,
     Pace,
     Spread,
     account,
     flash_attention,
+    held_by,
     seconds,
     stage_times,
 )
@@ -167,21 +168,21 @@ def test_weights_that_wait_on_the_host_are_copied() -> None:
     )
     assert "offload" not in kept.parts
     assert each.of("offload") == pytest.approx(20 * moved.of("offload"))
-    sizes = [account(diffusion(), offload=way).total for way in ("none", "model", "sequential")]  # type: ignore[arg-type]
+    sizes = [account(diffusion(), offload=way).total_bytes for way in ("none", "model", "sequential")]  # type: ignore[arg-type]
     assert sizes[0] > sizes[1] > sizes[2] > 0
 
 
 def test_memory_of_shared_weights() -> None:
     alone, sharded = (account(diffusion(), s) for s in (ONE, Spread(ulysses=4, fsdp=1)))
-    assert alone.weights == pytest.approx(1.63e9)
-    assert sharded.weights == pytest.approx(1.63e9 / 4)  # encoders too
-    assert account(diffusion(), aside=("text",)).weights == pytest.approx(1.46e9)
+    assert alone.of("weights") == pytest.approx(1.63e9)
+    assert sharded.of("weights") == pytest.approx(1.63e9 / 4)  # encoders too
+    assert account(diffusion(), aside=("text",)).of("weights") == pytest.approx(1.46e9)
 
 
 def test_tools_show_different_sums_of_the_same_memory() -> None:
-    held = Account(4.0, 2.0, 1.0, 0.5)
-    assert [held.shown(kind) for kind in ("allocated", "reserved", "device")] == [6.0, 7.0, 7.5]
-    assert held.total == held.shown("device")
+    held = held_by(4.0, 2.0, 1.0, 0.5)
+    assert [sum(map(held.of, SHOWN[kind])) for kind in ("allocated", "reserved", "device")] == [6.0, 7.0, 7.5]
+    assert held.total_bytes == 7.5
 
 
 def test_activations_kept_in_fp32_are_narrowed_and_widened_around_products() -> None:
@@ -301,29 +302,29 @@ def test_states_of_an_optimizer_are_cut_with_the_weights() -> None:
     step = replace(diffusion(), trained=True, settings={"state_bytes": 8e9})
     whole, parts = account(step, Spread(dp=8)), account(step, Spread(dp=8, fsdp=1))
     buckets = sum(stage.weight_bytes for stage in step.stages)  # of gradients that are summed
-    assert parts.weights == pytest.approx((whole.weights - buckets) / 8)
+    assert parts.of("weights") == pytest.approx((whole.of("weights") - buckets) / 8)
 
 
 def test_gradients_of_one_device_take_the_place_of_activations() -> None:
     step = Stage("step", (), 1, 100, 400.0, 1000.0)
     trained = Pipeline("by hand", (step,), 8, trained=True, settings={"state_bytes": 1200.0})
-    assert account(trained).total == 400.0 + 800.0 + 1000.0
+    assert account(trained).total_bytes == 400.0 + 800.0 + 1000.0
     few = replace(trained, stages=(replace(step, activation_bytes=100.0),))
-    assert account(few).total == 400.0 + 800.0 + 400.0
+    assert account(few).total_bytes == 400.0 + 800.0 + 400.0
     parts = replace(trained, settings={"state_bytes": 1200.0, "accumulate": 2.0})
-    assert account(parts).total == 400.0 + 1200.0 + 1000.0
-    assert account(trained, Spread(dp=2)).total == 400.0 + 1200.0 + 400.0 + 1000.0 / 2
+    assert account(parts).total_bytes == 400.0 + 1200.0 + 1000.0
+    assert account(trained, Spread(dp=2)).total_bytes == 400.0 + 1200.0 + 400.0 + 1000.0 / 2
 
 
 def test_the_host_keeps_what_is_offloaded_or_set_aside() -> None:
     whole = diffusion()
-    assert account(whole).host == 0.0
+    assert account(whole).on("host") == 0.0
     for offload in ("model", "sequential"):
         held = account(whole, offload=offload)
-        assert held.host == pytest.approx(sum(stage.weight_bytes for stage in whole.stages))
+        assert held.on("host") == pytest.approx(sum(stage.weight_bytes for stage in whole.stages))
     beside = account(whole, aside=("text",))
-    assert beside.host == pytest.approx(170e6)
-    assert beside.total == beside.shown("device")
+    assert beside.on("host") == pytest.approx(170e6)
+    assert beside.total_bytes == sum(i.bytes for i in beside.items if i.where == "device")
 
 
 def test_an_optimizer_updates_what_its_device_keeps() -> None:

@@ -76,18 +76,20 @@ def test_logits_join_what_the_last_stage_holds() -> None:
     s = scheduled("gpipe")
     last = stage_memory(GPT, s, Recipe(), RAW)[-1]
     first = stage_memory(GPT, s, Recipe(), RAW)[0]
-    assert float(np.asarray(last.activations)) == pytest.approx(float(np.asarray(first.activations)))
-    assert float(np.asarray(last.logits)) == 6.0 * 2048.0 * 51200.0 / 2.0
-    assert float(np.asarray(first.logits)) == 0.0
+    assert float(np.asarray(last.of("activations"))) == pytest.approx(
+        float(np.asarray(first.of("activations")))
+    )
+    assert float(np.asarray(last.of("logits"))) == 6.0 * 2048.0 * 51200.0 / 2.0
+    assert float(np.asarray(first.of("logits"))) == 0.0
 
 
 def test_a_v_begins_and_ends_on_its_first_stage() -> None:
     first, *inner = stage_memory(GPT, scheduled("zb-v"), Recipe(), RAW)
     table = 51200.0 * 4096.0 / 2.0
-    gap = float(np.asarray(first.weights)) - float(np.asarray(inner[0].weights))
+    gap = float(np.asarray(first.of("weights"))) - float(np.asarray(inner[0].of("weights")))
     assert gap == pytest.approx(2.0 * 2.0 * table)
-    assert float(np.asarray(first.logits)) == 6.0 * 2048.0 * 51200.0 / 2.0
-    assert all(float(np.asarray(m.logits)) == 0.0 for m in inner)
+    assert float(np.asarray(first.of("logits"))) == 6.0 * 2048.0 * 51200.0 / 2.0
+    assert all(float(np.asarray(m.of("logits"))) == 0.0 for m in inner)
 
 
 def test_arrays_of_layouts_are_as_one_by_one() -> None:
@@ -137,7 +139,9 @@ def test_frozen_tables_stay_in_16_bit() -> None:
     s = TrainSpread(global_batch=1.0, seq=128.0, zero=0.0, adapter=0.01)
     use = memory_use(GPT, s, Recipe(frozen_bytes=0.53), RAW)
     tables = 2.0 * float(GPT.table_params)
-    assert float(np.asarray(use.weights)) == pytest.approx(0.53 * (float(GPT.params) - tables) + 2.0 * tables)
+    assert float(np.asarray(use.of("weights"))) == pytest.approx(
+        0.53 * (float(GPT.params) - tables) + 2.0 * tables
+    )
 
 
 def test_adapters_have_the_parameters_that_peft_counts() -> None:

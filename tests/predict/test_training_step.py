@@ -120,7 +120,7 @@ def test_recomputation_costs_time_and_saves_memory() -> None:
     full = replace(ONE, full=1.0)
     assert 1.2 < seconds(full) / seconds(ONE) < 1.45
     rates = MemoryRates()
-    use, less = (float(memory_use(LLAMA, s, Recipe(), rates).activations) for s in (ONE, full))
+    use, less = (float(memory_use(LLAMA, s, Recipe(), rates).of("activations")) for s in (ONE, full))
     assert less < 0.2 * use
 
 

@@ -33,7 +33,7 @@ def test_nothing_smaller_would_do(graph: Graph, context: float, sequences: float
         if good:
             assert found.layout in good
             assert found.layout.devices == min(layout.devices for layout in good)
-            assert found.missing_bytes == 0
+            assert found.memory.short_bytes() == 0
 
 
 def test_a_fixed_count_takes_the_roomiest_layout() -> None:
@@ -66,7 +66,7 @@ def test_what_does_not_fit_says_by_how_much() -> None:
     assert found is not None
     assert not found.fits
     short = float(found.memory.sequence_bytes) - float(found.memory.cache_bytes)
-    assert found.missing_bytes == pytest.approx(short)
+    assert found.memory.short_bytes() == pytest.approx(short)
     assert short > 50e9, "74 GB on a card of 24"
 
 

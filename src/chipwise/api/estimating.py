@@ -341,10 +341,8 @@ def _check(memory: MemoryAccount, d: Deployment, layout: Layout, what: str, next
             else "one device",
         )
     # a pipeline needs a sequence for each of its micro-batches
-    missing = float(
-        np.max(float(layout.pp) * np.asarray(memory.sequence_bytes) - np.asarray(memory.cache_bytes))
-    )
-    if missing > 0 and not bool(np.all(memory.fits(float(layout.pp)))):
+    missing = float(np.max(memory.short_bytes(float(layout.pp))))
+    if missing > 0:
         raise InfeasibleError(
             f"{what}: {missing / 1e9:,.1f} GB short per device",
             Sentence(CommandText(next_step.removeprefix("chipwise "), "shows what would help")),

@@ -15,9 +15,10 @@ from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import Machine, joined, kinds, parse_machine
 from chipwise.errors import InfeasibleError
 from chipwise.parallel.layout import Reason
+from chipwise.parallel.memory import MemoryAccount, MemoryItem, Verdict
 from chipwise.report.assemble import layout_record, memory_record, model_record, whole
 from chipwise.report.fit import FitRecord, FitReport
-from chipwise.report.records import LayoutRecord, MemoryRecord, RefusalRecord
+from chipwise.report.records import LayoutRecord, RefusalRecord
 from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import deployments, rented, runtime_for
 from chipwise.search.memory import Fit, fit_on, largest_context, pooled_chips
@@ -120,13 +121,13 @@ def _on_machine(model: str, machine: Machine, terms: Terms, context: int, sequen
     while longest * 2 <= cap and _holds(placed, longest * 2):
         longest *= 2
     first = found.cards[0]
-    tight = any(a.verdict(sequences) == "tight" for a in accounts)
+    tight = any(a.verdict(sequences) is Verdict.TIGHT for a in accounts)
     return FitRecord(
         chip=machine.name,
         chips=sum(n for _, n in machine.cards),
         layout=layout_record(first.layout),
         runtime=first.deployment.runtime.id,
-        verdict="tight" if tight else "comfortable",
+        verdict=(Verdict.TIGHT if tight else Verdict.FITS).value,
         missing_bytes=0.0,
         memory=memory_record(accounts[0], 1, float(sequences)),
         largest_batch=whole(most),
@@ -202,8 +203,8 @@ def _sharded(load_: HeldLoad, d: Deployment) -> FitRecord | None:
         chips=replicas * layout.tp * layout.pp * layout.dp // d.chip.devices_per_package,
         layout=layout,
         runtime=d.runtime.id,
-        verdict=best.memory.verdict(per_replica) if best.fits else "no",
-        missing_bytes=_missing(best, per_replica),
+        verdict=(best.memory.verdict(per_replica) if best.fits else Verdict.SHORT).value,
+        missing_bytes=float(best.memory.short_bytes(per_replica)),
         memory=memory_record(best.memory, layout.dp, per_replica),
         largest_batch=whole(float(best.memory.sequences) * layout.dp * replicas),
         largest_context=_longest(graph, d, best, cap),
@@ -215,10 +216,6 @@ def _sharded(load_: HeldLoad, d: Deployment) -> FitRecord | None:
 def _longest(graph: Graph, d: Deployment, best: Fit, limit: int) -> int:
     """The longest context of a sequence alone, 0 where weights leave no cache."""
     return largest_context(graph, d, best.layout, limit) if best.memory.cache_bytes > 0 else 0
-
-
-def _missing(best: Fit, per_replica: float) -> float:
-    return max(0.0, float(per_replica * best.memory.sequence_bytes - best.memory.cache_bytes))
 
 
 def _mends(load_: HeldLoad, d: Deployment, best: Fit, devices: int | None) -> tuple[str, ...]:
@@ -268,23 +265,17 @@ def _spread(load_: HeldLoad, d: Deployment) -> FitRecord | None:
     chips = load_.count or needed
     room = chips * capacity - weights
     per_token = cache / (sequences * context)
-    verdict = "no" if chips < needed else "tight" if room < 0.1 * chips * capacity else "comfortable"
-    mend = () if chips >= needed else (f"{needed} chips (the weights alone fill {alone})",)
-    memory = MemoryRecord(
-        items={"weights": weights / chips},
-        basis={"weights": f"spread evenly; alone they fill {alone} chips"},
-        capacity_bytes=capacity,
-        withheld_bytes=0.0,
-        cache_bytes=room / chips,
-        cache_tokens=int(max(room, 0.0) / per_token) if per_token else 0,
-        verdict=verdict,
+    held = MemoryItem("weights", weights / chips, f"spread evenly; alone they fill {alone} chips")
+    memory = memory_record(
+        MemoryAccount((held,), capacity, cache / sequences, context), chips, sequences / chips
     )
+    mend = () if chips >= needed else (f"{needed} chips (the weights alone fill {alone})",)
     return FitRecord(
         chip=d.chip.id,
         chips=chips,
         layout=LayoutRecord(1, 1, 1, 1, f"spread x{chips}"),
         runtime=d.runtime.id,
-        verdict=verdict,
+        verdict=memory.verdict,
         missing_bytes=max(0.0, weights + cache - chips * capacity),
         memory=memory,
         largest_batch=int(max(room, 0.0) * sequences / cache) if cache else 0,

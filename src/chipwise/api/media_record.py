@@ -16,14 +16,14 @@ from chipwise.api.simulating import RepeatedRuns
 from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.media_runtime import media_runtime_for
-from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
 from chipwise.evidence.axes import Levels, chip_axes
 from chipwise.evidence.discrepancy import Scatter, spread_of
 from chipwise.evidence.judge import Basis, Estimate, Nearness, chance, judge, within
 from chipwise.evidence.tiers import network_tier
+from chipwise.parallel.memory import Verdict
 from chipwise.predict.fleet import Day, over_day, replicas_for
-from chipwise.predict.pipeline import Account, Pace, StageTimes, seconds
+from chipwise.predict.pipeline import Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
 from chipwise.predict.waiting import Queue, load_within, replicas_within
 from chipwise.report.assemble import job_record, price_record
@@ -198,7 +198,7 @@ class Doing:
         waits = self.waits
         words = float(work.pipeline.settings.get("tokens", 0.0))
         held, capacity = work.held(numbers), work.capacity_bytes
-        taken = _judged_bytes(work, network_tier(work.chip, work.runtime, numbers), held.total)
+        taken = _judged_bytes(work, network_tier(work.chip, work.runtime, numbers), float(held.total_bytes))
         waiting, host = self.waiting_bytes, work.host_capacity_bytes
         queue, usual = self.queue, media_runtime_for(work.chip)
         return MediaPlan(
@@ -222,12 +222,12 @@ class Doing:
             shares={name: float(s) / total_s for name, s in speed.cost.exposed.items() if float(s) > 0.0},
             stages={s.name: _alone(s, speed.pace) for s in work.stages}
             | {"request": float(speed.pace.request_s)},
-            memory_bytes=held.total,
+            memory_bytes=float(held.total_bytes),
             memory_range=figure(taken),
             memory_chance=taken.kept(capacity),
-            memory={name: getattr(held, name) for name in ("weights", "activations", "cache", "runtime")},
+            memory={i.name: float(i.bytes) for i in held.items if i.where == "device"},
             capacity_bytes=capacity,
-            verdict=_fits(held, capacity) if waiting <= host else "no",
+            verdict=(held.verdict() if waiting <= host else Verdict.SHORT).value,
             host_bytes=waiting,
             host_capacity_bytes=host if waiting and host < float("inf") else None,
             flops_per_s=work.pipeline.flops / total_s,
@@ -383,13 +383,6 @@ def _day(work: Work, speed: Speed, replicas: Replicas, price: PriceRecord | None
     largest = batch * work.copies / speed.full.mid
     usd = float("nan") if price is None else price.mid / replicas.all
     return over_day(asked.curve, largest, replicas.all, usd, 1.0, replicas.spare, most)
-
-
-def _fits(held: Account, capacity: float) -> str:
-    """How much room is left."""
-    if held.total <= preferences().comfortable * capacity:
-        return "comfortable"
-    return "tight" if held.total <= capacity else "no"
 
 
 def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:

@@ -140,7 +140,7 @@ class NetworkSpace:
             self.chip,
             pipeline,
             (),
-            min(off_device, key=lambda w: w.doing.work.held(numbers).total, default=None),
+            min(off_device, key=lambda w: float(w.doing.work.held(numbers).total_bytes), default=None),
             min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
         )
 
@@ -219,7 +219,7 @@ class NetworkSpace:
         more = asked.offload == "none" and place.runtime.offloads and not alone
         for way in OFFLOADS if more else (asked.offload,):
             work = self.work(place, asked if way == asked.offload else replace(asked, offload=way))
-            beyond = work.held(numbers).total / work.capacity_bytes - 1.0
+            beyond = float(work.held(numbers).total_bytes) / work.capacity_bytes - 1.0
             if beyond > preferences().short:
                 continue
             doing = self._doing(work, numbers)
@@ -340,7 +340,8 @@ class _Software:
 
     def _no_larger(self, other: _Software) -> bool:
         mine, its = self.work.held(self.numbers), other.work.held(self.numbers)
-        return mine.total <= its.total * (1.0 + 1e-12) and mine.weights <= its.weights * (1.0 + 1e-12)
+        pairs = ((mine.total_bytes, its.total_bytes), (mine.of("weights"), its.of("weights")))
+        return all(float(a) <= float(b) * (1.0 + 1e-12) for a, b in pairs)
 
 
 def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:

@@ -25,9 +25,9 @@ from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
-    Account,
     Hardware,
     Known,
     Offload,
@@ -36,6 +36,7 @@ from chipwise.predict.pipeline import (
     StageTimes,
     account,
     flash_attention,
+    held_by,
     seconds,
     stage_times,
 )
@@ -258,11 +259,12 @@ def _aside(pipeline: Pipeline, asked: Sampling) -> list[str]:
     return [name for name in parts if name.startswith(asked.aside)]
 
 
-def _as_loaded(tensors: Account, pipeline: Pipeline) -> Account:
+def _as_loaded(tensors: MemoryAccount, pipeline: Pipeline) -> MemoryAccount:
     """Memory where weights arrive in 16 bits and are all there before the first is narrowed; offloaded ones on the
     host."""
-    loaded = max(tensors.weights, LOADED_BYTES * pipeline.parameters)
-    return replace(tensors, weights=loaded, activations=max(tensors.total - loaded, 0.0))
+    loaded = max(float(tensors.of("weights")), LOADED_BYTES * pipeline.parameters)
+    host = float(tensors.on("host"))
+    return held_by(loaded, max(float(tensors.total_bytes) - loaded, 0.0), host=host)
 
 
 @dataclass(frozen=True)
@@ -277,7 +279,7 @@ class Work:
     asked: Sampling
     precision: str
     timed: Timed
-    tensors: Account
+    tensors: MemoryAccount
     trained: TrainedStep | None = None
 
     @classmethod
@@ -445,21 +447,22 @@ class Work:
 
     def fits(self, numbers: Parameters) -> bool:
         """Whether a device has the memory."""
-        return self.held(numbers).total <= self.capacity_bytes
+        return bool(self.held(numbers).fits())
 
-    def held(self, numbers: Parameters) -> Account:
+    def held(self, numbers: Parameters) -> MemoryAccount:
         """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of
         them that `preferences` calls `short`."""
         if self.trained is not None:
-            return self.trained.held
+            return replace(self.trained.held, capacity_bytes=self.capacity_bytes)
         sizes, tensors = numbers.derived(_sizes).of(self.labels), self.tensors
-        alive = sizes["activation"] * tensors.activations
-        whole = Account(tensors.weights, alive, sizes["cache"] * alive, sizes["runtime_bytes"], tensors.host)
-        beyond = whole.total - self.capacity_bytes
+        alive = sizes["activation"] * float(tensors.of("activations"))
+        beside = (alive, sizes["cache"] * alive, sizes["runtime_bytes"])
+        weights, host = float(tensors.of("weights")), float(tensors.on("host"))
+        beyond = weights + sum(beside) - self.capacity_bytes
         if 0.0 < beyond <= preferences().short * self._tables_bytes:
             beyond += 1.0  # a byte, for rounding
-            return replace(whole, weights=whole.weights - beyond, host=whole.host + beyond)
-        return whole
+            weights, host = weights - beyond, host + beyond
+        return held_by(weights, *beside, host, self.capacity_bytes)
 
     @property
     def _tables_bytes(self) -> float:
@@ -475,7 +478,7 @@ class Work:
         devices = self.asked.spread.devices * self.copies * replicas
         system = self.system
         most = system.chips_per_host * self.chip.devices_per_package if system else devices
-        return self.held(numbers).host * min(devices, most)
+        return float(self.held(numbers).on("host")) * min(devices, most)
 
     @property
     def host_capacity_bytes(self) -> float:

@@ -23,7 +23,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, Us
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.tiers import Tier, trained_tier
 from chipwise.parallel.collective import exchange
-from chipwise.predict.training.memory import MemoryUse
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.training.rollout import (
     FORWARD,
     JUDGED,
@@ -100,7 +100,7 @@ class _Trained:
     site: Site
     layout: TrainLayoutRecord
     tier: Tier
-    memory: MemoryUse
+    memory: MemoryAccount
     seconds: float
     sync: float
     sync_bytes: float
@@ -109,7 +109,7 @@ class _Trained:
     @property
     def state_bytes(self) -> float:
         """Bytes that leave a device while it samples."""
-        return float(np.asarray(self.memory.weights + self.memory.gradients + self.memory.optimiser))
+        return sum(float(np.asarray(self.memory.of(use))) for use in ("weights", "gradients", "optimiser"))
 
 
 @dataclass(frozen=True)
@@ -364,7 +364,7 @@ def _taught(asked: AskedLoop, run: Training, host_bytes_per_s: float, numbers: P
     training."""
     frozen = replace(run, model=asked.teacher, task="finetune", method="lora", layout={}, trainer=None)
     _, at = situate(frozen, numbers)
-    moved = 2.0 * float(np.asarray(at.memory.weights)) / host_bytes_per_s
+    moved = 2.0 * float(np.asarray(at.memory.of("weights"))) / host_bytes_per_s
     return JUDGED * at.seconds + moved * run.global_batch / asked.answers.count
 
 

@@ -27,8 +27,9 @@ from chipwise.errors import UsageError, check_known
 from chipwise.evidence.axes import Levels, trained_axes
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.tiers import trained_tier
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.network import ALIKE
-from chipwise.predict.pipeline import Account, Spread, StageTimes
+from chipwise.predict.pipeline import Spread, StageTimes, held_by
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
 from chipwise.predict.training.memory import MemoryRates
@@ -206,11 +207,12 @@ class TrainedStep:
         return replace(tier.scaled(mid), measured=None)
 
     @property
-    def held(self) -> Account:
+    def held(self) -> MemoryAccount:
         """Bytes of one device."""
         m = self.program.memory(self.site.job.recipe, self.site.job.memory)
-        state = m.weights + m.gradients + m.optimiser + m.gathered
-        return Account(float(state), float(m.activations), float(m.logits), float(m.overhead))
+        saved, logits, beside = (float(m.of(name)) for name in ("activations", "logits", "overhead"))
+        state = sum(float(m.of(name)) for name in ("weights", "gradients", "optimiser", "gathered"))
+        return held_by(state, saved, logits, beside)
 
 
 def _sharded(spread: Spread, trainer: Trainer) -> int:

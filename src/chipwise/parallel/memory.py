@@ -1,12 +1,17 @@
-"""Where the memory of one device goes: an itemised account of the fullest pipeline stage.
+"""Where memory goes: an account of items by use, place and policy, one verdict for every task, and the items of a model
+that is served, on the fullest pipeline stage.
 
 All figures are bytes per device and broadcast over the layout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import reduce
+from operator import add
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,36 +24,71 @@ from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block
 from chipwise.workload.nodes import Experts
 
+Where = Literal["device", "host", "disk"]
+KEPT_FREE = "kept free"
+"""Name of the item that software leaves unused."""
+
+
+class Verdict(Enum):
+    """Whether memory is enough; the text is that of records."""
+
+    FITS = "comfortable"
+    TIGHT = "tight"
+    SHORT = "no"
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
-    """One use of memory and where its figure comes from."""
+    """One use of memory, the policy or format that its figure comes from, and where it lies. A name may go on after a
+    colon: `weights: experts` is one of the weights."""
 
-    kind: str
+    name: str
     bytes: Real
-    basis: str
+    policy: str = ""
+    where: Where = "device"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryAccount:
-    """Fixed items, what is left for the cache, and what a sequence takes of it.
+    """Uses of the memory of a device and of what its host holds for it, and what a sequence takes of the room that they
+    leave.
 
-    `cache_bytes` is the room for the cache (negative: nothing fits, by so much); `withheld_bytes` is what the
-    runtime's share keeps free. `sequence_bytes` is the cache of one sequence at the asked context; where states have a
+    `sequence_bytes` is the cache of one sequence at the asked context (0: nothing is cached); where states have a
     pool of their own, what it takes of the whole if the pool that is full first is to hold it.
     """
 
-    capacity_bytes: Real
     items: tuple[MemoryItem, ...]
-    withheld_bytes: Real
-    cache_bytes: Real
-    sequence_bytes: Real
-    context: Real
+    capacity_bytes: Real = np.inf
+    sequence_bytes: Real = 0.0
+    context: Real = 0.0
+
+    def of(self, name: str, where: Where = "device") -> Real:
+        """Bytes of a use in one place, 0 where there is none."""
+        return _sum(i for i in self.items if i.where == where and i.name.partition(":")[0] == name)
+
+    def on(self, where: Where) -> Real:
+        """Bytes of all uses in one place."""
+        return _sum(i for i in self.items if i.where == where)
+
+    def also(self, *items: MemoryItem) -> MemoryAccount:
+        """The same with more uses."""
+        return replace(self, items=(*self.items, *items))
+
+    def each(self, change: Callable[[Real], Real]) -> MemoryAccount:
+        """The same with every figure changed."""
+        items = tuple(replace(i, bytes=change(i.bytes)) for i in self.items)
+        rest = (self.capacity_bytes, self.sequence_bytes, self.context)
+        return MemoryAccount(items, *map(change, rest))
 
     @property
-    def fixed_bytes(self) -> Real:
-        """Everything but the cache and what is withheld."""
-        return _sum(self.items)
+    def total_bytes(self) -> Real:
+        """All of it on the device."""
+        return self.on("device")
+
+    @property
+    def cache_bytes(self) -> Real:
+        """What is left, for a cache if there is one (negative: nothing fits, by so much)."""
+        return self.capacity_bytes - self.total_bytes
 
     @property
     def sequences(self) -> Real:
@@ -70,22 +110,28 @@ class MemoryAccount:
 
     @property
     def _share_of_room(self) -> Real:
-        room = np.maximum(self.cache_bytes, 0.0)
+        left = self.cache_bytes
         none = np.asarray(self.sequence_bytes) <= 0
-        share: Real = np.where(none, np.where(np.asarray(self.cache_bytes) >= 0, np.inf, 0.0), 0.0)
-        return share + np.where(none, 0.0, room / np.where(none, 1.0, self.sequence_bytes))
+        share: Real = np.where(none, np.where(np.asarray(left) >= 0, np.inf, 0.0), 0.0)
+        return share + np.where(none, 0.0, np.maximum(left, 0.0) / np.where(none, 1.0, self.sequence_bytes))
+
+    def short_bytes(self, sequences: Real = 1.0) -> Real:
+        """Bytes that are missing for the cache of `sequences`, 0 where it fits."""
+        short: Real = np.maximum(sequences * self.sequence_bytes - self.cache_bytes, 0.0)
+        return short
 
     def fits(self, sequences: Real = 1.0) -> NDArray[np.bool_]:
-        """Whether the weights and the cache of `sequences` fit."""
+        """Whether all uses and the cache of `sequences` fit."""
         return np.asarray(self.cache_bytes >= sequences * self.sequence_bytes)
 
-    def verdict(self, sequences: float = 1.0) -> str:
-        """Of a single account: `no`, `tight` (under 10 % of usable memory is left for the cache) or
-        `comfortable`."""
-        if not np.all(self.fits(sequences)):
-            return "no"
-        spare = 1.0 - preferences().comfortable
-        return "tight" if np.all(self.cache_bytes < spare * self.capacity_bytes) else "comfortable"
+    def verdict(self, sequences: Real = 1.0, aim: float | None = None, limit: float = 1.0) -> Verdict:
+        """Of a single account: short where uses and cache do not fit into the share `limit` of memory, tight where uses
+        take more than the share `aim` (None: `preferences().comfortable`), of a cache its room left out."""
+        aim = preferences().comfortable if aim is None else aim
+        held = self.total_bytes
+        if not np.all(limit * self.capacity_bytes - held >= sequences * self.sequence_bytes):
+            return Verdict.SHORT
+        return Verdict.FITS if np.any(held <= aim * self.capacity_bytes) else Verdict.TIGHT
 
 
 def account(
@@ -132,7 +178,6 @@ def account(
         cache = share * free - policies.reserved_bytes - held
     else:
         cache = np.where(np.asarray(free - held) > 0, share * (free - held), free - held)
-    withheld = free - held - cache
     sequence = kv_sequence_bytes(sharded, policies, context, mean=mean)
     if policies.state_share < 1.0:
         states = kv_sequence_bytes(sharded, policies, 0.0)
@@ -142,8 +187,8 @@ def account(
             (sequence - states) / (1.0 - policies.state_share),
         )
         sequence = np.where(np.asarray(states) > 0, apart, sequence)
-    items = (*weights, *inside, *outside)
-    return MemoryAccount(capacity_bytes, items, withheld, cache, sequence, context)
+    withheld = MemoryItem(KEPT_FREE, free - held - cache, "runtime: its share of memory")
+    return MemoryAccount((*weights, *inside, *outside, withheld), capacity_bytes, sequence, context)
 
 
 def _workspace(sharded: Sharded, policies: Policies) -> MemoryItem:
@@ -156,11 +201,8 @@ def _workspace(sharded: Sharded, policies: Policies) -> MemoryItem:
     return MemoryItem("workspace", workspace_bytes(sharded, policies), basis)
 
 
-def _sum(items: Sequence[MemoryItem]) -> Real:
-    total: Real = 0.0
-    for item in items:
-        total = total + item.bytes
-    return total
+def _sum(items: Iterable[MemoryItem]) -> Real:
+    return reduce(add, [item.bytes for item in items] or [0.0])
 
 
 def _live(policies: Policies) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.simt.family import Labels, SimtParameters, group_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
+from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.overlap import uncovered
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
@@ -36,7 +37,6 @@ from chipwise.workload.pipeline import Pipeline, Stage
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)
 Offload = Literal["none", "model", "sequential"]
-Shown = Literal["allocated", "reserved", "device"]
 
 LEAST_S = 1e-30
 """seconds: for ratios. Exact: guards a division, below any time."""
@@ -685,36 +685,34 @@ def _exchanged(
     return exposed
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "allocated": ("weights", "activations"),
+    "reserved": ("weights", "activations", "cache"),
+    "device": ("weights", "activations", "cache", "runtime"),
+}
+"""Uses of memory (`held_by`) that tools show: torch's counters of allocated and of reserved bytes, and the driver.
+Exact: what they are defined to count."""
+
+
+def held_by(
+    weights: float,
+    activations: float,
+    cache: float = 0.0,
+    runtime: float = 0.0,
+    host: float = 0.0,
+    capacity: float = np.inf,
+) -> MemoryAccount:
     """Bytes of one device at the peak: weights (of training with gradients and optimizer), activations, what the
-    allocator and the libraries keep beside those (`cache`), and what the driver and the `runtime` take. `host`: bytes
-    of weights that wait in the memory of the host, which no sum of the device counts.
-
-    Tools show different sums: torch's counter of allocated bytes the first two, that of reserved bytes the first three,
-    the driver all.
-    """
-
-    weights: float
-    activations: float
-    cache: float = 0.0
-    runtime: float = 0.0
-    host: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """All of it on the device."""
-        return self.weights + self.activations + self.cache + self.runtime
-
-    def shown(self, kind: Shown) -> float:
-        """What a tool of that kind shows."""
-        reserved = self.weights + self.activations + self.cache * (kind != "allocated")
-        return reserved + self.runtime * (kind == "device")
+    allocator and the libraries keep beside those (`cache`), what the driver and the `runtime` take, and weights that
+    wait in the memory of the `host`."""
+    sizes = zip(SHOWN["device"], (weights, activations, cache, runtime), strict=True)
+    items = (MemoryItem(name, size) for name, size in sizes)
+    return MemoryAccount((*items, MemoryItem("weights", host, "offloaded", "host")), capacity)
 
 
 def account(
     pipeline: Pipeline, spread: Spread = ONE, *, offload: Offload = "none", aside: Sequence[str] = ()
-) -> Account:
+) -> MemoryAccount:
     """Bytes of the tensors of one device.
 
     Weights of all stages (offloaded: of the one at work; layer by layer: none to speak of; `aside`: names of stages
@@ -745,7 +743,7 @@ def account(
             states -= min(most, gradients)
         elif spread.dp > 1 and not spread.fsdp and not spread.tables:
             states += gradients
-        return Account(sum(held) + states, most, host=waiting)
+        return held_by(sum(held) + states, most, host=waiting)
     # what works is beside its own activations alone
     both = [(h if offload == "model" else 0.0, a) for h, a in zip(held, alive, strict=True)]
-    return Account(*max(both, key=sum, default=(0.0, 0.0)), host=waiting)
+    return held_by(*max(both, key=sum, default=(0.0, 0.0)), host=waiting)

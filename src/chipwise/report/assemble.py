@@ -16,7 +16,7 @@ from chipwise.evidence.anchors import Correction
 from chipwise.evidence.discrepancy import Scatter
 from chipwise.evidence.judge import Basis, Estimate, Nearness, basis_of, chance, judge
 from chipwise.parallel.layout import Layout
-from chipwise.parallel.memory import MemoryAccount
+from chipwise.parallel.memory import KEPT_FREE, MemoryAccount
 from chipwise.predict.energy import Use
 from chipwise.predict.rounds import kept_up
 from chipwise.predict.service import Prediction, Stretch
@@ -98,14 +98,15 @@ def memory_record(account: MemoryAccount, dp: int = 1, sequences: float = 1.0) -
     def one(value: object) -> float:
         return float(np.asarray(value).reshape(-1)[0])
 
+    used = [i for i in account.items if i.name != KEPT_FREE and one(i.bytes) > 0]
     return MemoryRecord(
-        items={i.kind: one(i.bytes) for i in account.items if one(i.bytes) > 0},
-        basis={i.kind: i.basis for i in account.items if one(i.bytes) > 0},
+        items={i.name: one(i.bytes) for i in used},
+        basis={i.name: i.policy for i in used},
         capacity_bytes=one(account.capacity_bytes),
-        withheld_bytes=one(account.withheld_bytes),
+        withheld_bytes=one(account.of(KEPT_FREE)),
         cache_bytes=one(account.cache_bytes),
         cache_tokens=whole(one(account.tokens) * dp),
-        verdict=account.verdict(sequences),
+        verdict=account.verdict(sequences).value,
     )
 
 
@@ -423,9 +424,9 @@ def _chance(
 
 def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate:
     """Bytes that a device needs for so many sequences: weights and cache are counted, all else may be off."""
-    counted = sum(one(i.bytes) for i in account.items if i.kind.startswith("weights"))
+    counted = one(account.of("weights"))
     e = judge(
-        max(one(account.fixed_bytes) - counted, 1.0),
+        max(one(account.total_bytes - account.of(KEPT_FREE)) - counted, 1.0),
         spread.around(),
         "modelled",
         provisional=not spread.known[0],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
 from chipwise.evidence.tiers import Tier
+from chipwise.parallel.memory import MemoryAccount, Verdict
 from chipwise.predict.energy import Use
 from chipwise.predict.training.course import MONTH_S, CheckpointStore, Course, Phase
-from chipwise.predict.training.memory import MemoryUse, host_bytes
 from chipwise.predict.training.result import Convention, peak_share, step_flops
 from chipwise.predict.training.values import TrainSpread
 from chipwise.report.assemble import dollars
@@ -37,6 +37,9 @@ from chipwise.search.training_space import SCHEDULES
 
 DAY_S = 86400.0
 LESS_USUAL = 0.5  # of a doubt: less than that nobody measured it
+
+VERDICTS = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.SHORT: "over"}
+"""Words of a training plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +177,9 @@ def plan_record(
         memory_bytes=held,
         memory_range=figure(taken),
         memory_chance=taken.kept(room),
-        host_bytes=float(np.asarray(host_bytes(job.network, s, job.recipe))),
+        host_bytes=float(np.asarray(at.memory.on("host"))),
         capacity_bytes=room,
-        verdict="fits" if held <= job.aim_bytes else "tight" if held <= job.limit_bytes else "over",
+        verdict=VERDICTS[at.memory.verdict(1.0, *job.room)],
         shares=parts,
         bound=max(parts, key=lambda k: parts[k]),
         why=reasons(job, at, parts),
@@ -233,9 +236,9 @@ def _energy(
     return energy_record(powered, use, chips, -(-chips // case.per_host), rate, None)
 
 
-def _bytes(used: MemoryUse) -> dict[str, float]:
+def _bytes(used: MemoryAccount) -> dict[str, float]:
     """By use."""
-    return {f.name: float(np.asarray(getattr(used, f.name))) for f in fields(used)}
+    return {i.name: float(np.asarray(i.bytes)) for i in used.items if i.where == "device"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from chipwise.catalog.preferences import preferences
-from chipwise.predict.training.memory import fullest
+from chipwise.parallel.memory import Verdict
 from chipwise.predict.training.values import TrainSpread
 from chipwise.report.training import taking
 from chipwise.search.training import Point, TrainJob
@@ -121,14 +121,15 @@ def _other(job: TrainJob, at: Point, factor: float) -> TrainSpread | None:
 def _other_tp(job: TrainJob, at: Point, other: TrainSpread) -> str:
     """Step, exposed traffic and memory of another tp."""
     took = job.step(other)
-    held = float(np.asarray(fullest(job.network, other, job.recipe, job.memory).total_bytes))
-    room = float(np.asarray(job.cluster.memory_bytes))
+    memory = job.held(other)
     name, seconds = f"tp{float(other.tp):.0f}", float(took.total_s)
     spent = f", {float(took.tp_s) / seconds:.0%} of it exposed traffic" if float(other.tp) > 1 else ""
-    use = f"{format_bytes(held)} of {format_bytes(room)}"
+    use = f"{format_bytes(float(memory.total_bytes))} of {format_bytes(float(memory.capacity_bytes))}"
     aim, limit = preferences().training_aim, preferences().training_limit
-    full = f"needs {use}, more than the limit of {limit:.0%}" if held > limit * room else ""
-    full = full or (f"is tight, {use} where {aim:.0%} is aimed at" if held > aim * room else "")
+    full = {
+        Verdict.SHORT: f"needs {use}, more than the limit of {limit:.0%}",
+        Verdict.TIGHT: f"is tight, {use} where {aim:.0%} is aimed at",
+    }.get(memory.verdict(1.0, aim, limit))
     head = f"{name} instead of tp{float(at.spread.tp):.0f}"
     return f"{head} takes {format_seconds(seconds)} a step{spent}" + (f", but {full}" if full else "")
 

@@ -192,8 +192,7 @@ def assemble(
         there = AssemblyPart(replace(_pooled(*host, offload), holds=rest), Layout(), host[1])
     assembly = Assembly(placement, parts, there, offload)
     for part in assembly.parts:
-        memory = part.account(context)
-        short = float(np.max(np.asarray(memory.sequence_bytes) - np.asarray(memory.cache_bytes)))
+        short = float(np.max(part.account(context).short_bytes()))
         if short > 0:
             name = part.deployment.chip.id
             raise InfeasibleError(

@@ -105,7 +105,7 @@ def evaluate(
     # a pipeline needs a sequence for each of its micro-batches
     smallest = in_flight(workload, group.layouts(trailing=1).pp)
     fits = memory.fits(smallest)[:, 0]
-    missing = np.maximum(smallest * memory.sequence_bytes - memory.cache_bytes, 0.0)[:, 0]
+    missing = np.asarray(memory.short_bytes(smallest))[:, 0]
     known = np.isfinite(np.asarray(group.device(trailing=1).memory_bytes))[:, 0]
     known &= np.isfinite(np.asarray(group.device(trailing=1).memory_bytes_per_s))[:, 0]
     domain = np.asarray(group.device(trailing=1).domain)[:, 0]

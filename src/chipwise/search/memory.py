@@ -4,7 +4,7 @@ the smallest count and layout of a chip that holds it and its cache."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def account_of(
     module = graph.extra("mtp") if d.drafts else None
     if module is None:
         return memory
-    return _beside(memory, MemoryItem("weights: draft", module.weight_bytes / layout.tp, "checkpoint format"))
+    return memory.also(MemoryItem("weights: draft", module.weight_bytes / layout.tp, "checkpoint format"))
 
 
 def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
@@ -65,12 +65,7 @@ def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
     if not np.any(common > 0):
         return memory
     kept = kv_sequence_bytes(shard(d.holds or graph, layout), d.policies, common)
-    return _beside(memory, MemoryItem("common prefix", kept, "cache of tokens that all prompts begin with"))
-
-
-def _beside(memory: MemoryAccount, item: MemoryItem) -> MemoryAccount:
-    """An account with one more use of what was left for the cache."""
-    return replace(memory, items=(*memory.items, item), cache_bytes=memory.cache_bytes - item.bytes)
+    return memory.also(MemoryItem("common prefix", kept, "cache of tokens that all prompts begin with"))
 
 
 def row_of(memory: MemoryAccount, index: int) -> MemoryAccount:
@@ -80,9 +75,7 @@ def row_of(memory: MemoryAccount, index: int) -> MemoryAccount:
         column = np.asarray(value).reshape(-1)
         return float(column[index if len(column) > 1 else 0])
 
-    items = tuple(replace(item, bytes=one(item.bytes)) for item in memory.items)
-    names = ("capacity_bytes", "withheld_bytes", "cache_bytes", "sequence_bytes", "context")
-    return replace(memory, items=items, **{name: one(getattr(memory, name)) for name in names})
+    return memory.each(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +85,6 @@ class Fit:
     layout: Layout
     memory: MemoryAccount
     fits: bool
-
-    @property
-    def missing_bytes(self) -> float:
-        """Bytes short per device for one sequence, 0 where it fits."""
-        return max(0.0, float(self.memory.sequence_bytes) - float(self.memory.cache_bytes))
 
 
 def fit_on(

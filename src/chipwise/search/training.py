@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
 from chipwise.numeric import root, take
+from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import LayerTraffic, context_time, traffic_of
 from chipwise.predict.training.memory import (
     MemoryRates,
-    MemoryUse,
     fullest,
     host_bytes,
     least_held,
@@ -110,14 +110,26 @@ class TrainJob:
     objective: Objective = OBJECTIVES[NEXT]
 
     @property
+    def room(self) -> tuple[float, float]:
+        """Shares of memory that a layout may be predicted to use, and beyond which it is no plan; of a run that exists
+        all there is."""
+        return (1.0, 1.0) if self.known else (preferences().training_aim, preferences().training_limit)
+
+    @property
     def aim_bytes(self) -> float:
-        """Memory that a layout may be predicted to use; of a run that exists all there is."""
-        return (1.0 if self.known else preferences().training_aim) * float(self.cluster.memory_bytes)
+        """Memory that a layout may be predicted to use."""
+        return self.room[0] * float(self.cluster.memory_bytes)
 
     @property
     def limit_bytes(self) -> float:
         """Memory beyond which a layout is no plan."""
-        return (1.0 if self.known else preferences().training_limit) * float(self.cluster.memory_bytes)
+        return self.room[1] * float(self.cluster.memory_bytes)
+
+    def held(self, s: TrainSpread) -> MemoryAccount:
+        """Memory of a device of the fullest stage of layouts."""
+        return replace(
+            fullest(self.network, s, self.recipe, self.memory), capacity_bytes=self.cluster.memory_bytes
+        )
 
     def work(self, s: TrainSpread) -> TrainWork:
         """The operators of layouts, priced."""
@@ -229,7 +241,7 @@ def _least(job: TrainJob, rows: Array, ways: Array) -> Array:
     software moves them or runs layers again, and not both."""
     last = {ways.shape[1] - 1, *np.flatnonzero(ways[1] == 0.0)[-1:].tolist()}
     leanest = (_spread(job, crossed(rows, ways[:, [at]])) for at in last)
-    held = (fullest(job.network, s, job.recipe, job.memory).total_bytes for s in leanest)
+    held = (job.held(s).total_bytes for s in leanest)
     return np.asarray(np.min(np.stack([np.asarray(h) for h in held]), axis=0))
 
 
@@ -254,7 +266,7 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
             return _spread(job, np.concatenate([rows, lean], axis=0))
 
         def lacks(percent: Array, at: Callable[[Array], TrainSpread] = at) -> NDArray[np.bool_]:
-            return np.asarray(fullest(job.network, at(percent), job.recipe, job.memory).total_bytes > room)
+            return np.asarray(job.held(at(percent)).total_bytes > room)
 
         _, least = root(lacks, np.zeros(size), np.full(size, 100.0))
         yield evaluate(job, at(least), work, full=job.known)
@@ -320,7 +332,7 @@ def evaluate(
     for start in range(0, size, CHUNK):
         rows = slice(start, start + CHUNK)
         part = take(spread, rows)
-        memory[rows] = fullest(job.network, part, job.recipe, job.memory).total_bytes
+        memory[rows] = job.held(part).total_bytes
         reason[rows] = _reasons(job, part, memory[rows])
     timed = np.flatnonzero((reason == 0) | (full & (reason == _MEMORY)))
     for start in range(0, len(timed), CHUNK):
@@ -433,8 +445,8 @@ class Point:
     tokens_per_s: float
     overhead_share: float
     time: StepTime
-    memory: MemoryUse
-    stages: tuple[MemoryUse, ...]
+    memory: MemoryAccount
+    stages: tuple[MemoryAccount, ...]
 
 
 def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
@@ -444,7 +456,8 @@ def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
     time = job.step(s, operators, traffic)
     total = float(time.total_s)
     work = float(time.compute_s + time.head_s + time.passes_s)
-    memory = fullest(job.network, s, job.recipe, job.memory)
+    away = MemoryItem("offloaded", host_bytes(job.network, s, job.recipe), "layout: offload, stash", "host")
+    memory = job.held(s).also(away)
     stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
     return Point(round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages)

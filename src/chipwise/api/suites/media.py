@@ -42,7 +42,7 @@ from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.axes import Levels
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, read_rows
-from chipwise.predict.pipeline import Account, Offload
+from chipwise.predict.pipeline import SHOWN, Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.tracing.sources import is_pipeline
@@ -309,7 +309,8 @@ def _lines(asked: _AskedMedia, plan: MediaPlan) -> Iterator[Predicted]:
     """The figure of a row; of memory what the source's tool counts of it."""
     f, per = METRICS[asked.metric](plan), 1.0
     if asked.metric == PEAK:
-        per = asked.habit.gigabyte * plan.memory_bytes / Account(**plan.memory).shown(asked.habit.memory)
+        seen = sum(plan.memory[use] for use in SHOWN[asked.habit.memory])
+        per = asked.habit.gigabyte * plan.memory_bytes / seen
     command = command_line("estimate", asked.question)
     yield Predicted(asked.id, asked.metric, f.mid / per, f.low / per, f.high / per, f.basis, "", command)
 
@@ -368,7 +369,9 @@ class _MeasuredMedia:
         weight = np.array([sizes[line.asked.cell] ** -0.5 for line in lines])
         measured = np.array([line.value for line in lines])
         if lines and lines[0].memory:
-            held = np.array([(w.tensors.weights, w.tensors.activations) for w in (x.work for x in lines)])
+            held = np.array(
+                [(w.tensors.of("weights"), w.tensors.of("activations")) for w in (x.work for x in lines)]
+            )
             kinds = np.array([line.asked.habit.memory for line in lines])
             reserved = np.isin(kinds, ("reserved", "device")).astype(float)
             device = (kinds == "device").astype(float)

@@ -5,11 +5,13 @@ What software keeps is its policy (`Recipe`); how much more its allocator and li
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.pipeline import held_micro_batches, stage_layers
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
@@ -34,23 +36,16 @@ class MemoryRates:
     activation: Real = 1.05
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """Bytes by use on the fuller of the first and the last stage; they add up to `total_bytes`."""
-
-    weights: Real
-    gradients: Real
-    optimiser: Real
-    gathered: Real
-    activations: Real
-    logits: Real
-    overhead: Real
-
-    @property
-    def total_bytes(self) -> Real:
-        """All of it."""
-        state = self.weights + self.gradients + self.optimiser + self.gathered
-        return state + self.activations + self.logits + self.overhead
+USES: Mapping[str, str] = {
+    "weights": "trainer: cut by tp, pp and ep, under FSDP by its shards too",
+    "gradients": "trainer: cut by ZeRO-2 and FSDP",
+    "optimiser": "trainer: cut by ZeRO",
+    "gathered": "trainer: what FSDP gathers",
+    "activations": "layout: recompute, and the schedule's micro-batches",
+    "logits": "trainer: the loss",
+    "overhead": "trainer: context, libraries and buffers",
+}
+"""What takes memory of a device in training, and by which policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +209,7 @@ class _Passing:
         return cls(activation_bytes(t, s, recipe), logit_bytes(t, s, recipe), held)
 
 
-def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
+def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryAccount:
     """(M1)-(M4). Logits stand on the last stage, which holds one
     micro-batch of activations where the first holds many: the fuller of the two counts."""
     return _either_end(t, s, recipe, r, _Passing.of(t, s, recipe))
@@ -222,7 +217,7 @@ def memory_use(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -
 
 def _either_end(
     t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, passing: _Passing
-) -> MemoryUse:
+) -> MemoryAccount:
     first, logits, held = passing.saved, passing.logits, passing.held
     state = state_bytes(t, s, recipe)
     last = first / np.maximum(held, 1.0) + logits / r.activation
@@ -234,19 +229,19 @@ def _either_end(
 
 def used(
     s: TrainSpread, state: tuple[Real, Real, Real, Real], saved: Real, logits: Real, r: MemoryRates
-) -> MemoryUse:
+) -> MemoryAccount:
     """(M4) Each with what tensors take beyond their sum (frozen weights are loaded once), and what is no tensor."""
     weights, gradients, optimiser, gathered = state
     base = np.where(np.asarray(s.devices) > 1, r.base_bytes, np.minimum(LONE_BYTES, r.base_bytes))
-    return MemoryUse(
-        weights=np.where(np.asarray(s.adapter) > 0, 1.0, r.state) * weights,
-        gradients=r.state * gradients,
-        optimiser=r.state * optimiser,
-        gathered=r.state * gathered,
-        activations=r.activation * saved,
-        logits=logits,
-        overhead=base,
+    sizes = (
+        np.where(np.asarray(s.adapter) > 0, 1.0, r.state) * weights,
+        *(r.state * size for size in (gradients, optimiser, gathered)),
+        r.activation * saved,
+        logits,
+        base,
     )
+    items = zip(USES.items(), sizes, strict=True)
+    return MemoryAccount(tuple(MemoryItem(name, size, policy) for (name, policy), size in items))
 
 
 def held_on(stage: Real, s: TrainSpread) -> Real:
@@ -272,7 +267,7 @@ def _vee(s: TrainSpread) -> NDArray[np.bool_]:
     return found
 
 
-def fullest(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryUse:
+def fullest(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> MemoryAccount:
     """The fuller of the first and the last stage: `memory_use`, and where the last stage holds more than one
     micro-batch (interleaved, GPipe) or the first also has the head (V-shaped), that."""
     passing = _Passing.of(t, s, recipe)
@@ -281,11 +276,11 @@ def fullest(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> M
         return usual
     last = _stage(t, s, recipe, r, np.where(_vee(s), 0.0, s.pp - 1.0), passing)
     more = np.asarray(s.pp > 1.0) & np.asarray(last.total_bytes > usual.total_bytes)
-    parts = {f.name: np.where(more, getattr(last, f.name), getattr(usual, f.name)) for f in fields(usual)}
-    return MemoryUse(**parts)
+    pairs = zip(last.items, usual.items, strict=True)
+    return MemoryAccount(tuple(replace(a, bytes=np.where(more, a.bytes, b.bytes)) for a, b in pairs))
 
 
-def stage_memory(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> tuple[MemoryUse, ...]:
+def stage_memory(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates) -> tuple[MemoryAccount, ...]:
     """Every stage of one layout, first to last; inner ones have no table, only the last (V-shaped: the first) has
     logits. Each counts the layers of the largest."""
     stages = round(float(np.asarray(s.pp)))
@@ -297,7 +292,7 @@ def stage_memory(t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates)
 
 def _stage(
     t: Transformer, s: TrainSpread, recipe: Recipe, r: MemoryRates, stage: Real, passing: _Passing
-) -> MemoryUse:
+) -> MemoryAccount:
     """One stage: a table at either end, both on the first of a V; logits where the head is."""
     vee, i = _vee(s), np.asarray(stage)
     first, last = i <= 0.0, np.asarray(i >= s.pp - 1.0)

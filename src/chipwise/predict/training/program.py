@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.cost.price import price
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.pipeline import Spread, device_share
-from chipwise.predict.training.memory import MemoryRates, MemoryUse, state_bytes, used
+from chipwise.predict.training.memory import MemoryRates, state_bytes, used
 from chipwise.predict.training.operators import BLOCK_KERNELS, TrainKernels, TrainWork, pass_s
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.workload.backward import AGAIN, LOGITS, OPTIMIZER, PARTS, SAVED, Counted
@@ -117,7 +118,7 @@ class StepProgram:
             loss_s=pass_s(loss, k) if self.logits else 0.0,
         )
 
-    def memory(self, recipe: Recipe, r: MemoryRates) -> MemoryUse:
+    def memory(self, recipe: Recipe, r: MemoryRates) -> MemoryAccount:
         """Bytes of one device under the policies of software."""
         state = state_bytes(self.layer, self.spread, recipe)
         saved = self.saved + MASK_BYTES * recipe.masks * self._stream
