@@ -181,3 +181,17 @@ def test_a_value_of_nan_takes_a_number_away(tmp_path: Path) -> None:
     file = tmp_path / "less.csv"
     file.write_text(write_table({name: replace(SHIPPED.table[name], value=math.nan)}), "utf-8")
     assert set(SHIPPED.table) - set(load_parameters(str(file)).table) == {name}
+
+
+def test_hosts_start_passes_with_prompts_where_software_captures_only_decoding() -> None:
+    numbers, chips = shipped_parameters(), [load_chips()["b200-sxm"]]
+
+    def starts(runtime: str, software: str = "") -> tuple[float, float]:
+        found = numbers.starts(numbers.overheads("simt", runtime), runtime, chips, software)
+        return float(np.asarray(found.starts_s)[0]), float(np.asarray(found.eager_s)[0])
+
+    captured, eager = starts("trtllm")
+    assert captured == eager > 0.0
+    assert starts("trtllm", "2025-06") == (0.0, 0.0)  # built engines, before 1.0
+    assert 0.0 < starts("sglang")[0] < starts("sglang")[1]  # in pieces, unless the layout does not allow it
+    assert starts("vllm") == (0.0, 0.0)

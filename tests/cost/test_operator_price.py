@@ -56,6 +56,27 @@ def test_what_has_no_formula_is_a_roofline(op: Op) -> None:
     assert seconds(op, p) == float(np.asarray(roofline_time(op, Device.of(H100), p.rest).total_s))
 
 
+def selected_ms(chip: str, heads: int, queries: int = 8192, runtime: str = "vllm") -> float:
+    """Milliseconds of a prompt whose queries select 2048 entries each."""
+    found = NUMBERS.cost("simt", runtime, [get_chip(chip)], alone=True)
+    assert isinstance(found, SimtParameters)
+    op = attention(1, queries, queries, heads, 1, 576, value_dim=512, latent=True, top_k=2048)
+    return 1e3 * float(np.asarray(price(op, Device.of(get_chip(chip)), found.take(np.array(0))).total_s))
+
+
+def test_queries_that_select_entries_fill_tiles_of_heads() -> None:
+    # vllm-project/vllm pull request 33451, B200: 3.33 ms of 8192 queries with 128 heads, and no less with 16
+    assert selected_ms("b200-sxm", 128) == pytest.approx(3.33, rel=0.05)
+    assert selected_ms("b200-sxm", 8) == selected_ms("b200-sxm", 16) == selected_ms("b200-sxm", 128)
+    # FlashMLA's README, H800: 640 TFLOPS
+    flops = 2.0 * 8192 * 2048 * (576 + 512) * 128
+    assert flops / selected_ms("h100-sxm5-80gb", 128) / 1e9 == pytest.approx(640, rel=0.05)
+    assert selected_ms("h100-sxm5-80gb", 8) == selected_ms("h100-sxm5-80gb", 64)
+    # prompts that see no more than they may select, and kernels nobody described, share tiles of queries
+    assert selected_ms("b200-sxm", 16, 2048) < selected_ms("b200-sxm", 128, 2048) / 4
+    assert selected_ms("b200-sxm", 16, runtime="trtllm") < selected_ms("b200-sxm", 128, runtime="trtllm") / 4
+
+
 @pytest.mark.parametrize("name", OPS)
 def test_formulas_and_roofline_are_within_a_factor_of_three(name: str) -> None:
     p = simt()

@@ -59,16 +59,28 @@ def test_one_point_by_hand() -> None:
     assert p.budget_share[0, 0] == pytest.approx((0.1 * 1000 + b) / 8000)
 
 
+def cheaper_together(step: Step) -> Iterator[tuple[str, Cost]]:
+    """A budget full of prompts that costs half of its prompts one by one."""
+    for name, cost in toy()(step):
+        prompts = np.asarray(cost.exposed["compute"])
+        yield name, Cost(cost.exposed | {"compute": np.where(prompts > 4 * A, 0.5, 1.0) * prompts})
+
+
+def test_requests_of_one_length_that_start_together_prompt_together() -> None:
+    def tpot_s(clients: float, service: Service, **asked: Real) -> float:
+        built = table(replace(requests(), **asked), parts_of=cheaper_together)
+        return float(engines(built).under(service).closed(row(clients)).tpot_s[0, 0])
+
+    burst = Service(0.02, burst=0.1)
+    assert tpot_s(32.0, burst) < tpot_s(32.0, PLAIN)  # full budgets instead of prompts in passes of their own
+    assert tpot_s(32.0, burst, spread=1.2) == tpot_s(32.0, PLAIN, spread=1.2)
+    assert tpot_s(1.0, burst) == tpot_s(1.0, PLAIN)
+
+
 def test_a_backlog_is_worked_off_in_full_budgets() -> None:
-    """A budget full of prompts that costs half of its prompts one by one: what a backlog adds to a wait by hand."""
-
-    def parts_of(step: Step) -> Iterator[tuple[str, Cost]]:
-        for name, cost in toy()(step):
-            prompts = np.asarray(cost.exposed["compute"])
-            yield name, Cost(cost.exposed | {"compute": np.where(prompts > 4 * A, 0.5, 1.0) * prompts})
-
+    """What a backlog adds to a wait by hand, where a full budget costs half."""
     m = 0.1
-    p = engines(table(parts_of=parts_of)).under(PLAIN).at(row(m))
+    p = engines(table(parts_of=cheaper_together)).under(PLAIN).at(row(m))
     tpot = BASE_S + m * 199 * SEQUENCE_S + m * A
     rate, rho = m / tpot, m * A / tpot
     assert p.tpot_s[0, 0] == pytest.approx(tpot)

@@ -224,7 +224,7 @@ class Parameters:
             return 0.0 if np.isnan(found) else float(found)
 
         libraries = [kernel_library("prompt_pass", runtime, c.generation, software=software) for c in chips]
-        eager = ["eager" if library else "" for library in libraries]
+        eager = ["eager" if library == "pieces" else library for library in libraries]
         return replace(
             overheads,
             starts_s=np.array([seconds(*each) for each in zip(chips, libraries, strict=True)]),

@@ -29,6 +29,9 @@ _NEEDS: Mapping[str, tuple[str, str]] = {
     "w4a8": ("fp8", "int4_wo"),
 }
 _PACKS = ("trtllm/trtllm", 32.0)  # heads per kv head that TensorRT-LLM's decode kernels pack
+_LEAST_HEADS: Mapping[str, float] = {"flashmla_sm90": 64.0, "flashmla_sm100": 128.0}
+"""Heads of a query that selects its entries, to which FlashMLA's kernels fill up. Source: sgl-project/sglang,
+nsa_backend.py (_forward_flashmla_sparse), and vllm-project/vllm, flashmla_sparse.py (prefill_padding)."""
 NEVER_S = 1.0  # start of an all-reduce kernel that a runtime does not have
 STAGED: Mapping[str, float] = {
     "link_share": 1.0,
@@ -153,6 +156,10 @@ def library_facts(
     """Quantities of a formula that no fit tells: what a library's kernels can do at all."""
     if group == "simt.decode":
         return {"widest": np.where(labels["library"] == _PACKS[0], _PACKS[1], np.inf)}
+    if group == "simt.latent_prompt":
+        each = zip(labels["runtime"].tolist(), labels["generation"].tolist(), strict=True)
+        kernels = [kernel_library("selected_prompt", run, gen) for run, gen in each]
+        return {"least_heads": np.array([_LEAST_HEADS.get(name, 0.0) for name in kernels])}
     if group == "collective" and algorithm == "direct":
         known = all(kernel_library("all_reduce", run, "") for run in set(labels["runtime"].tolist()))
         return {} if known else {"direct_s": np.array(NEVER_S)}

@@ -30,7 +30,7 @@ MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal[
     "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass",
-    "decode_pass", "product",
+    "decode_pass", "product", "selected_prompt",
 ]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",
@@ -254,8 +254,9 @@ class KernelRow:
     software up to the month `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with
     latent attention, a `layer` the same of others. Of a `prompt_pass` the library says how passes with prompts start:
     "eager", each kernel by the host, or in "pieces" that were captured; of a `decode_pass` "eager" where the rest is
-    captured. `experts` of local runtimes are "host_sorted" where the host sorts their rows. A `product` is a plain
-    one; its row names libraries older than runtimes of language models."""
+    captured. A `selected_prompt` is attention of queries that each select entries of a latent cache. `experts` of local
+    runtimes are "host_sorted" where the host sorts their rows. A `product` is a plain one; its row names libraries
+    older than runtimes of language models."""
 
     operator: Operator
     library: str

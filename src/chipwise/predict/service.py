@@ -236,6 +236,9 @@ class Loads:
     The host starts the kernels of a pass with prompts in h seconds where no graph is replayed, and the device waits for
     it: A + (1 - e^-(s x)) max(0, h - a) with a what the prompts of one pass add, h less t(B) where they ride.
 
+    Clients whose requests have one length and start together (a harness's burst) end together, and their next prompts
+    come at once: they fill budgets instead of passes of their own, min(C, F / n_i) of them in each.
+
     A static batch (`Requests.static`) starts together: its prompts of one chunk to a full budget stand before its first
     tokens, TPOT = t(B), and who comes while it runs waits for half of it.
 
@@ -329,6 +332,7 @@ class Loads:
             wanted = of_each(rate_per_s) / count
         of_prompts = self.passes if self.prompts is None else self.prompts
         prompt_s = of_prompts.prompt_s
+        of_harness = np.asarray(self.service.burst, dtype=float).reshape(-1, 1)
         return _Slots(
             passes=self.passes,
             row=np.arange(len(e))[:, None],
@@ -356,6 +360,7 @@ class Loads:
             limit=e.limit[:, None],
             room=room,
             others=others,
+            alike=(asked("spread") <= 1.0) & (of_harness > 0.0),
             wanted=wanted,
             clients=clients,
             servers=servers,
@@ -468,8 +473,9 @@ class _Slots:
 
     `count` slots on engine `row`, of which `in_step` wait for each other, hold `limit` requests for each attention
     replica, `room` in all; `worker` is the share of them that one prompt has to itself. `wanted` requests a second, or
-    `clients` of a slot, are looked for; `others` is f of `Loads`; a prompt alone takes `prompt_one` for a chunk,
-    `prompt_full` for a full budget, and no pass with prompts less than `starts_s`.
+    `clients` of a slot, are looked for; `others` is f of `Loads`; `alike`: a harness starts clients with requests of
+    one length together. A prompt alone takes `prompt_one` for a chunk, `prompt_full` for a full budget, and no pass
+    with prompts less than `starts_s`.
     """
 
     passes: Passes
@@ -499,6 +505,7 @@ class _Slots:
     room: Array
     others: Array
     transfer_s: Array
+    alike: NDArray[np.bool_]
     wanted: Array | None
     clients: Array | None
     servers: Array | None
@@ -655,12 +662,19 @@ class _Slots:
         fill = np.where(self.coupled > 1.0, self.coupled, FILLED * (budget - self.taken * b) / new)
         gathered = np.minimum(self.gather, np.maximum(fill - 1.0, 0.0) / np.maximum(arrive, 1e-12))
         apart = np.where(decoding > 0, self.look + gathered, 1.0)
+        crowd = apart
+        if clients is not None:
+            # requests of one length that start together end together, and the next come at once
+            fits = np.maximum(FILLED * (budget - self.taken * b) / new, 1.0)
+            mine = np.minimum(clients, self.room) / self.count * self.stages
+            of_one = np.minimum(fits, mine) / np.maximum(m * np.where(others > 0, others, 1.0), 1e-12)
+            crowd = np.where(self.alike & (decoding > 0), np.maximum(apart, of_one), apart)
 
         def stalled(x: Array) -> tuple[Array, Array, Array, Array]:
-            """What x chunks a pass add to it, those of `apart` passes together; single chunks and full budgets among
+            """What x chunks a pass add to it, those of `crowd` passes together; single chunks and full budgets among
             them, and how long the host lets the device wait."""
-            added, singles, budgets, idle = together_(x * apart)
-            return added / apart, singles / apart, budgets / apart, idle / apart
+            added, singles, budgets, idle = together_(x * crowd)
+            return added / crowd, singles / crowd, budgets / crowd, idle / crowd
 
         def together_(x: Array) -> tuple[Array, Array, Array, Array]:
             first = np.minimum(x, 1.0)

@@ -115,6 +115,11 @@ def decode_attention(
     return work + Cost({"launch": p.start_s - hidden}, {"launch": hidden})
 
 
+SELECTED_SHARE = 0.63
+"""share of dense peak: of products with entries that every query selects for itself. Source: FlashMLA's README (640
+TFLOPS of prompts on H800: 0.65) and vllm-project/vllm pull request 33451 (B200: 8192 queries of 128 heads, 2048 entries
+each, in 3.33 ms: 0.61)."""
+
 ROWS = 128.0
 """rows: queries of one tile. Source: Dao, 2023 (FlashAttention-2, section 3.3: blocks of 64 or 128)."""
 EDGE = 32.0
@@ -143,6 +148,8 @@ class PromptParameters:
     | passes | ratio | extra reads and writes of q, k, v by the runtime: rotary, cache update, casts |
     | start_s | s | launch to finish of an empty call |
     | softness | exponent | of units against memory |
+    | least_heads | heads | of a query that selects its entries: kernels fill up to so many; 0: they tile such prompts \
+    as others |
     """
 
     compute_share: Real
@@ -154,6 +161,7 @@ class PromptParameters:
     passes: Real
     start_s: Real
     softness: Real
+    least_heads: Real = 0.0
 
 
 def prompt_attention(
@@ -203,6 +211,22 @@ def prompt_attention(
     projected = batch * q * (heads * head_dim + kv_heads * (head_dim + value)) * 2.0
     extra = {"memory": p.passes * projected / rates.memory_bytes_per_s, "launch": p.start_s}
     return body + Cost(extra)
+
+
+def selected_attention(
+    tokens: Real, heads: Real, depth: Real, top_k: Real, rates: Rates, p: PromptParameters
+) -> Cost:
+    """Prompts whose queries, `tokens` in all, each select `top_k` entries of a latent cache, which their heads share.
+
+    No two queries share a tile: its rows are the heads of one query, filled up to `least_heads`, and all top_k entries
+    are multiplied: t = start_s + 2 tokens ceil(H / least) least top_k (D + Dv) / (SELECTED_SHARE peak), `depth` =
+    D + Dv. To how few heads a rank is cut makes no difference below `least_heads`.
+    """
+    least = np.maximum(p.least_heads, 1.0)
+    products = tokens * np.ceil(heads / least) * least * top_k
+    return Cost(
+        {"compute": 2.0 * products * depth / (SELECTED_SHARE * rates.flops_per_s), "launch": p.start_s}
+    )
 
 
 def _padded(dim: Real) -> Real:

@@ -21,6 +21,7 @@ from chipwise.cost.simt.attention import (
     PromptParameters,
     decode_attention,
     prompt_attention,
+    selected_attention,
 )
 from chipwise.cost.simt.experts import ExpertParameters, experts
 from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
@@ -339,10 +340,16 @@ def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     label = "fp8" if op.compute == "fp8" else "b16"
     prompt = p.pick(PromptParameters, group, launches=op.launches, dtype=label, cache=cache, head_dim=dim)
     pairs = op.flops / (2.0 * d["batch"] * heads * (key + value))
-    return prompt_attention(
+    whole = prompt_attention(
         d["batch"], d["q"], d["kv"], heads, groups, key, pairs, size, rates, prompt,
         window=d["window"], causal=d.get("causal", 1.0), value_dim=value,
     )  # fmt: skip
+    if not shared or not np.any(np.asarray(d["top_k"])):
+        return whole
+    # who sees no more than may be selected, and kernels that are not known to do so, share tiles of queries
+    apart = (np.asarray(prompt.least_heads) > 0) & (np.asarray(d["kv"]) > d["top_k"])
+    own = selected_attention(d["batch"] * d["q"], heads, key + value, d["top_k"], rates, prompt)
+    return whole * np.where(apart, 0.0, 1.0) + own * np.where(apart, 1.0, 0.0)
 
 
 def _all(value: Real, other: Real) -> bool:
