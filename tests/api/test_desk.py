@@ -365,6 +365,13 @@ def test_a_use_and_a_mac() -> None:
     assert all("code" in uses[r.model] for r in found.models)
 
 
+def test_no_card_is_bought_that_stays_idle() -> None:
+    report = cw.local(max_usd=5000, models="openai/gpt-oss-120b", context="64k")
+    cards = [r for r in report.models if r.covers == "card"]
+    assert any(r.item.startswith("3 x ") for r in cards)
+    assert all(r.placement in ("all on it", "all on the cards") for r in cards)
+
+
 def test_what_to_buy() -> None:
     report = cw.local(max_usd=3000, models="llama-3.3-70b", precision="q4_k_m", min_tps=10)
     assert report.buy

@@ -239,6 +239,9 @@ def test_renting_from_some_providers():
     assert hour.low == hour.mid == hour.high, "one provider stands for itself"
     both = Pricing(provider="aws, GCP").basis("h100-sxm5-80gb", DAY)
     assert set(both.providers) == {"aws", "gcp"}
+    assert Pricing(provider="runpod").providers == ("runpod-community", "runpod-secure")
+    with pytest.raises(UnknownNameError, match="unknown provider 'runpo'"):
+        Pricing(provider="runpo")
 
 
 def test_the_users_own_price_stands_before_offers():

@@ -93,6 +93,7 @@ def test_a_prefix_that_all_share_is_kept_once() -> None:
 
 def test_a_day(tmp_path: Path) -> None:
     day = read_curve("1, 2,3,2")
+    assert read_curve("3600/h,7200/h,3/s,2") == day
     assert day == RateCurve((1.0, 2.0, 3.0, 2.0))
     assert (day.peak, day.mean, day.slice_s) == (3, 2, 21600)
     file = tmp_path / "day"

@@ -58,7 +58,7 @@ CONTEXT, LEAST_CONTEXT = 8192, 4096
 PROMPT, OUTPUT = 1000.0, 200.0
 COUNTS = (1, 2, 4)  # cards of a kind that are bought together
 USES = ("chat", "code", "reasoning", "vision")
-BARE = re.compile(r"\d+ ?GB|card")
+BARE = re.compile(r"\d+ ?GB|card|machine")
 """What is for sale, said by its memory or its form alone."""
 BENCHMARKS = {
     "gpqa_diamond": "GPQA Diamond",
@@ -322,12 +322,19 @@ def _running(
 ) -> list[tuple[int, LocalRecord]]:
     """What is for sale that runs one of the models that are `wanted`, with the place of the first that it does."""
     found: list[tuple[int, LocalRecord]] = []
-    for price, machine, item in _offered(max_usd, doubted=doubted):
-        if any(terms.environment.lacks(card) for card, _ in machine.cards):
+    for offer in _offered(max_usd, doubted=doubted):
+        if any(terms.environment.lacks(card) for card, _ in offer.machine.cards):
             continue
-        there = _first(wanted, machine, wish, terms)
+        there = _first(wanted, offer.machine, wish, terms)
+        if there is not None and (fewer := offer.of(there[1].chips)) != offer:
+            # cards that stay idle are not bought; as few as are tried anyway stand for themselves
+            offer, there = (
+                fewer,
+                None if fewer.times in COUNTS else _first(wanted, fewer.machine, wish, terms),
+            )
         if there is not None:
-            found.append((there[0], replace(there[1], item=item, usd=price.usd, covers=price.covers)))
+            paid = replace(there[1], item=offer.item, usd=offer.usd, covers=offer.price.covers)
+            found.append((there[0], paid))
     return found
 
 
@@ -542,23 +549,53 @@ def _ordered(wish: Wish) -> tuple[str, ...]:
     )
 
 
-def _offered(max_usd: float, *, doubted: bool) -> list[tuple[Capex, Machine, str]]:
+@dataclass(frozen=True)
+class _Offer:
+    """Something that is for sale for a desk, in words, and how many of it are bought together."""
+
+    price: Capex
+    words: str
+    times: int = 1
+
+    @property
+    def usd(self) -> float:
+        """What all of it costs."""
+        return self.price.usd * self.times
+
+    @property
+    def chips(self) -> int:
+        """Chips of all of it."""
+        return self.price.chips * self.times
+
+    @property
+    def item(self) -> str:
+        """All of it, in words."""
+        return f"{self.times} x {self.words}" if self.times > 1 else self.words
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it makes."""
+        return parse_machine(f"{self.chips}x{self.price.chip}" if self.chips > 1 else self.price.chip)
+
+    def of(self, chips: int) -> _Offer:
+        """As many of it as have so many chips."""
+        return replace(self, times=min(-(-chips // self.price.chips), self.times))
+
+
+def _offered(max_usd: float, *, doubted: bool) -> list[_Offer]:
     """What is for sale for that much: machines, and one, two or four cards; of several prices of one thing the
     lowest that nothing speaks against, or of those that are `doubted`."""
-    best: dict[tuple[str, str, int], tuple[Capex, str]] = {}
+    best: dict[tuple[str, str, int], _Offer] = {}
     prices = (price for price in load_capex() if bool(price.doubt) == doubted)
-    for price, words in chain.from_iterable(map(_sold, prices)):
-        key = (price.chip, price.covers, price.chips)
-        if price.usd <= max_usd and (key not in best or price.usd < best[key][0].usd):
-            best[key] = (price, words)
-    return [
-        (price, parse_machine(f"{price.chips}x{price.chip}" if price.chips > 1 else price.chip), words)
-        for price, words in best.values()
-    ]
+    for offer in chain.from_iterable(map(_sold, prices)):
+        key = (offer.price.chip, offer.price.covers, offer.chips)
+        if offer.usd <= max_usd and (key not in best or offer.usd < best[key].usd):
+            best[key] = offer
+    return list(best.values())
 
 
-def _sold(price: Capex) -> Iterator[tuple[Capex, str]]:
-    """A price of something for a desk, and of as many of it as one computer takes, each with its words."""
+def _sold(price: Capex) -> Iterator[_Offer]:
+    """A price of something for a desk, and of as many of it as one computer takes."""
     chip, systems = load_chips().get(price.chip.partition(":")[0]), systems_for(price.chip.partition(":")[0])
     if chip is None or not {s.form for s in systems} & DESKS:
         return
@@ -569,5 +606,4 @@ def _sold(price: Capex) -> Iterator[tuple[Capex, str]]:
     held = max((s.chips_per_host for s in systems), default=1)
     for times in COUNTS if price.covers == "card" else (1,):
         if price.chips * times <= max(held, price.chips):
-            many = replace(price, usd=price.usd * times, chips=price.chips * times)
-            yield many, f"{times} x {words}" if times > 1 else words
+            yield _Offer(price, words, times)

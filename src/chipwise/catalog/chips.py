@@ -321,6 +321,10 @@ def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     makers = {e.vendor.lower() for e in chips.entries.values()} & set(re.findall(r"[a-z]+", name.lower()))
     machines = rented(name)
     made = [e.name for e in chips.entries.values() if e.vendor.lower() == name.strip().lower()]
+    if "," in name:
+        several = ",".join(part.strip() for part in name.split(",") if part.strip())
+        hint = f"one chip is asked for here; chipwise compare MODEL --chips {shlex.quote(several)}"
+        return UnknownNameError("chip", name, (), hint)
     if kin and not machines:
         return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
     for words, row in _without_figures():

@@ -380,12 +380,9 @@ class Pricing:
     given: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = {o.provider for o in load_offers()} if self.provider or self.region else set()
-        for name in self.providers:
-            if name not in known:
-                raise UnknownNameError("provider", name, known, "see chipwise offers")
+        mine = self.providers
         if self.region:
-            asked = (o for o in load_offers() if not self.providers or o.provider in self.providers)
+            asked = (o for o in load_offers() if not mine or o.provider in mine)
             regions = {region for o in asked for region in o.regions}
             if self.region not in regions:
                 raise self._nowhere(regions)
@@ -410,8 +407,16 @@ class Pricing:
 
     @property
     def providers(self) -> tuple[str, ...]:
-        """The providers that are asked; none: all."""
-        return tuple(filter(None, (part.strip().lower() for part in self.provider.split(","))))
+        """The providers that are asked, a name that several begin with (`runpod`) standing for all of those; none: all.
+        Raises `UnknownNameError`."""
+        found: dict[str, None] = {}
+        for name in filter(None, (part.strip().lower() for part in self.provider.split(","))):
+            known = {o.provider for o in load_offers()}
+            meant = sorted(k for k in known if k == name or k.startswith(f"{name}-"))
+            if not meant:
+                raise UnknownNameError("provider", name, known, "see chipwise offers")
+            found |= dict.fromkeys([name] if name in known else meant)
+        return tuple(found)
 
     def basis(self, chip_id: str, today: dt.date) -> Rent | OwnCosts | None:
         """What a chip costs this user; None where no price is known.

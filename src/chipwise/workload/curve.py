@@ -10,6 +10,7 @@ import numpy as np
 
 from chipwise.catalog.snapshot import own_bytes, own_exists
 from chipwise.errors import UsageError, shorten
+from chipwise.units import parse_quantity
 
 MOST = 24 * 60
 
@@ -47,7 +48,8 @@ class RateCurve:
 
 
 def read_curve(text: str) -> RateCurve:
-    """`2,2,1,4,8,...`, or the name of a file that holds such numbers, separated by commas or white space.
+    """`2,2,1,4,8,...` requests a second, `100/h,60/h,...`, or the name of a file that holds such numbers, separated by
+    commas or white space.
 
     Raises `UsageError` for text that is neither.
     """
@@ -60,6 +62,9 @@ def read_curve(text: str) -> RateCurve:
             raise UsageError(f"{file}: cannot be read", str(error)) from None
     words: Sequence[str] = source.replace(",", " ").split()
     try:
-        return RateCurve(tuple(float(w) for w in words))
-    except ValueError:
-        raise UsageError(f"{shorten(text)} is no curve of rates", "numbers, or a file of them") from None
+        rates = tuple(parse_quantity(word, "1/s", "--day") for word in words)
+    except UsageError:
+        what = f"{shorten(text)} is no curve of rates"
+        hint = "requests a second in equal slices, e.g. 2,2,1,4,9 or 100/h,60/h,400/h, or a file of them"
+        raise UsageError(what, hint, field="day") from None
+    return RateCurve(rates)
