@@ -103,11 +103,11 @@ def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -
 
 
 def _others(model: str | Files, place: Place) -> Iterator[MediaRuntime]:
-    """Other software that runs a network on the chip, one of each pace."""
+    """Other software that runs a network on the chip as it is or exported, one of each pace."""
     paces, family = {place.runtime.pace}, family_of(model)
     for runtime in all_software(MediaRuntime).values():
         able = runtime.runs_on(place.chip) and runtime.runs(family) and runtime.has(entry_of(model))
-        if able and runtime.pace not in paces:
+        if able and not runtime.rewritten and runtime.pace not in paces:
             paces.add(runtime.pace)
             yield runtime
 

@@ -33,7 +33,8 @@ class MediaRuntime(Software):
     `narrows_loaded`: precisions that it makes of weights on the device.
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
     `networks`: the families that it runs, none for any; `models`: patterns of the names of those
-    that it has pipelines of, none for any; `ported`: they have to be exported to it or written again.
+    that it has pipelines of, none for any; `ported`: they have to be exported to it or written again, `rewritten`: the
+    latter.
     `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
     found beforehand.
     `host`: seconds of one core for what a host itself does while devices wait, by kind: `sound` (a second of it is
@@ -68,6 +69,7 @@ class MediaRuntime(Software):
     networks: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
     ported: bool = False
+    rewritten: bool = False
     host: Mapping[str, float] = field(default_factory=dict)
     hop_s: float = 0.0
     starts: Mapping[str, float] = field(default_factory=dict)
