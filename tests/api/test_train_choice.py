@@ -21,7 +21,8 @@ from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.software import all_software
-from chipwise.catalog.trainer import Trainer, able_trainers
+from chipwise.catalog.tools import get_tool
+from chipwise.catalog.trainer import Trainer, able_trainers, get_trainer
 from chipwise.errors import InfeasibleError
 from chipwise.evidence.judge import chance
 from chipwise.predict.training.dims import transformer
@@ -357,3 +358,12 @@ def test_who_narrows_operands_decides_what_is_saved_and_what_it_takes(
     network = transformer(found.graph)
     site = site_of(get_chip("b200-sxm"), network, run.ask(found), shipped_parameters(), run.software)
     assert (site.job.recipe.operand, site.job.recipe.quantises) == (saved, kernels)
+
+
+def test_a_trainer_is_taken_where_its_tool_knows_the_model() -> None:
+    asked = {"task": "finetune", "method": "qlora", "tokens": 3e7, "have": {"rtx-4090": 1}}
+    for model in ("google/gemma-3-12b-it", "meta-llama/Llama-3.1-8B"):
+        for p in train_plan(model, **asked).plans:
+            tool = get_trainer(p.stack).tool
+            known = get_tool(tool).models if tool else {}
+            assert not known or model in known

@@ -416,6 +416,7 @@ def _record(
     price = price_record(asked.pricing.basis(chip.id, day()), chips)
     names = ("rollout", "scoring", "training", "sync", "swap")
     parts = {name: float(getattr(loop, name)) for name in names}
+    sides = {**parts, "training": parts["scoring"] + parts["training"]}  # what trains scores first
     return RlPlanRecord(
         hosts=-(-chips // (site.system.chips_per_host if site.system else 1)),
         chip=chip.id,
@@ -442,7 +443,7 @@ def _record(
         price=price,
         usd=dollars(days.scaled(24.0), price),
         host_bytes=trained.state_bytes * site.devices if together else 0.0,
-        bound=max(parts, key=lambda name: parts[name]),
+        bound=max(sides, key=lambda name: sides[name]),
         why=(
             *_why(asked, engine, loop, drained, replicas),
             f"{format_bytes(trained.sync_bytes)} of new weights reach every engine at each step, in "

@@ -254,7 +254,8 @@ class TrainingAsked:
         software = self.software
         each = [software]
         if self.run.spares:
-            others = able_trainers(chip, ask.method, self.pins, **self._of(ask))[1:]
+            name = self.found.graph.model.name
+            others = able_trainers(chip, ask.method, self.pins, **self._of(ask), model=name)[1:]
             each += [replace(software, trainer=t.id, named=False) for t in others]
             keeping = [s for s in each if not self._lacks(chip, ask, s)]
             each = keeping or each
@@ -710,7 +711,7 @@ def _remedies(
         ways = [*_relaxed(run, every), _more_chips(run)]
     elif (run.counts or run.have) and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
         chip = next(c for c, _ in q.attempts if c.id == refused[0].chip)
-        ways = _lighter(run, q.ask, chip)
+        ways = _lighter(q, chip)
     else:
         return ""
     named = working(_kept, *ways)
@@ -749,12 +750,13 @@ def _more_chips(run: Training) -> list[tuple[str, Training]]:
     ]
 
 
-def _lighter(run: Training, ask: Ask, chip: Chip) -> list[list[tuple[str, Training]]]:
+def _lighter(q: TrainingAsked, chip: Chip) -> list[list[tuple[str, Training]]]:
     """What needs less memory, each kind of change from the smallest on."""
+    run, ask, name = q.run, q.ask, q.found.graph.model.name
     lighter = {"full": "lora", "lora": "qlora"}.get(ask.method) if ask.task == "finetune" else None
     frugal = sorted(
         able_trainers(
-            chip, ask.method, pins_of(run.layout), anew=ask.task == "train", objective=ask.objective
+            chip, ask.method, q.pins, anew=ask.task == "train", objective=ask.objective, model=name
         ),
         key=lambda t: (LOSSES[t.memory.loss], not t.stashes),
     )

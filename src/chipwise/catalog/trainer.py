@@ -354,13 +354,16 @@ def able_trainers(
     anew: bool = False,
     experts: bool = False,
     objective: str = "next-token",
+    model: str = "",
 ) -> tuple[Trainer, ...]:
     """The trainers that a plan may take on a chip where nobody names one, the usual one first: those that are `tried`
     there, are taken for the method and can run what is fixed of a layout; `anew`, from random weights on, without those
-    that are made to adapt trained ones; for another `objective` than next tokens those that are started for it."""
+    that are made to adapt trained ones; for another `objective` than next tokens those that are started for it; of
+    trained weights those whose tool, where it knows models by name, knows this one."""
     usual = usual_trainer(chip, method, pins, anew=anew, experts=experts, objective=objective)
     others = (t for t in all_software(Trainer).values() if t is not usual and _among(chip, t.tried))
-    made = (t for t in others if _started(t, objective) and (method == t.methods[0] or not anew))
+    made = (t for t in others if _started(t, objective))
+    made = (t for t in made if (method == t.methods[0] if anew else _knows(t, model)))
     return (usual, *(t for t in made if method in t.methods and not t.refusal(pins)))
 
 
@@ -369,6 +372,11 @@ def _started(trainer: Trainer, objective: str) -> bool:
     if objective not in trainer.objectives or objective == "next-token":
         return objective in trainer.objectives
     return bool(trainer.tool) and objective in get_tool(trainer.tool).objectives
+
+
+def _knows(trainer: Trainer, model: str) -> bool:
+    """Whether its tool has a configuration of a model, or needs none."""
+    return not trainer.tool or not (known := get_tool(trainer.tool).models) or model in known
 
 
 def _among(chip: Chip, names: Collection[str]) -> bool:

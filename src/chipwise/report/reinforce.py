@@ -117,6 +117,13 @@ REINFORCED = (
 """What is said of a plan for reinforcement learning."""
 
 
+def _longest(bound: str) -> str:
+    """What takes the longest, as the subject of a sentence."""
+    return {"rollout": "Sampling takes", "training": "Scoring and training take"}.get(
+        bound, f"{bound.capitalize()} takes"
+    )
+
+
 def _verdict(report: RlReport) -> tuple[str, ...]:
     p = report.plans[0]
     cost = "no price is known" if p.usd is None else f"about ${format_count(p.usd.mid)}"
@@ -127,4 +134,4 @@ def _verdict(report: RlReport) -> tuple[str, ...]:
         others = f"{p.rollout_chips:,} other{'s' if p.rollout_chips > 1 else ''}"
         how = f"{p.trainer} on {chips}, and {engines} on {others}, one step off policy"
     took = f"{_time(p.days)} for {report.steps:,} steps of {format_seconds(p.step_s.mid)}"
-    return f"Take {p.machines}: {how}: {took}, {cost}.", f"{p.bound.capitalize()} takes most of a step."
+    return f"Take {p.machines}: {how}: {took}, {cost}.", f"{_longest(p.bound)} most of a step."
