@@ -372,6 +372,13 @@ def test_no_card_is_bought_that_stays_idle() -> None:
     assert all(r.placement in ("all on it", "all on the cards") for r in cards)
 
 
+def test_lines_are_those_of_engines_that_run_there() -> None:
+    there = cw.local(have="4xblackhole-p100a", models="openai/gpt-oss-120b")
+    assert not {"llama.cpp", "Ollama", "LM Studio"} & set(there.models[0].commands)
+    assert "no line starts it" in str(there)
+    assert "llama.cpp" in cw.local(have="rtx-4090", models="openai/gpt-oss-20b").models[0].commands
+
+
 def test_what_to_buy() -> None:
     report = cw.local(max_usd=3000, models="llama-3.3-70b", precision="q4_k_m", min_tps=10)
     assert report.buy

@@ -217,7 +217,10 @@ class MachineAsked:
     def record(self, found: ModelsFound, chosen: Chosen[LocalRecord]) -> LocalReport:
         """The answer with the models in order."""
         recalled = recalled_words(card.id for card, _ in self.machine.cards)
-        said = (*_ordered(self.wish), *_words(self.machine), *recalled, *chosen.said, *self.terms.said)
+        first, none = chosen.plans[0], []
+        if not (first.commands or self.terms.environment.in_page):
+            none = [f"no published files of {first.model} in {first.precision} are known: no line starts it"]
+        said = (*_ordered(self.wish), *_words(self.machine), *recalled, *none, *chosen.said, *self.terms.said)
         report = _report(self.wish, chosen.plans, said)
         return replace(report, machine=self.machine.words, refused=tuple(found.refused))
 

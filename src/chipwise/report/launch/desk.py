@@ -9,6 +9,8 @@ from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
 
+GGML = "llama.cpp"
+"""The engine whose files LM Studio and Ollama read too, where it runs."""
 DEFAULTS = frozenset(("q4_k_m", "mxfp4"))
 """Formats that the plain names of Ollama's library stand for."""
 
@@ -30,13 +32,14 @@ def desk_commands(
     # a checkpoint of few bits has one file
     only = record.precision not in (*GGUF, "bf16")
     tag = record.precision.upper()
-    if c.gguf:
+    gguf = c.gguf if GGML in runtimes else ""
+    if gguf:
         file = c.gguf if only else f"{c.gguf}:{tag}"
         found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor, all_chips)}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
-    if c.ollama and record.precision in DEFAULTS:
+    if c.ollama and GGML in runtimes and record.precision in DEFAULTS:
         found["Ollama"] = f"ollama run {c.ollama}"
-    elif c.gguf:
+    elif gguf:
         found["Ollama"] = f"ollama run hf.co/{c.gguf}" + ("" if only else f":{tag}")
     if c.mlx and "mlx" in runtimes and record.precision != "bf16":
         found["MLX"] = f"mlx_lm.server --model {c.mlx}" + ("" if only else f"-{_bits(record.precision)}bit")
