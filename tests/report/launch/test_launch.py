@@ -358,6 +358,18 @@ def test_replicas_without_a_cut_optimiser() -> None:
     assert "shard_optimizer_over_data" not in launch_files(trained(sharding="none"), "maxtext")[0].text
 
 
+def test_llama_cpp_downloads_what_the_table_of_desks_knows_and_names_a_file_to_be_made_else() -> None:
+    one = served(runtime="llama.cpp", tp=1, pp=4, precision="q5_k_m", kv="bf16")
+    known = launch_files(replace(one, model="meta-llama/Llama-3.2-3B-Instruct"), "llama.cpp")[0].text
+    assert "-hf unsloth/Llama-3.2-3B-Instruct-GGUF:Q5_K_M" in known
+    assert "--model" not in known
+    assert "--cache-type" not in known
+    own = launch_files(replace(one, model="./mine", kv="int8"), "llama.cpp")[0].text
+    assert "--model mine-Q5_K_M.gguf" in own
+    assert "# mine-Q5_K_M.gguf is a file of your own: make it with" in own
+    assert "--cache-type-k q8_0" in own
+
+
 def test_llama_cpp_gives_each_device_the_layers_of_a_stage() -> None:
     stages = served(runtime="llama.cpp", tp=1, pp=4)
     assert "--split-mode layer " in launch_files(stages, "llama.cpp")[0].text

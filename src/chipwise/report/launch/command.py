@@ -119,7 +119,12 @@ def terminator(word: str, text: str) -> str:
 def comment(spec: Launched, tool: Tool, notes: Iterable[str] = ()) -> str:
     """What a file launches, what is predicted, of which version its options are, and what the user must know."""
     lines = (spec.title, *spec.expected, f"options of {tool.name} {tool.version}", *notes)
-    return "\n".join(f"# {shorten(line, 300)}" for line in lines) + "\n"
+    return "".join(map(comment_line, lines))
+
+
+def comment_line(text: str) -> str:
+    """A line of a script that is text."""
+    return f"# {shorten(text, 300)}\n"
 
 
 def script(spec: Launched, tool: Tool, *commands: object, notes: Iterable[str] = ()) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from chipwise.catalog.machine import Candidate, engine_line
+from chipwise.catalog.machine import Candidate, candidates, engine_line
 from chipwise.report.plans import PlanRecord
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF
@@ -29,12 +29,10 @@ def desk_commands(
     found: dict[str, str] = {}
     if own := _stored(c, record, context):
         return own
-    # a checkpoint of few bits has one file
-    only = record.precision not in (*GGUF, "bf16")
-    tag = record.precision.upper()
+    only, tag = _single(record.precision), record.precision.upper()
     gguf = c.gguf if GGML in runtimes else ""
     if gguf:
-        file = c.gguf if only else f"{c.gguf}:{tag}"
+        file = _file(c, record.precision)
         found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor, all_chips)}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and GGML in runtimes and record.precision in DEFAULTS:
@@ -44,6 +42,21 @@ def desk_commands(
     if c.mlx and "mlx" in runtimes and record.precision != "bf16":
         found["MLX"] = f"mlx_lm.server --model {c.mlx}" + ("" if only else f"-{_bits(record.precision)}bit")
     return found
+
+
+def repository_file(model: str, precision: str) -> str:
+    """What llama.cpp downloads for a model in a format, REPOSITORY:FORMAT; "" where no repository is known."""
+    known = next((c for c in candidates() if c.model == model and c.gguf), None)
+    return _file(known, precision) if known else ""
+
+
+def _file(c: Candidate, precision: str) -> str:
+    return c.gguf if _single(precision) else f"{c.gguf}:{precision.upper()}"
+
+
+def _single(precision: str) -> bool:
+    """Whether a repository holds one file alone, as of a checkpoint of few bits."""
+    return precision not in (*GGUF, "bf16")
 
 
 def _stored(c: Candidate, record: PlanRecord, context: int) -> dict[str, str]:

@@ -12,6 +12,7 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import Command, Env
+from chipwise.report.launch.desk import repository_file
 from chipwise.report.launch.facts import facts_of, told
 from chipwise.report.launch.spec import ServeSpec
 
@@ -27,7 +28,7 @@ CACHES: Mapping[str, Mapping[str, str]] = {
     },
     "sglang": {"bf16": "bf16", "fp8": "fp8_e4m3", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
     "trtllm": {"bf16": "auto", "fp16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"},
-    "llama.cpp": {"fp16": "f16", "bf16": "bf16", "fp8": "q8_0", "int8": "q8_0", "int4": "q4_0"},
+    "llama.cpp": {"fp16": "", "bf16": "", "fp8": "q8_0", "int8": "q8_0", "int4": "q4_0"},
     "mlx": {"bf16": "", "fp16": "", "int8": "8", "int4": "4"},
     "neuronx": {"bf16": "bfloat16"},
 }
@@ -122,6 +123,11 @@ def trtllm_settings(spec: ServeSpec) -> str:
     return "\n".join(lines) + "\n"
 
 
+def gguf_file(spec: ServeSpec) -> str:
+    """The file that stands for a model of which no repository of files for llama.cpp is known."""
+    return f"{spec.model.rpartition('/')[2]}-{spec.precision.upper()}.gguf"
+
+
 def llama_command(spec: ServeSpec) -> Command:
     """`llama-server`: slots share the cache; devices share the layers, each a stage of the plan."""
     fitting(spec, "llama.cpp")
@@ -136,7 +142,8 @@ def llama_command(spec: ServeSpec) -> Command:
     layers = 999 if at is None or not at.host_layers else sum(at.cards)
     apart = at.host_experts if at is not None and at.host_experts > at.host_layers else 0
     own: dict[str, Any] = {
-        "file": f"{spec.model.rpartition('/')[2]}-{spec.precision.upper()}.gguf",
+        "repository": repository_file(spec.model, spec.precision),
+        "file": gguf_file(spec),
         "context": max(each * slots, spec.length),
         "mixed": mixed,
         "slots": slots,
@@ -144,7 +151,7 @@ def llama_command(spec: ServeSpec) -> Command:
         "apart": apart,
         "prompts_on_host": at is not None and at.prompts_on_host,
         "dealt": ",".join(map(str, dealt)),
-        "cache": _cache(spec, "llama.cpp") or "f16",
+        "cache": _cache(spec, "llama.cpp"),
     }
     return told(Command.of("llama.cpp", "llama-server"), _facts(spec, **own))
 

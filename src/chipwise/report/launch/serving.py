@@ -9,9 +9,11 @@ from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT, verification
-from chipwise.report.launch.command import Command, Env, comment, script
+from chipwise.report.launch.command import Command, Env, comment, comment_line, script
+from chipwise.report.launch.desk import repository_file
 from chipwise.report.launch.engines import (
     fitting,
+    gguf_file,
     llama_command,
     mlx_command,
     serve_command,
@@ -63,7 +65,12 @@ def dynamo(spec: ServeSpec) -> tuple[LaunchFile, ...]:
 
 def llama_cpp(spec: ServeSpec) -> tuple[LaunchFile, ...]:
     """`llama-server`."""
-    return _pair(spec, "llama.cpp", llama_command(spec))
+    command = llama_command(spec)
+    if repository_file(spec.model, spec.precision):
+        return _pair(spec, "llama.cpp", command)
+    made = "make it with llama.cpp's convert_hf_to_gguf.py and llama-quantize"
+    note = comment_line(f"{gguf_file(spec)} is a file of your own: {made}")
+    return _pair(spec, "llama.cpp", command, before=note)
 
 
 def mlx(spec: ServeSpec) -> tuple[LaunchFile, ...]:
