@@ -15,6 +15,7 @@ import yaml
 from chipwise.api.launch_network import network_of
 from chipwise.api.launching import launch, spec_of
 from chipwise.api.loaded import find_chip, load
+from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.planning import EstimateRequest, PlanRequest
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
@@ -530,3 +531,20 @@ def test_a_network_of_dimensions_is_a_folder_of_ones_own(tmp_path: Path) -> None
     assert "--tokenizer-model ./model" in train.text
     assert "# ./model: a folder of your own with config.json and tokenizer" in train.text
     assert "--grad-reduce-in-bf16" in train.text  # as the plan's memory counts them
+
+
+def test_a_row_of_local_is_launched_under_the_load_that_it_answered_for(tmp_path: Path) -> None:
+    asked = LocalRequest(have="rtx-4060", models="Llama-3.2-3B-Instruct")
+    save("local", asked, str(tmp_path / "local.json"))
+    saved = open_saved(str(tmp_path / "local.json"))
+    row = saved.report["models"][0]
+    spec = spec_of(saved)
+    assert isinstance(spec, ServeSpec)
+    assert (spec.prompt_tokens, spec.output_tokens, spec.length) == (1000, 200, row["context"])
+    assert spec.passes.decode_s == pytest.approx(1.0 / row["tokens_per_s"]["mid"])
+    serve, verify = (file.text for file in launch_files(spec, "llama.cpp"))
+    assert f"-hf unsloth/Llama-3.2-3B-Instruct-GGUF:{row['precision'].upper()}" in serve
+    assert f"--ctx-size {row['context']}" in serve
+    requests = int(re.findall(r"--num-prompts (\d+)", verify)[0])
+    each = spec.passes.prefill_s + 200 * spec.passes.decode_s
+    assert requests * each == pytest.approx(120.0, rel=0.1)

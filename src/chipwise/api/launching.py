@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
+from chipwise.api.local import OUTPUT
 from chipwise.api.portfolio import placed_options
 from chipwise.api.requests.command import about
 from chipwise.api.requests.desk import LocalRequest
@@ -166,7 +167,31 @@ def _at_desk(saved: Saved, rank: int) -> Saved:
         task="local",
     )
     with reading(saved.tables), use(saved.snapshot):
-        return answered("plan", plan).saved
+        found = answered("plan", plan).saved
+    return _at_load(found, row, read)
+
+
+def _at_load(saved: Saved, row: Mapping[str, Any], read: float) -> Saved:
+    """A plan that has room for the whole context, under the load that `local` answered for: its first plan with the
+    lengths and times of the row, the room kept."""
+    read = min(read, row["context"] - OUTPUT)
+    pace = row["tokens_per_s"]
+    tpot = {**pace, "mid": 1.0 / pace["mid"], "low": 1.0 / pace["high"], "high": 1.0 / pace["low"]}
+    times = {
+        "ttft_s": row["ttft_s"],
+        "tpot_s": tpot,
+        "prefill_s": row["ttft_s"]["mid"],
+        "decode_s": tpot["mid"],
+    }
+    first, *others = saved.report["plans"]
+    lengths = {"prompt_tokens": read, "output_tokens": OUTPUT, "room_tokens": row["context"]}
+    report = {
+        **saved.report,
+        "workload": {**saved.report["workload"], **lengths},
+        "plans": [{**first, **times}, *others],
+    }
+    request = {**saved.request, "in": f"{read:.10g}", "out": f"{OUTPUT:.10g}"}
+    return replace(saved, report=report, request=request)
 
 
 def _in_fleet(saved: Saved, rank: int) -> Saved:
@@ -443,7 +468,7 @@ def _longest(plan: Mapping[str, Any], workload: Mapping[str, Any], policies: Pol
     room = sum(
         workload[f"{of}_tokens"] * (1.0 + DEVIATIONS * workload[f"{of}_cv"]) for of in ("prompt", "output")
     )
-    longest: int = math.ceil(room / BLOCK) * BLOCK
+    longest: int = math.ceil(max(room, workload.get("room_tokens", 0.0)) / BLOCK) * BLOCK
     if policies.kv_reservation != "slots":
         longest = max(longest, min(ADMITTED, plan["memory"]["cache_tokens"] // BLOCK * BLOCK))
     return longest

@@ -13,6 +13,7 @@ from chipwise.report.launch.spec import LaunchFile, ServeSpec
 
 PORT = 8000
 REQUESTS = 10  # for every request in flight
+ALONE_S = 120.0  # that a lone user's requests take together
 WIDEST = 0.99  # half the width of uniform lengths over their mean; below 1
 # the harness that each client is, where it keeps a number of requests in flight and where it sends at a rate
 CLIENTS = {"vllm": ("vllm-bench", "poisson-bench"), "sglang": ("sglang-bench", "poisson-bench")}
@@ -66,9 +67,19 @@ def _facts(spec: ServeSpec, *, whole: bool = False) -> dict[str, Any]:
         "rate": rate or 0.0,
         "open": rate is not None,
         "flying": flying,
-        "requests": max(REQUESTS * flying, 100),
+        "requests": _requests(spec, flying),
     }
     return facts_of(spec) | load | {"url": f"http://127.0.0.1:{PORT + spec.servers_before}"}
+
+
+def _requests(spec: ServeSpec, flying: int) -> int:
+    """Requests of a benchmark with so many in flight; of a lone user, whose requests follow each other, no more than
+    make `ALONE_S` at the predicted speed, and one at least."""
+    most = max(REQUESTS * flying, 100)
+    each = spec.passes.prefill_s + spec.output_tokens * spec.passes.decode_s
+    if flying > 1 or spec.rate_per_s is not None or each <= 0.0:
+        return most
+    return max(1, min(most, round(ALONE_S / each)))
 
 
 def _load(spec: ServeSpec, *, whole: bool = False) -> tuple[float | None, int]:
