@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from chipwise.api.answering import Chosen, ranked
+from chipwise.api.answering import Preferred, ranked
 from chipwise.api.requests.desk import LocalRequest
-from chipwise.api.requests.field import Choice
+from chipwise.api.requests.field import ChoiceRequest
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.reinforce import RlRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.errors import InfeasibleError
 
 SMALL = "Qwen/Qwen3-0.6B"
-QUESTIONS: dict[str, Choice] = {
+QUESTIONS: dict[str, ChoiceRequest] = {
     "serving": PlanRequest(model=SMALL, chips="l4,a10g", rate="1/s"),
     "network": PlanRequest(model="sdxl", chips="l4,l40s", rate="0.1/s"),
     "training": TrainRequest(model=SMALL, chips="h100", counts="8", tokens="1B"),
@@ -37,18 +37,18 @@ class Numbers:
         self.asked.append("candidates")
         return [3, 1, 2]
 
-    def choice(self, found: list[int]) -> Chosen[int]:
+    def choice(self, found: list[int]) -> Preferred[int]:
         self.asked.append("choice")
-        return Chosen(tuple(sorted(n for n in found if n <= self.most)), ("sorted",))
+        return Preferred(tuple(sorted(n for n in found if n <= self.most)), ("sorted",))
 
     def refusal(self, found: list[int]) -> InfeasibleError:
         return InfeasibleError("no number", f"at least {min(found)}")
 
-    def record(self, found: list[int], chosen: Chosen[int]) -> dict[str, Any]:
+    def record(self, found: list[int], chosen: Preferred[int]) -> dict[str, Any]:
         self.asked.append("record")
         return {"plans": chosen.plans, "said": chosen.said}
 
-    def beside(self, found: list[int], chosen: Chosen[int], report: dict[str, Any]) -> dict[str, Any]:
+    def beside(self, found: list[int], chosen: Preferred[int], report: dict[str, Any]) -> dict[str, Any]:
         self.asked.append("beside")
         return report | {"most": max(found)}
 

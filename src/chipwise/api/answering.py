@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Chosen(Generic[P]):
+class Preferred(Generic[P]):
     """Plans that keep what was asked, in order, and what is said of how they were chosen."""
 
     plans: tuple[P, ...] = ()
@@ -29,16 +29,16 @@ class Choosing(Protocol[F, P, R]):
     def candidates(self) -> F:
         """All that can be had, priced, and what cannot, with why. Raises `ChipwiseError` for bad input."""
 
-    def choice(self, found: F) -> Chosen[P]:
+    def choice(self, found: F) -> Preferred[P]:
         """Those that keep targets and limits, in order."""
 
     def refusal(self, found: F) -> ChipwiseError:
         """Why there is none, with the smallest changes that were tried and give one."""
 
-    def record(self, found: F, chosen: Chosen[P]) -> R:
+    def record(self, found: F, chosen: Preferred[P]) -> R:
         """The answer with the plans in order."""
 
-    def beside(self, found: F, chosen: Chosen[P], report: R) -> R:
+    def beside(self, found: F, chosen: Preferred[P], report: R) -> R:
         """The answer with what can be read later: what would make the first plan better, and what takes its place."""
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from chipwise.api.answering import Chosen
+from chipwise.api.answering import Preferred
 from chipwise.api.candidates import LADDER, least_bytes, own_files, wide
 from chipwise.api.desk import machine_words
 from chipwise.api.loaded import Loaded, load_generating
@@ -194,14 +194,14 @@ class MachineAsked:
                 found.models.append(one)
         return found
 
-    def choice(self, found: ModelsFound) -> Chosen[LocalRecord]:
+    def choice(self, found: ModelsFound) -> Preferred[LocalRecord]:
         """Those of the highest published score first, those of fewer than 4 bits a weight last."""
         models = sorted((record for record, _ in found.models), key=lambda record: not record.wide)
         shown = models[: self.wish.most]
         notes = dict.fromkeys(words for _, said in found.models for words in said)
         rest = len(self.wanted) - len(found.refused) - len(shown)
         more = [f"{rest} more of them are not listed: --most"] if rest else []
-        return Chosen(tuple(shown), (*notes, *more))
+        return Preferred(tuple(shown), (*notes, *more))
 
     def refusal(self, found: ModelsFound) -> InfeasibleError:
         """That nothing runs so, with the fastest there is."""
@@ -214,7 +214,7 @@ class MachineAsked:
             f"{least}; what works: {either(ways)}" if ways else f"{least}; without --have machines are named",
         )
 
-    def record(self, found: ModelsFound, chosen: Chosen[LocalRecord]) -> LocalReport:
+    def record(self, found: ModelsFound, chosen: Preferred[LocalRecord]) -> LocalReport:
         """The answer with the models in order."""
         recalled = recalled_words(card.id for card, _ in self.machine.cards)
         first, none = chosen.plans[0], []
@@ -224,7 +224,7 @@ class MachineAsked:
         report = _report(self.wish, chosen.plans, said)
         return replace(report, machine=self.machine.words, refused=tuple(found.refused))
 
-    def beside(self, found: ModelsFound, chosen: Chosen[LocalRecord], report: LocalReport) -> LocalReport:
+    def beside(self, found: ModelsFound, chosen: Preferred[LocalRecord], report: LocalReport) -> LocalReport:
         """The answer with the speed of other engines beside the lines that start them, of the first model."""
         first, *others = report.models
         return replace(report, models=(_apart(first, self.machine, self.wish, self.terms), *others))
@@ -290,9 +290,9 @@ class BudgetAsked:
         every = (_running(self.max_usd, wanted, self.wish, self.terms, doubted=way) for way in (False, True))
         return next(filter(None, every), [])
 
-    def choice(self, found: list[tuple[int, LocalRecord]]) -> Chosen[LocalRecord]:
+    def choice(self, found: list[tuple[int, LocalRecord]]) -> Preferred[LocalRecord]:
         """The machines in order."""
-        return Chosen(tuple(_bought(found, sparing=self.sparing)) if found else ())
+        return Preferred(tuple(_bought(found, sparing=self.sparing)) if found else ())
 
     def refusal(self, found: list[tuple[int, LocalRecord]]) -> InfeasibleError:
         """That nothing for so much runs a model so."""
@@ -302,7 +302,7 @@ class BudgetAsked:
             "a larger --max-usd, a smaller --min-tps or --context, or other --models",
         )
 
-    def record(self, found: list[tuple[int, LocalRecord]], chosen: Chosen[LocalRecord]) -> LocalReport:
+    def record(self, found: list[tuple[int, LocalRecord]], chosen: Preferred[LocalRecord]) -> LocalReport:
         """The answer with the machines in order, and which would be first were one sparing, or not."""
         other = _bought(found, sparing=not self.sparing)[0]
         prices = (
@@ -314,7 +314,7 @@ class BudgetAsked:
         return replace(report, max_usd=self.max_usd, buy=True, sparing=self.sparing, instead=instead)
 
     def beside(
-        self, found: list[tuple[int, LocalRecord]], chosen: Chosen[LocalRecord], report: LocalReport
+        self, found: list[tuple[int, LocalRecord]], chosen: Preferred[LocalRecord], report: LocalReport
     ) -> LocalReport:
         """The same: nothing stands beside what is bought."""
         return report

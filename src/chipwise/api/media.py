@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 
-from chipwise.api.answering import Chosen
+from chipwise.api.answering import Preferred
 from chipwise.api.deciding import weighed
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
@@ -213,16 +213,16 @@ class NetworkAsked:
         shown = choice.tried[-1].pipeline if choice.tried else made(q.model, q.terms, q.asked)
         return NetworksFound(choice, refused, shown, timed)
 
-    def choice(self, found: NetworksFound) -> Chosen[MediaPlan]:
+    def choice(self, found: NetworksFound) -> Preferred[MediaPlan]:
         """The plans in order; where memory lacks everywhere by no more than the estimate of it may be off, those."""
         plans = found.choice.plans(self.question.limits.by) or short_plans(found.choice)
-        return Chosen(tuple(plans), found.timed)
+        return Preferred(tuple(plans), found.timed)
 
     def refusal(self, found: NetworksFound) -> InfeasibleError:
         """Why nothing keeps the targets even in the middle, or the limits."""
         return no_plan(self.question, found.choice, found.shown)
 
-    def record(self, found: NetworksFound, chosen: Chosen[MediaPlan]) -> MediaReport:
+    def record(self, found: NetworksFound, chosen: Preferred[MediaPlan]) -> MediaReport:
         """The answer with the targets that its plans were chosen by."""
         q, plans = self.question, chosen.plans
         report = report_of(found.shown, plans, [*found.refused, *found.choice.refusals()], q.terms)
@@ -241,7 +241,7 @@ class NetworkAsked:
             report = replace(report, plans=seen, assumptions=said, by=q.limits.by)
         return beside_network(report, self.name, q.asked.task) if self.published else report
 
-    def beside(self, found: NetworksFound, chosen: Chosen[MediaPlan], report: MediaReport) -> MediaReport:
+    def beside(self, found: NetworksFound, chosen: Preferred[MediaPlan], report: MediaReport) -> MediaReport:
         """The answer with changes of its first plan, the cheapest, and chips of one's own together."""
         q, choice = self.question, found.choice
         if chosen.plans[0].verdict == "no":

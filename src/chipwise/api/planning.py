@@ -12,7 +12,7 @@ from math import ceil
 import numpy as np
 
 from chipwise.api.alternatives import levers
-from chipwise.api.answering import Chosen, ranked
+from chipwise.api.answering import Preferred, ranked
 from chipwise.api.candidates import CandidateFormat, Market, Space, formats
 from chipwise.api.context import Context
 from chipwise.api.deciding import apis, decision
@@ -178,12 +178,12 @@ class PlansAsked:
             space.never.append(together)
         return PlansFound(space, plans)
 
-    def choice(self, found: PlansFound) -> Chosen[PlanRecord]:
+    def choice(self, found: PlansFound) -> Preferred[PlanRecord]:
         """The plans in order, with the day that they go through and how surely their replicas are up; what is said of
         how they were timed where a log drives the load, over which the first are simulated."""
         plans, curve = found.plans, self.curve
         if not plans:
-            return Chosen()
+            return Preferred()
         if curve is not None:
             plans = [replace(p, day=self.day(p, curve)) for p in plans]
         if any(p.spare for p in plans):
@@ -230,18 +230,18 @@ class PlansAsked:
         asking, _ = _replicated(self.model, self.workload, self.terms, self.market.limits)
         return followed_day(p, curve, self.workload, asking, self.terms.scaling)
 
-    def _ordered(self, space: Space, plans: list[PlanRecord]) -> Chosen[PlanRecord]:
+    def _ordered(self, space: Space, plans: list[PlanRecord]) -> Preferred[PlanRecord]:
         """The plans in order; where a log drives the load the first are simulated."""
         workload, limits = self.workload, self.market.limits
         in_order = rank_plans(plans, workload)
         if not workload.driven or workload.log is None or workload.log.rate_per_s is None:
-            return Chosen(in_order)
+            return Preferred(in_order)
         several = space.formats and limits.by == "chip" and not limits.have
         others = space.software(in_order[0]) if several else []
         replicated = _replicated(self.model, workload, self.terms, limits)
-        return Chosen(*over_time(plans, others, workload, *replicated, self.terms.scaling))
+        return Preferred(*over_time(plans, others, workload, *replicated, self.terms.scaling))
 
-    def record(self, found: PlansFound, chosen: Chosen[PlanRecord]) -> PlanReport:
+    def record(self, found: PlansFound, chosen: Preferred[PlanRecord]) -> PlanReport:
         """The answer with plans in order, and published results beside the first."""
         space, in_order, timed = found.space, chosen.plans, chosen.said
         context, market, workload = self.context, self.market, self.workload
@@ -287,7 +287,7 @@ class PlansAsked:
             *(words for words, holds in said.items() if holds),
         )
 
-    def beside(self, found: PlansFound, chosen: Chosen[PlanRecord], report: PlanReport) -> PlanReport:
+    def beside(self, found: PlansFound, chosen: Preferred[PlanRecord], report: PlanReport) -> PlanReport:
         """The report with the best plan on the first one's chip under each other software, what would make the first
         cheaper, tokens of the model from an API, and whether to take those. What formulas say of changes is not held
         against what was simulated."""

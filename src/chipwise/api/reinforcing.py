@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from chipwise.api.answering import Chosen
+from chipwise.api.answering import Preferred
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.train import Training, situate
@@ -168,16 +168,16 @@ class LoopAsked:
         if why and len(found.plans) == before:
             found.refused.append(RefusalRecord(chip.id, "TRAINING", "; ".join(list(why)[-2:])))
 
-    def choice(self, found: LoopsFound) -> Chosen[RlPlanRecord]:
+    def choice(self, found: LoopsFound) -> Preferred[RlPlanRecord]:
         """The ways in the order of `search.prefer`."""
-        return Chosen(_ranked(found.plans) if found.plans else ())
+        return Preferred(_ranked(found.plans) if found.plans else ())
 
     def refusal(self, found: LoopsFound) -> InfeasibleError:
         """Why no chip has one."""
         hint = found.refused[0].detail if found.refused else "more chips with --counts"
         return InfeasibleError(f"{self.found.graph.model.name}: no plan", hint)
 
-    def record(self, found: LoopsFound, chosen: Chosen[RlPlanRecord]) -> RlReport:
+    def record(self, found: LoopsFound, chosen: Preferred[RlPlanRecord]) -> RlReport:
         """The answer with the plans in order."""
         return RlReport(
             model=model_record(self.found.graph, self.found.config),
@@ -188,7 +188,7 @@ class LoopAsked:
             assumptions=_assumptions(self.loop, self.found.notes),
         )
 
-    def beside(self, found: LoopsFound, chosen: Chosen[RlPlanRecord], report: RlReport) -> RlReport:
+    def beside(self, found: LoopsFound, chosen: Preferred[RlPlanRecord], report: RlReport) -> RlReport:
         """The same: nothing stands beside a loop."""
         return report
 

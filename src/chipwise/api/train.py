@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.answering import Chosen
+from chipwise.api.answering import Preferred
 from chipwise.api.loaded import Loaded, find_chip, load
 from chipwise.api.remedies import working
 from chipwise.api.train_counts import LARGE, batch_for, counts_to_try, grown_batch, next_count, with_filled
@@ -324,13 +324,13 @@ class TrainingAsked:
             found.plans = _fastest(found.plans)
         return found
 
-    def choice(self, found: _Outcome) -> Chosen[TrainPlanRecord]:
+    def choice(self, found: _Outcome) -> Preferred[TrainPlanRecord]:
         """The plans that keep the limits, in the order of `prefer`."""
         aim, plans = self.run.aim(), self._within(found)
         if not plans:
-            return Chosen()
+            return Preferred()
         order = rank_runs(plans, aim)
-        return Chosen(order, tuple(_said(order, self.ask, aim, found.moved)))
+        return Preferred(order, tuple(_said(order, self.ask, aim, found.moved)))
 
     def refusal(self, found: _Outcome) -> InfeasibleError:
         """Why no plan is left, with changes that were tried and with which there is one."""
@@ -340,7 +340,7 @@ class TrainingAsked:
             f"{self.found.graph.model.name}: no plan", hint + _remedies(self, found.plans, refused)
         )
 
-    def record(self, found: _Outcome, chosen: Chosen[TrainPlanRecord]) -> TrainReport:
+    def record(self, found: _Outcome, chosen: Preferred[TrainPlanRecord]) -> TrainReport:
         """The answer with the plans in order."""
         order, ask, aim = chosen.plans, self.ask, self.run.aim()
         least, saves = cheapest_run(order[0], self._within(found), aim)
@@ -364,7 +364,7 @@ class TrainingAsked:
             objective=ask.objective,
         )
 
-    def beside(self, found: _Outcome, chosen: Chosen[TrainPlanRecord], report: TrainReport) -> TrainReport:
+    def beside(self, found: _Outcome, chosen: Preferred[TrainPlanRecord], report: TrainReport) -> TrainReport:
         """The answer with what the first plan's chips do in fewer bits."""
         fewer = tuple(_narrower(self, chosen.plans[0]))
         chosen = replace(chosen, said=(*chosen.said, *fewer))
@@ -385,7 +385,7 @@ class TrainingAsked:
         within = self._within(found)
         return missed([p for p in found.plans if p not in within], {p.chip for p in plans}, self.run.limits)
 
-    def _assumptions(self, found: _Outcome, chosen: Chosen[TrainPlanRecord]) -> tuple[str, ...]:
+    def _assumptions(self, found: _Outcome, chosen: Preferred[TrainPlanRecord]) -> tuple[str, ...]:
         """What was assumed of the run and its chips."""
         run, loaded = self.run, self.found
         notes = [*loaded.notes, *_beside(loaded, self.ask), *told(run.changes)]

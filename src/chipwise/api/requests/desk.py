@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from chipwise.api.loaded import find_chip
 from chipwise.api.local import BudgetAsked, MachineAsked, Wish
 from chipwise.api.placing import Terms
-from chipwise.api.requests.field import NAMES, OBJECT, PAIRS, Choice, Reading, as_text, ask, count_of, figure
+from chipwise.api.requests.field import (
+    NAMES,
+    OBJECT,
+    PAIRS,
+    ChoiceRequest,
+    Reading,
+    as_text,
+    ask,
+    count_of,
+    figure,
+)
 from chipwise.api.requests.parts import HOST_BYTES, HOST_MEMORY, shared
 from chipwise.api.requests.planning import HAVE
 from chipwise.catalog.environment import environment
@@ -22,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalRequest(Choice):
+class LocalRequest(ChoiceRequest):
     """What a machine of one's own can run, in which format and how fast, with the commands; or what to buy."""
 
     have: str | None = ask(

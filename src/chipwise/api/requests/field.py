@@ -136,7 +136,7 @@ class Asked:
         return {}
 
 
-class Choice(Asked):
+class ChoiceRequest(Asked):
     """A question whose answer is a choice among plans: each reads itself (`asking`), all are answered alike."""
 
     def asking(self, numbers: Parameters | None = None, *, published: bool = True) -> Choosing[Any, Any, Any]:

@@ -20,7 +20,7 @@ from chipwise.api.requests.field import (
     NAMES,
     OBJECT,
     SHARE,
-    Choice,
+    ChoiceRequest,
     Reading,
     as_text,
     ask,
@@ -205,7 +205,7 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions, ScaleOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanRequest(Choice, PlanOptions):
+class PlanRequest(ChoiceRequest, PlanOptions):
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.reinforcing import AskedLoop, LoopAsked
-from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, Choice, ask, figure
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ChoiceRequest, ask, figure
 from chipwise.api.requests.parts import COUNTS, LENGTH, Money
 from chipwise.api.requests.planning import MODEL
 from chipwise.api.train_input import USUAL
@@ -21,7 +21,7 @@ MOST_ANSWERS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class RlRequest(Choice, Money):
+class RlRequest(ChoiceRequest, Money):
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
     apart: time of a step, days, cost, and what bounds it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, Choice, ask, count_of
+from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ChoiceRequest, ask, count_of
 from chipwise.api.requests.parts import Money, OwnChips, TrainOptions, numbers_of
 from chipwise.api.requests.planning import HAVE, MODEL
 from chipwise.api.train import Training, TrainingAsked
@@ -22,7 +22,7 @@ DAY_S = 86400.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(Choice, OwnChips, Money, TrainOptions):
+class TrainRequest(ChoiceRequest, OwnChips, Money, TrainOptions):
     """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
