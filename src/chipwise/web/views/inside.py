@@ -120,7 +120,9 @@ def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[st
     )
     note = (
         "One replica of every layout at every load; a name stands where the layout changes. Bands are 80 % intervals. "
-        f"{star}{measured}"
+        f"{star}{measured} Click a point to keep its figures in the picture, a name in the legend to see that chip "
+        "alone (Shift adds others). Drag moves the picture; after a click into it the wheel zooms, and a double click "
+        "undoes all of it."
     )
     variants = frontier_variants(report)
     bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)

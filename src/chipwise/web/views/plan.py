@@ -16,7 +16,7 @@ from chipwise.errors import Sentence
 from chipwise.report.catalogue import chip_record
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.charts.plans import METRICS, bars, pareto, without_price
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
@@ -48,7 +48,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "Cost against speed",
             pareto(report),
             "Diamonds: nothing is both cheaper and faster. Click a plan for its details; drag a rectangle to mark "
-            "plans in the table. Bars are 80 % intervals and ranges of prices; triangles at the edge have no price.",
+            f"plans in the table. Bars are 80 % intervals and ranges of prices. {without_price(report)}".rstrip(),
         )
     ]
     if len(priced) < 2:
