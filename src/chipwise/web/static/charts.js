@@ -212,7 +212,7 @@
   // What leaves the page says what it is, what was asked, when and of whom.
   function headed(figure) {
     const title = figure.querySelector(".title").textContent;
-    return { title, lines: [figure.dataset.asked, `answered ${figure.dataset.made}; figures are middles with 80 % intervals`].filter(Boolean) };
+    return { title, lines: [figure.dataset.asked, `answered ${figure.dataset.made}; figures are estimates with 80 % intervals`].filter(Boolean) };
   }
   function cut(text, most) {
     return text.length > most ? `${text.slice(0, most - 1)}…` : text;

@@ -48,9 +48,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "plan": plan,
         "badges": badges(report),
         "charts": [
-            PageChart(
-                "timeline", "A request from left to right", request_timeline(report), TIMELINE, wide=True
-            ),
+            PageChart("timeline", "Timeline of one request", request_timeline(report), TIMELINE, wide=True),
             PageChart("memory", "Memory of a device", memory_bars([(name, plan.memory)]), wide=True),
             PageChart(
                 "elasticities",
