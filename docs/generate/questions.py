@@ -86,7 +86,7 @@ def training_table(_: str) -> str:
 
 
 def _table(questions: Sequence[Asked], verb: str, first: str) -> str:
-    heads = ("", f"`chipwise {verb} ...`", first, "why it is sound", "what an expert might prefer")
+    heads = ("#", f"`chipwise {verb} ...`", first, "why it is sound", "what an expert might prefer")
     return table(heads, [line(number, one) for number, one in enumerate(questions, 1)], heads[:1])
 
 

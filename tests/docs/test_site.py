@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FETCHED = re.compile(r"<(?:script|img|iframe|source)[^>]*\ssrc=\"([^\"]+)\"|<link[^>]*\shref=\"([^\"]+)\"")
 ELSEWHERE = re.compile(r"^(?:https?:)?//")
+LOOKED_AT = (
+    "404.html", "catalogue/index.html", "concepts/tpu.html", "how/dataflow.html", "how/time.html", "questions.html",
+    "reference/index.html", "reference/launch.html", "training.html",
+)  # fmt: skip
+"""A page of each make: axe takes seconds for one."""
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +72,30 @@ def test_what_a_page_loads_is_there(site: Path) -> None:
         if link and not (page.parent / link.partition("?")[0].partition("#")[0]).exists()
     ]
     assert missing == []
+
+
+class Silent(SimpleHTTPRequestHandler):
+    """Files, without a word."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_pages_can_be_used_by_all(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("playwright", reason="needs playwright, of the group dev")
+    monkeypatch.syspath_prepend(ROOT / "tests" / "web")
+    browsing = importlib.import_module("browsing")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    faults = {}
+    with browsing.chromium() as browser:
+        visit = browsing.Visit(browser, f"http://127.0.0.1:{server.server_port}")
+        for page in LOOKED_AT:
+            visit.page.goto(f"{visit.site}/{page}")
+            visit.page.wait_for_selector("body[data-named]")
+            visit.page.wait_for_timeout(100)
+            faults[page] = visit.faults()
+    server.shutdown()
+    server.server_close()
+    assert {name: found for name, found in faults.items() if found} == {}
+    assert visit.wrong == []

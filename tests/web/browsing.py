@@ -73,16 +73,12 @@ class Visit:
             self.page.wait_for_timeout(30)
 
     def faults(self, *rules: str) -> list[str]:
-        """What axe-core finds serious or critical, by all of its rules or by some."""
+        """What axe-core finds, by all of its rules or by some."""
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(AXE)
         options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
         found = self.page.evaluate("options => axe.run(document, options)", options)
-        return [
-            f"{v['id']}: {v['nodes'][0]['html'][:200]}"
-            for v in found["violations"]
-            if v["impact"] in ("serious", "critical")
-        ]
+        return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found["violations"]]
 
     def too_wide(self) -> int:
         """Pixels that the page is wider than its window."""

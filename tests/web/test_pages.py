@@ -667,6 +667,31 @@ def test_a_rectangle_marks_the_plans_in_it(visit: Open) -> None:
     assert page.locator("tr.brushed").count() >= 2
 
 
+def test_curves_are_zoomed_picked_and_pinned(visit: Open) -> None:
+    page = visit().open("/frontier")
+    figure = page.locator("[data-chart=frontier]")
+    figure.scroll_into_view_if_needed()
+    ends = "e => [...e.querySelectorAll('.role-axis-label text')].map(t => t.textContent + t.getAttribute('transform'))"
+    whole, dots = figure.evaluate(ends), figure.locator(".dots_marks path")
+    many = dots.count()
+    box = figure.locator("svg").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, 40)
+    page.wait_for_timeout(200)
+    assert figure.evaluate(ends) == whole, "the wheel moves the page until the picture was clicked"
+    dots.nth(many - 1).click()
+    pinned = figure.locator(".mark-text text:has(tspan)")
+    expect(pinned).to_have_count(1)
+    expect(pinned).to_contain_text("tokens/s per user")
+    page.mouse.wheel(0, -100)
+    page.wait_for_timeout(200)
+    assert figure.evaluate(ends) != whole
+    figure.locator(".role-legend-symbol path").nth(1).click()
+    page.wait_for_timeout(200)
+    assert 0 < dots.count() < many
+
+
 def test_plans_are_sorted_by_a_figure(visit: Open) -> None:
     page = visit().open(PLAN)
     heading = page.locator(".plans th", has_text="TPOT").first
@@ -684,7 +709,9 @@ def test_charts_and_tables_are_saved(visit: Open, tmp_path: Path) -> None:
     page = visit().open(PLAN)
     for kind, begin in (("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!doctype html>")):
         with page.expect_download() as download:
+            page.click("[data-chart=cost-against-speed] .save summary")
             page.click(f"[data-chart=cost-against-speed] [data-export={kind}]")
+        expect(page.locator("details.save[open]")).to_have_count(0)
         assert download.value.suggested_filename == f"chipwise-cost-against-speed.{kind}"
         file = tmp_path / kind
         download.value.save_as(file)

@@ -205,7 +205,7 @@ def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterato
         "benchmarks are. Half of the rows are nearer than the median error; the command prints the line."
     )
     yield ""
-    yield "| | metric | rows | median error | bias | in 80 % interval | command |"
+    yield "| part | metric | rows | median error | bias | in 80 % interval | command |"
     yield "|---|---|---:|---:|---:|---:|---|"
     for s, command in glance:
         if s.rows >= FEW:
@@ -238,7 +238,7 @@ def last_round() -> Iterator[str]:
     yield ""
     yield f"{HOW} The product was at {last[0].commit}."
     yield ""
-    yield "| | metric | rows | median error | bias | in 80 % interval |"
+    yield "| part | metric | rows | median error | bias | in 80 % interval |"
     yield "|---|---|---:|---:|---:|---:|"
     for line in last:
         s = line.found

@@ -15,11 +15,11 @@ import pytest
 from chipwise.api.requests.verbs import VERBS
 from chipwise.report.charts.breakdown import elasticities, operator_bars, tornado
 from chipwise.report.charts.chips import landscape
-from chipwise.report.charts.frontier import frontier_curves
+from chipwise.report.charts.frontier import AXES, frontier_curves
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars, parts_of
-from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.charts.plans import METRICS, bars, pareto, without_price
 from chipwise.report.charts.roofline import kernel_roofline, roofline
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import pipeline_step, request_timeline, stage_timeline
@@ -161,17 +161,16 @@ def test_the_front_of_the_chart_is_that_of_the_plans() -> None:
         assert row["usd_low"] <= row["usd"] <= row["usd_high"]
 
 
-def test_plans_without_a_price_stand_at_the_edge() -> None:
+def test_plans_without_a_price_are_counted_and_not_drawn() -> None:
     report = plans()
     first, *others = report.plans
-    rows = next(
-        rows
-        for _, rows in layers(pareto(replace(report, plans=(replace(first, price=None), *others))), [], {})
-    )
-    without = [r for r in rows if not r["priced"]]
-    assert [r["rank"] for r in without] == [first.rank]
-    assert without[0]["usd"] > max(r["usd_high"] for r in rows if r["priced"])
-    assert without[0]["name"].endswith("no price")
+    unpriced = replace(report, plans=(replace(first, price=None), *others))
+    spec = pareto(unpriced)
+    assert {r["rank"] for r in spec["data"]["values"]} == {p.rank for p in others}
+    assert without_price(report) == ""
+    assert without_price(unpriced).startswith("1 plan has no known price and is not drawn")
+    assert f"{first.chips}x {first.chip}" in without_price(unpriced)
+    assert without_price(unpriced) in spec["description"]
 
 
 def test_a_curve_falls_from_the_fastest_user_to_the_fullest_chip() -> None:
@@ -216,6 +215,30 @@ def test_a_measurement_lies_as_far_from_the_curve_as_from_what_is_predicted_for_
             if m.tokens_per_s_per_user <= slowest["user"]:
                 assert cross["y"] == pytest.approx(slowest["y"] * m.ratio**power)
     assert not any("cross" in str(part["mark"]) for part in frontier_curves(report, "users")["layer"])
+
+
+@pytest.mark.parametrize("key", AXES)
+def test_curves_are_cut_beyond_what_decides_and_say_so(key: str) -> None:
+    spec = frontier_curves(curves(), key)
+    rows = spec["data"]["values"]
+    (scale,) = {json.dumps(layer["encoding"]["y"]["scale"]) for layer in spec["layer"]}
+    ends = json.loads(scale)
+    low, high = ends.get("domainMin", 0.0), ends.get("domainMax", math.inf)
+    beyond = [r for r in rows if not low <= r["y"] <= high]
+    assert bool(beyond) == ("title" in spec)
+    if beyond:
+        assert spec["title"]["text"].startswith(f"{len(beyond)} of {len(rows)} points lie ")
+    best = max if AXES[key].power >= 0 else min
+    for chip in {r["chip"] for r in rows}:
+        assert low < best(r["y"] for r in rows if r["chip"] == chip) < high
+    for layer in spec["layer"]:
+        for row in layer.get("data", {}).get("values", ()):
+            assert low < row["y"] < high, "stars and measured points are in the picture"
+
+
+def test_curves_are_zoomed_picked_and_pinned() -> None:
+    params = [param for layer in frontier_curves(curves())["layer"] for param in layer.get("params", ())]
+    assert {p["name"]: p.get("bind") for p in params} == {"zoom": "scales", "shown": "legend", "pin": None}
 
 
 def test_an_input_is_changed_alone() -> None:

@@ -1,4 +1,8 @@
-"""Throughput of a chip against the speed that one user sees: a curve for each chip, layouts on it, measured points."""
+"""Throughput of a chip against the speed that one user sees: a curve for each chip, layouts on it, measured points.
+
+Three selections: `zoom` (both axes follow wheel and drag), `shown` (chips that were clicked in the legend) and `pin`
+(points whose figures stay written).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.report.charts.spec import ACCENT, SERIES, Spec, chart, having_room, ratio, said, tip
+from chipwise.report.charts.spec import ACCENT, SERIES, Spec, chart, having_room, labels, ratio, said, tip
 from chipwise.report.frontier import FrontierPoint, FrontierReport
 from chipwise.report.records import Figure
 
@@ -16,6 +20,13 @@ STAR = "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,
 """Exact: the outline of a star of five points in a unit circle, as a path of SVG."""
 
 X = "tokens/s that one user sees (log)"
+REACH = 5.0
+"""How far the vertical axis goes beyond the worst of what decides: measured points, plans and the best of each chip."""
+WORTH = 2.0
+"""An axis is cut where that saves at least this factor."""
+EDGE = 0.88
+"""Of the width: a name beyond it stands to the left of its point."""
+SHOWN = {"filter": {"param": "shown"}}
 
 
 @dataclass(frozen=True)
@@ -85,14 +96,29 @@ def _curve(points: Sequence[FrontierPoint], metric: Metric) -> list[dict[str, An
     return rows
 
 
-def _named(rows: list[dict[str, Any]]) -> None:
-    """Takes the labels off that have no room: names of chips have it before those of layouts."""
-    ends = tuple(
-        (min(r[n] for r in rows), max(r[m] for r in rows)) for n, m in (("user", "user"), ("low", "high"))
-    )
-    ordered = sorted(rows, key=lambda r: not r["named"])
-    points = [(r["user"], r["y"], r["label"], "left") for r in ordered]
-    for row, free in zip(ordered, having_room(points, (ends[0], ends[1])), strict=True):
+def _band(
+    rows: Sequence[Mapping[str, Any]], deciding: Sequence[Mapping[str, Any]], metric: Metric
+) -> tuple[float, float]:
+    """The ends of the vertical axis: what decides and `REACH` beyond it on the worse side, all of it where that cuts
+    little."""
+    low, high = min(r["low"] for r in rows), max(r["high"] for r in rows)
+    if metric.power < 0:
+        end = REACH * max(r["y"] for r in deciding)
+        return low, (end if WORTH * end < high else high)
+    end = min(r["y"] for r in deciding) / REACH
+    return (end if end > WORTH * low else low), high
+
+
+def _named(rows: list[dict[str, Any]], band: tuple[float, float]) -> None:
+    """Takes the labels off that have no room: names of chips have it before those of layouts, and what lies in the
+    `band` before what lies beyond it. Says on which side of its point a label stands."""
+    ends = min(r["user"] for r in rows), max(r["user"] for r in rows)
+    edge = ends[0] * (ends[1] / ends[0]) ** EDGE
+    for row in rows:
+        row["half"] = "left" if row["user"] <= edge else "right"
+    ordered = sorted(rows, key=lambda r: (not r["named"], not band[0] <= r["y"] <= band[1]))
+    points = [(r["user"], r["y"], r["label"], r["half"]) for r in ordered]
+    for row, free in zip(ordered, having_room(points, (ends, band)), strict=True):
         row["label"] = row["label"] if free else ""
 
 
@@ -147,12 +173,14 @@ def _marks(
 ) -> list[Spec]:
     """The layers of crosses and stars, where there are some."""
     found: list[Spec] = []
+    drawn = {"type": "point", "filled": True, "stroke": "white", "clip": True}
     if measured:
         told = {"what": "measured", "there": "there", "of": "of what is predicted for it", "source": "source"}
         found.append(
             {
                 "data": {"values": measured},
-                "mark": {"type": "point", "shape": "cross", "filled": True, "size": 90, "stroke": "white"},
+                "transform": [SHOWN],
+                "mark": {**drawn, "shape": "cross", "size": 90},
                 "encoding": {
                     **place,
                     "color": hues,
@@ -165,7 +193,8 @@ def _marks(
         found.append(
             {
                 "data": {"values": stars},
-                "mark": {"type": "point", "shape": STAR, "filled": True, "size": 420, "stroke": "white"},
+                "transform": [SHOWN],
+                "mark": {**drawn, "shape": STAR, "size": 420},
                 "encoding": {
                     **place,
                     "color": {"value": ACCENT},
@@ -174,6 +203,62 @@ def _marks(
             }
         )
     return found
+
+
+def _points(place: Spec, hues: Spec, unit: str) -> list[Spec]:
+    """The layers of points, which can be hovered, picked from the legend and pinned, and of the figures of those that
+    are pinned."""
+    shown = {
+        "chip": "chip",
+        "layout": "layout",
+        "user": "tokens/s per user",
+        "y": unit,
+        "low": "80 % from",
+        "high": "80 % to",
+        "load": "requests in flight",
+        "ttft": "TTFT, ms",
+        "bound": "bottleneck",
+        "basis": "basis",
+    }
+    pinned = {"param": "pin", "empty": False}
+    user, y = (f"format(datum.{name}, datum.{name} < 1000 ? '.3~r' : ',.0f')" for name in ("user", "y"))
+    words = f"[datum.chip, {user} + ' tokens/s per user', {y} + ' {unit}']"
+    picking: dict[str, Any] = {"type": "point", "on": {"type": "click", "markname": "dots_marks"}}
+    params = [
+        {"name": "zoom", "select": "interval", "bind": "scales"},
+        {"name": "shown", "select": {"type": "point", "fields": ["chip"]}, "bind": "legend"},
+        {
+            "name": "pin",
+            "select": {**picking, "fields": ["chip", "user"], "toggle": "true", "clear": "dblclick"},
+        },
+    ]
+    return [
+        {
+            "name": "dots",
+            "params": params,
+            "transform": [SHOWN],
+            "mark": {"type": "point", "filled": True, "cursor": "pointer", "clip": True},
+            "encoding": {
+                **place,
+                "color": hues,
+                "size": {"condition": {**pinned, "value": 130}, "value": 42},
+                "tooltip": tip(shown),
+            },
+        },
+        {
+            "transform": [SHOWN, {"filter": pinned}],
+            "mark": {
+                "type": "text",
+                "text": {"expr": words},
+                "align": {"expr": "datum.half"},
+                "dx": {"expr": "datum.half === 'left' ? 10 : -10"},
+                "dy": 14,
+                "fontWeight": 600,
+                "clip": True,
+            },
+            "encoding": place,
+        },
+    ]
 
 
 def frontier_variants(report: FrontierReport) -> dict[str, Spec]:
@@ -192,68 +277,72 @@ def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
     chips = list(dict.fromkeys(p.chip for p in report.points))
     own = {c: _curve([p for p in report.points if p.chip == c], metric) for c in chips}
     own = {c: its for c, its in own.items() if its}
-    chips = list(own)
     rows = [row for its in own.values() for row in its]
-    _named(rows)
-    words = "; ".join(
-        f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['y'])} to "
-        f"{said(its[-1]['user'])} at {said(its[-1]['y'])}"
-        for c, its in own.items()
-    )
+    measured, stars = _measured(report, own, metric), _stars(report, own)
+    best = [min(its, key=lambda r: r["y"] * (-1 if metric.power >= 0 else 1)) for its in own.values()]
+    band = _band(rows, [*measured, *stars, *best], metric)
+    cut = len([r for r in rows if not band[0] <= r["y"] <= band[1]])
+    _named(rows, band)
     title = f"{metric.unit} (log)"
     place = {"x": ratio("user", X), "y": ratio("y", title)}
+    if cut:
+        place["y"]["scale"] |= {"domainMax": band[1]} if metric.power < 0 else {"domainMin": band[0]}
     hues = {
         "field": "chip",
         "type": "nominal",
-        "scale": {"domain": chips, "range": list(SERIES)},
+        "scale": {"domain": list(own), "range": list(SERIES)},
         "legend": {"title": None, "orient": "top", "symbolOpacity": 1.0},
-    }
-    shown = {
-        "chip": "chip",
-        "layout": "layout",
-        "user": "tokens/s per user",
-        "y": metric.unit,
-        "low": "80 % from",
-        "high": "80 % to",
-        "load": "requests in flight",
-        "ttft": "TTFT, ms",
-        "bound": "bottleneck",
-        "basis": "basis",
     }
     layers: list[Spec] = [
         {
-            "mark": {"type": "area", "opacity": 0.1},
+            "transform": [SHOWN],
+            "mark": {"type": "area", "opacity": 0.1, "clip": True},
             "encoding": {
                 "x": place["x"],
-                "y": ratio("low", title),
+                "y": {**place["y"], "field": "low"},
                 "y2": {"field": "high"},
                 "color": hues,
             },
         },
         {
-            "mark": {"type": "line", "strokeWidth": 2},
+            "transform": [SHOWN],
+            "mark": {"type": "line", "strokeWidth": 2, "clip": True},
             "encoding": {**place, "color": hues, "order": {"field": "user"}},
         },
-        {
-            "mark": {"type": "point", "filled": True, "size": 42},
-            "encoding": {**place, "color": hues, "tooltip": tip(shown)},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 6, "dy": -7, "fontSize": 10},
-            "transform": [{"filter": "datum.label !== ''"}],
-            "encoding": {**place, "text": {"field": "label"}},
-        },
+        *labels(place, "label", "datum.label !== ''", clip=True),
+        *_points(place, hues, metric.unit),
+        *_marks(measured, stars, place, hues, metric.unit),
     ]
-    measured, stars = _measured(report, own, metric), _stars(report, own)
-    layers += _marks(measured, stars, place, hues, metric.unit)
-    counted = f" Measured: {len(measured)} points." if measured else ""
+    for layer in layers[2:4]:
+        layer["transform"].append(SHOWN)
+    more: Spec = {}
+    if cut:
+        beyond = f"above {said(band[1])}" if metric.power < 0 else f"below {said(band[0])}"
+        more["title"] = {"text": f"{cut} of {len(rows)} points lie {beyond}: drag to see them"}
+    return chart(
+        _in_words(own, metric, len(measured), stars),
+        height=360,
+        data={"values": rows},
+        layer=layers,
+        **more,
+    )
+
+
+def _in_words(
+    own: Mapping[str, Sequence[Mapping[str, Any]]],
+    metric: Metric,
+    measured: int,
+    stars: Sequence[Mapping[str, Any]],
+) -> str:
+    """What the picture shows."""
+    words = "; ".join(
+        f"{c} from {said(its[0]['user'])} tokens/s per user at {said(its[0]['y'])} to "
+        f"{said(its[-1]['user'])} at {said(its[-1]['y'])}"
+        for c, its in own.items()
+    )
+    counted = f" Measured: {measured} points." if measured else ""
     counted += (
         f" The plan stands at {', '.join(said(s['user']) for s in stars)} tokens/s per user." if stars else ""
     )
     better = "down" if metric.power < 0 else "up"
-    return chart(
-        f"{metric.unit} against speed per user; {better} and right is better. {words}.{counted}",
-        height=360,
-        data={"values": rows},
-        layer=layers,
-    )
+    return f"{metric.unit} against speed per user; {better} and right is better. {words}.{counted}"

@@ -20,11 +20,9 @@ from chipwise.report.charts.spec import (
     tip,
 )
 from chipwise.report.plans import PlanRecord, PlanReport
-from chipwise.report.records import Figure
+from chipwise.report.records import Figure, PriceRecord
 
 Row = dict[str, Any]
-EDGE = 1.6
-"""Of the highest price: where plans without one are drawn."""
 NAMES = 14
 """Points that are named at most."""
 Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
@@ -48,40 +46,45 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def _costs(report: PlanReport) -> list[float]:
-    """Dollars an hour of every plan; of those without a price where they are drawn."""
-    edge = EDGE * max((p.price.high for p in report.plans if p.price), default=1.0)
-    return [p.price.mid if p.price else edge for p in report.plans]
-
-
 def _points(report: PlanReport) -> list[dict[str, Any]]:
-    """A point of every plan; those without a price stand at the right edge. Names where there is room, the front
-    first."""
-    sides = halves(costs := _costs(report))
-    rows = [_point(p, usd) | {"half": half} for p, usd, half in zip(report.plans, costs, sides, strict=True)]
+    """A point of every plan with a price. Names where there is room, the front first."""
+    priced = [(p, p.price) for p in report.plans if p.price]
+    sides = halves([price.mid for _, price in priced])
+    rows = [_point(p, price) | {"half": half} for (p, price), half in zip(priced, sides, strict=True)]
     first = sorted(rows, key=lambda r: (not r["on_front"], r["rank"]))
-    names = [f"{r['plan']}{'' if r['priced'] else ', no price'}" for r in first]
-    points = [(r["usd"], r["speed"], name, r["half"]) for r, name in zip(first, names, strict=True)]
+    points = [(r["usd"], r["speed"], r["plan"], r["half"]) for r in first]
     ends = (
         (min(r["usd_low"] for r in rows), max(r["usd_high"] for r in rows)),
         (min(r["slow"] for r in rows), max(r["fast"] for r in rows)),
     )
-    for row, name, free in zip(first, names, having_room(points, ends, NAMES), strict=True):
-        row["name"] = name if free else ""
+    for row, free in zip(first, having_room(points, ends, NAMES), strict=True):
+        row["name"] = row["plan"] if free else ""
     return rows
+
+
+def without_price(report: PlanReport) -> str:
+    """How many plans `pareto` leaves out, and the fastest of them, as a sentence; "" where all have a price."""
+    without = [p for p in report.plans if not p.price]
+    if not without:
+        return ""
+    fastest = min(without, key=lambda p: p.pace.mid)
+    many = "1 plan has" if len(without) == 1 else f"{len(without)} plans have"
+    return (
+        f"{many} no known price and {'is' if len(without) == 1 else 'are'} not drawn; "
+        f"the fastest is {fastest.chips}x {fastest.chip} at {said(1.0 / fastest.pace.mid)} tokens/s."
+    )
 
 
 def pareto(report: PlanReport) -> Spec:
     """Dollars per hour against tokens per second that one user sees, front and intervals of both. Plans without a known
-    price stand at the right edge, as open marks.
+    price are left out, which `without_price` says; one at least has one.
 
     Two selections: `brush` (a rectangle) and `pick` (a point, by `rank`).
     """
     rows = _points(report)
     front = sorted((r for r in rows if r["on_front"]), key=lambda r: float(str(r["usd"])))
     words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
-    without = len([p for p in report.plans if not p.price])
-    apart = f" {without} without a known price stand at the right edge." if without else ""
+    apart = f" {apart}" if (apart := without_price(report)) else ""
     place = {
         "x": ratio("usd", "dollars per hour, all chips (log)"),
         "y": ratio("speed", "tokens/s that one user sees (log)"),
@@ -116,7 +119,6 @@ def pareto(report: PlanReport) -> Spec:
             },
             {
                 "mark": whisker,
-                "transform": [{"filter": "datum.priced"}],
                 "encoding": {**place, "x": axis("usd_low", ""), "x2": {"field": "usd_high"}},
             },
             {
@@ -134,13 +136,7 @@ def pareto(report: PlanReport) -> Spec:
                         "condition": {"test": {"or": [picked, "datum.on_front"]}, "value": 130},
                         "value": 60,
                     },
-                    "shape": {
-                        "condition": [
-                            {"test": "datum.on_front", "value": "diamond"},
-                            {"test": "!datum.priced", "value": "triangle-right"},
-                        ],
-                        "value": "circle",
-                    },
+                    "shape": {"condition": {"test": "datum.on_front", "value": "diamond"}, "value": "circle"},
                     "color": {"condition": {"test": "datum.on_front", "value": ACCENT}, "value": MUTED},
                     "opacity": {"condition": {"param": "brush", "value": 0.95}, "value": 0.2},
                     "tooltip": shown,
@@ -199,17 +195,15 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
     )
 
 
-def _point(p: PlanRecord, usd: float) -> Row:
-    price = p.price
+def _point(p: PlanRecord, price: PriceRecord) -> Row:
     return {
         "rank": p.rank,
         "plan": f"{p.chips}x {p.chip}",
         "layout": p.spread,
-        "usd": usd,
-        "usd_low": price.low if price else usd,
-        "usd_high": price.high if price else usd,
-        "cost": f"{said(price.mid)} ({said(price.low)} to {said(price.high)})" if price else "not known",
-        "priced": price is not None,
+        "usd": price.mid,
+        "usd_low": price.low,
+        "usd_high": price.high,
+        "cost": f"{said(price.mid)} ({said(price.low)} to {said(price.high)})",
         "speed": 1.0 / p.pace.mid,
         "slow": 1.0 / p.pace.high,
         "fast": 1.0 / p.pace.low,

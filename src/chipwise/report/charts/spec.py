@@ -82,13 +82,13 @@ def color(names: Iterable[str], field: str = "resource", title: str | None = Non
     }
 
 
-def labels(place: Spec, text: str, where: str) -> list[Spec]:
+def labels(place: Spec, text: str, where: str, **more: Any) -> list[Spec]:
     """Names of points, to their right in the left half of the picture and to their left in the right half: a
-    field `half` of the data says which. `where` filters the rows."""
+    field `half` of the data says which. `where` filters the rows, `more` are properties of the mark."""
 
     def side(half: str, align: str, shift: int) -> Spec:
         return {
-            "mark": {"type": "text", "align": align, "dx": shift, "dy": -9, "fontSize": 11},
+            "mark": {"type": "text", "align": align, "dx": shift, "dy": -9, "fontSize": 11, **more},
             "transform": [{"filter": f"({where}) && datum.half === '{half}'"}],
             "encoding": {**place, "text": {"field": text}, "detail": {"field": "half"}},
         }

@@ -31,7 +31,7 @@ def request_timeline(report: PlanReport) -> Spec:
         ("waiting", "queue", p.ttft_s.mid - prompt),
         ("its prompt", "compute", prompt),
         (f"{tokens:,.0f} more tokens", "memory", tokens * alone),
-        ("others' prompts between", "bubble", tokens * (each - alone)),
+        ("waiting for other prompts", "bubble", tokens * (each - alone)),
     ]
     rows, at = [], 0.0
     for name, hue, seconds in parts:

@@ -18,6 +18,7 @@
     const parts = [spec, ...(spec.layer ?? [])], rows = parts.flatMap((part) => part.data?.values ?? []);
     const names = (field) => [...new Set(rows.map((row) => row[field]).filter((value) => typeof value === "string"))];
     let longest = 0, titled = false;
+    if (typeof spec.title?.text === "string") spec.title.text = wrapped(spec.title.text, Math.floor((room - 90) / 6.2));
     for (const { x, y, color, shape } of parts.map((part) => part.encoding ?? {})) {
       if (y?.field && y.type === "nominal") {
         const most = Math.floor((room < 420 ? 105 : y.axis?.labelLimit ?? 180) / LETTER);
@@ -38,14 +39,16 @@
     }
     return Math.max(1, Math.floor((room - 80) / (longest * 6.6 + 30)));
   }
-  // of names that would lie on each other the first stays, and none that would be cut
+  // of names that would lie on each other the first stays, and none that would be cut; figures that were pinned are asked for
   function untangled(picture) {
     const box = (text) => text.getBoundingClientRect(), { left, right } = picture.getBoundingClientRect();
     const kept = [...picture.querySelectorAll(".role-axis-label text")].map(box);
     for (const text of picture.querySelectorAll(".mark-text.role-mark text")) {
+      text.style.visibility = "";
+      if (text.querySelector("tspan")) continue;
       const own = box(text);
       const met = (other) => own.left < other.right - 1 && own.right > other.left + 1 && own.top < other.bottom - 3 && own.bottom > other.top + 3;
-      if (own.left < left - 1 || own.right > right + 1 || kept.some(met)) text.remove();
+      if (own.left < left - 1 || own.right > right + 1 || kept.some(met)) text.style.visibility = "hidden";
       else kept.push(own);
     }
   }
@@ -64,6 +67,7 @@
       text: { fill: ink },
       rule: { stroke: ink },
       tick: { color: ink },
+      title: { anchor: "start", frame: "group", color: soft, fontSize: 11.5, fontWeight: 400, offset: 8 },
       point: { strokeWidth: 1 },
     };
   }
@@ -139,9 +143,12 @@
     figure.dataset.drawn = "true";
   }
 
-  // A picked point opens its plan; a brush marks rows.
+  // A picked point opens its plan; a brush marks rows; names find room anew where both axes move.
   function listen(figure, view) {
-    const signals = view.getState().signals ?? {};
+    const signals = view.getState().signals ?? {}, picture = () => figure.querySelector(".plot svg");
+    for (const name of ["zoom", "shown"]) {
+      if (name in signals) view.addSignalListener(name, () => requestAnimationFrame(() => picture() && untangled(picture())));
+    }
     if ("pick" in signals) {
       view.addSignalListener("pick", (_, value) => {
         const rank = value?.rank?.[0];
@@ -205,7 +212,7 @@
   // What leaves the page says what it is, what was asked, when and of whom.
   function headed(figure) {
     const title = figure.querySelector(".title").textContent;
-    return { title, lines: [figure.dataset.asked, `answered ${figure.dataset.made}; figures are middles with 80 % intervals`].filter(Boolean) };
+    return { title, lines: [figure.dataset.asked, `answered ${figure.dataset.made}; figures are estimates with 80 % intervals`].filter(Boolean) };
   }
   function cut(text, most) {
     return text.length > most ? `${text.slice(0, most - 1)}…` : text;
@@ -216,8 +223,8 @@
     const found = specOf(figure), columns = legible(found, wide);
     const spec = {
       ...found, width: wide - 150, padding: 14,
-      title: { text: title, subtitle: lines.map((line) => cut(line, letters)), anchor: "start", frame: "group", color: css("--ink"),
-        subtitleColor: css("--soft"), fontSize: 14, subtitleFontSize: 11, offset: 12 },
+      title: { text: title, subtitle: [...lines, ...[found.title?.text ?? []].flat()].map((line) => cut(line, letters)), anchor: "start", frame: "group", color: css("--ink"),
+        subtitleColor: css("--soft"), fontSize: 14, fontWeight: 600, subtitleFontSize: 11, offset: 12 },
     };
     const compiled = vegaLite.compile(spec, { config: { ...config(columns), background: css("--card") }, logger }).spec;
     const view = new vega.View(vega.parse(compiled, null, { ast: true }), { expr: vegaInterpreter.expressionInterpreter, renderer: "none", logLevel: vega.Error });
@@ -261,7 +268,20 @@
     else asText(paged(figure, drawn), "text/html", name);
   }
 
+  // the wheel moves the page until somebody has clicked into a picture that it zooms; a pinch zooms at once
+  let entered = null;
+  addEventListener("pointerdown", (event) => { entered = event.target.closest?.("[data-spec]") ?? null; }, true);
+  addEventListener("wheel", (event) => {
+    const figure = event.target.closest?.("[data-spec]");
+    if (figure && figure !== entered && !event.ctrlKey) event.stopPropagation();
+  }, { capture: true, passive: true });
+
+  const menus = () => document.querySelectorAll("details.save[open]");
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape") for (const menu of menus()) { menu.open = false; menu.querySelector("summary").focus(); }
+  });
   document.addEventListener("click", (event) => {
+    for (const menu of menus()) if (!event.target.closest?.("summary") || !menu.contains(event.target)) menu.open = false;
     const variant = event.target.closest?.("[data-variant]"), switched = variant?.closest("figure");
     if (switched) {
       switched.dataset.spec = JSON.stringify(JSON.parse(switched.dataset.variants)[variant.dataset.variant]);

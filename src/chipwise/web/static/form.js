@@ -130,7 +130,7 @@
     model(text, said) {
       if (/^(macs|transformer):/.test(text.trim())) {
         field("model").value = text.trim();
-        said.textContent = "asked about when you press the button below";
+        said.textContent = "included when you submit";
         changed(field("model"));
         return;
       }
@@ -138,7 +138,7 @@
         const config = JSON.parse(text);
         if (typeof config !== "object" || config === null || Array.isArray(config)) throw new Error("no object");
         field("model").value = JSON.stringify(config);
-        said.textContent = `${config.model_type ?? config._class_name ?? config["general.architecture"] ?? "a configuration"} is asked about: press the button below`;
+        said.textContent = `${config.model_type ?? config._class_name ?? config["general.architecture"] ?? "a configuration"} loaded: submit to use it`;
         changed(field("model"));
       } catch {
         said.textContent = text.trim() ? "this is not the JSON of a configuration" : "";
@@ -147,7 +147,7 @@
     own_chips(text, said) {
       const names = [...text.matchAll(/^\s*\[([a-z0-9.+-]+)\]\s*$/gm)].map((found) => found[1]).filter((name) => name !== "sources");
       const chips = field("chips") ?? field("chip");
-      said.textContent = names.length ? `${names.join(", ")}: asked about when you press the button below` : text.trim() ? "no table of a chip, as in [my-chip], stands in this text" : "";
+      said.textContent = names.length ? `${names.join(", ")}: included when you submit` : text.trim() ? "no table of a chip, as in [my-chip], stands in this text" : "";
       if (!names.length || !chips) return;
       if (chips.name === "chip") chips.value = names[0];
       else chips.value = [...new Set([...chips.value.split(",").map((name) => name.trim()).filter(Boolean), ...names])].join(",");

@@ -48,9 +48,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "plan": plan,
         "badges": badges(report),
         "charts": [
-            PageChart(
-                "timeline", "A request from left to right", request_timeline(report), TIMELINE, wide=True
-            ),
+            PageChart("timeline", "Timeline of one request", request_timeline(report), TIMELINE, wide=True),
             PageChart("memory", "Memory of a device", memory_bars([(name, plan.memory)]), wide=True),
             PageChart(
                 "elasticities",
@@ -120,7 +118,9 @@ def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[st
     )
     note = (
         "One replica of every layout at every load; a name stands where the layout changes. Bands are 80 % intervals. "
-        f"{star}{measured}"
+        f"{star}{measured} Click a point to keep its figures in the picture, a name in the legend to see that chip "
+        "alone (Shift adds others). Drag moves the picture; after a click into it the wheel zooms, and a double click "
+        "undoes all of it."
     )
     variants = frontier_variants(report)
     bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)

@@ -12,11 +12,10 @@ from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.snapshot import today
-from chipwise.errors import Sentence
 from chipwise.report.catalogue import chip_record
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.charts.plans import METRICS, bars, pareto, without_price
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
@@ -48,7 +47,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "Cost against speed",
             pareto(report),
             "Diamonds: nothing is both cheaper and faster. Click a plan for its details; drag a rectangle to mark "
-            "plans in the table. Bars are 80 % intervals and ranges of prices; triangles at the edge have no price.",
+            f"plans in the table. Bars are 80 % intervals and ranges of prices. {without_price(report)}".rstrip(),
         )
     ]
     if len(priced) < 2:
@@ -56,7 +55,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     if plans[0].day is not None:
         note = "Bars: arrivals. Steps: what replicas that follow them sustain; dashed: all replicas together."
         charts.append(PageChart("day", "A day", day_curve(plans[0]), note))
-    charts.append(PageChart("timeline", "A request from left to right", request_timeline(report), TIMELINE))
+    charts.append(PageChart("timeline", "Timeline of one request", request_timeline(report), TIMELINE))
     return {
         "charts": charts,
         "glance": _glance(plans[:FEW]),
@@ -80,7 +79,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
 def _ways(report: PlanReport) -> list[tuple[str, dict[str, str]]]:
     """What would make the first plan cheaper, in words, and the fields of the form that ask for it."""
     fills = [_fields(lever.options) for lever in report.levers]
-    lines = [Sentence(line).as_fields for line in cheaper(report)]
+    lines = cheaper(report)
     return list(zip_longest(lines, fills[: len(lines)], fillvalue={}))  # type: ignore[arg-type]
 
 
@@ -143,7 +142,7 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
     by_rank = {p.rank: p for p in report.plans}
     tied = [f"{p.chips}× {p.chip}" for rank in first.ties[:2] if (p := by_rank.get(rank))]
     if tied:
-        found.append((f"as good within the error: {', '.join(tied)}", ""))
+        found.append((f"tied within the error: {', '.join(tied)}", ""))
     dated = price_badge(first.price)
     found += [dated] if dated[0] else []
     if first.nearest is not None:

@@ -49,7 +49,7 @@ def _badges(report: TrainReport) -> list[tuple[str, str]]:
         (p.days.basis, p.days.basis),
         (f"memory: {p.verdict}", "kept" if p.verdict == "fits" else "weak"),
     ]
-    found += [(f"as good within the error: {', '.join(tied)}", "")] if tied else []
+    found += [(f"tied within the error: {', '.join(tied)}", "")] if tied else []
     return [*found, *(badge for badge in (price_badge(p.price),) if badge[0])]
 
 

@@ -107,9 +107,7 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     timed = [p for p in report.plans if p.stages]
     note = "Each part of the model in the order in which it runs, on the first plan."
     charts = (
-        [PageChart("timeline", "A request from left to right", stage_timeline(timed[0]), note)]
-        if timed
-        else []
+        [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
     )
     said = report.verdict()
     first = report.plans[0] if report.plans else None
