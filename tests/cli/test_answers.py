@@ -325,7 +325,7 @@ def test_a_bug_is_code_1() -> None:
     script = (
         "from chipwise import cli\nfrom chipwise.api import planning\n"
         "def broken(*a, **k): raise ZeroDivisionError\n"
-        "planning.ranked = broken\n"
+        "planning.PlansAsked.of = broken\n"
         f"cli.main(['plan', '{MODEL}'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -21,7 +21,7 @@ from chipwise.evidence.axes import Levels, chip_axes
 from chipwise.evidence.discrepancy import Scatter, spread_of
 from chipwise.evidence.judge import Basis, Estimate, Nearness, chance, judge, within
 from chipwise.evidence.tiers import network_tier
-from chipwise.parallel.memory import Verdict
+from chipwise.parallel.memory import MemoryAccount, Verdict
 from chipwise.predict.fleet import Day, over_day, replicas_for
 from chipwise.predict.pipeline import Pace, StageTimes, seconds
 from chipwise.predict.rounds import by_deadline, rounds, workers_for
@@ -225,7 +225,7 @@ class Doing:
             memory_bytes=float(held.total_bytes),
             memory_range=figure(taken),
             memory_chance=taken.kept(capacity),
-            memory={i.name: float(i.bytes) for i in held.items if i.where == "device"},
+            memory=_uses(held),
             capacity_bytes=capacity,
             verdict=(held.verdict() if waiting <= host else Verdict.SHORT).value,
             host_bytes=waiting,
@@ -258,6 +258,11 @@ class Doing:
             return words
         before = f"{format_seconds(had)} with {count} replica{'s' * (count > 1)}"
         return f"{words}, where formulas for random arrivals say {before}"
+
+
+def _uses(held: MemoryAccount) -> dict[str, float]:
+    """Bytes on the device, by use."""
+    return {item.name: float(item.bytes) for item in held.items if item.where == "device"}
 
 
 def bounded_s(times: Array, percentile: float | None) -> float:

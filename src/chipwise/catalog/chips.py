@@ -206,7 +206,7 @@ def _unknown_chip(name: str) -> UnknownNameError:
     key = _key(name)
     entry = _optional(key)
     if entry is None:
-        return _unknown(name, _meant(name))
+        return _several(name) if "," in name else _unknown(name, _meant(name))
     known = [o.partition(":")[2] for o in entry.options]
     hint = f"it is sold as {', '.join(known)}" if known else f"it has none: {entry.name}"
     return UnknownNameError(f"option of {entry.name}", key.partition(":")[2], known, hint)
@@ -315,16 +315,19 @@ def _for_rent(name: str, machines: Sequence[Rented]) -> str:
     return f"a machine for rent: {_some(holds, 3)}; {asking}"
 
 
+def _several(names: str) -> UnknownNameError:
+    """What is said of a list of chips where one is asked for: which command takes several."""
+    said = shlex.quote(",".join(part.strip() for part in names.split(",") if part.strip()))
+    hint = f"one chip is asked for here; chipwise compare MODEL --chips {said}"
+    return UnknownNameError("chip", names, (), hint)
+
+
 def _unknown(name: str, kin: Sequence[str]) -> UnknownNameError:
     """What is said of a name that is no chip: which machine or maker it is, why there are no figures, what is near."""
     chips, asked = load_chips(), set(words_of(name))
     makers = {e.vendor.lower() for e in chips.entries.values()} & set(re.findall(r"[a-z]+", name.lower()))
     machines = rented(name)
     made = [e.name for e in chips.entries.values() if e.vendor.lower() == name.strip().lower()]
-    if "," in name:
-        several = ",".join(part.strip() for part in name.split(",") if part.strip())
-        hint = f"one chip is asked for here; chipwise compare MODEL --chips {shlex.quote(several)}"
-        return UnknownNameError("chip", name, (), hint)
     if kin and not machines:
         return UnknownNameError("chip", name, (), f"{len(kin)} chips are called so: {_some(kin)}")
     for words, row in _without_figures():

@@ -330,6 +330,7 @@ class PlanRequest(ChoiceRequest, PlanOptions):
         from chipwise.api.planning import PlansAsked
 
         self._check_host("" if self.task == "local" else "--task local ")
+        have = self.owned() or {}
         chips, at_most = capped(self.values["chips"] or ())
         workload = self.workload_of(self.task)
         self._check_scale(workload)
@@ -338,7 +339,7 @@ class PlanRequest(ChoiceRequest, PlanOptions):
             workload,
             self.terms(numbers),
             chips,
-            replace(self.limits_of(self.task), have=self.owned() or {}, at_most=at_most, by=self.by),
+            replace(self.limits_of(self.task), have=have, at_most=at_most, by=self.by),
             curve=self.curve(),
             published=published,
         )

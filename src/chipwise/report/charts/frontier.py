@@ -274,9 +274,7 @@ def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
     """One curve for each chip under one of `AXES`, named at its slow end; the layout is written where it changes.
     Stars are plans. Crosses are measured: thin ones of a near model."""
     metric = AXES[key]
-    chips = list(dict.fromkeys(p.chip for p in report.points))
-    own = {c: _curve([p for p in report.points if p.chip == c], metric) for c in chips}
-    own = {c: its for c, its in own.items() if its}
+    own = _curves(report, metric)
     rows = [row for its in own.values() for row in its]
     measured, stars = _measured(report, own, metric), _stars(report, own)
     best = [min(its, key=lambda r: r["y"] * (-1 if metric.power >= 0 else 1)) for its in own.values()]
@@ -315,17 +313,28 @@ def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
     ]
     for layer in layers[2:4]:
         layer["transform"].append(SHOWN)
-    more: Spec = {}
-    if cut:
-        beyond = f"above {said(band[1])}" if metric.power < 0 else f"below {said(band[0])}"
-        more["title"] = {"text": f"{cut} of {len(rows)} points lie {beyond}: drag to see them"}
     return chart(
         _in_words(own, metric, len(measured), stars),
         height=360,
         data={"values": rows},
         layer=layers,
-        **more,
+        **_cut_off(cut, len(rows), band, metric),
     )
+
+
+def _curves(report: FrontierReport, metric: Metric) -> dict[str, list[dict[str, Any]]]:
+    """The points of each chip that has some of a metric."""
+    chips = dict.fromkeys(p.chip for p in report.points)
+    found = {c: _curve([p for p in report.points if p.chip == c], metric) for c in chips}
+    return {c: its for c, its in found.items() if its}
+
+
+def _cut_off(cut: int, of: int, band: tuple[float, float], metric: Metric) -> Spec:
+    """What is said above the picture of points that lie beyond its axis; nothing where all are within."""
+    if not cut:
+        return {}
+    beyond = f"above {said(band[1])}" if metric.power < 0 else f"below {said(band[0])}"
+    return {"title": {"text": f"{cut} of {of} points lie {beyond}: drag to see them"}}
 
 
 def _in_words(
