@@ -97,7 +97,7 @@ def test_the_steepest_rise_of_the_day_keeps_the_targets_when_the_engine_follows_
 
 
 def test_the_least_change_of_a_plan_that_misses_holds() -> None:
-    given = {**LENGTHS, **ASKED, "tpot": "19ms"}
+    given = {**LENGTHS, **ASKED, "ttft": "110ms", "precision": "bf16"}
     missed = cw.plan(MODEL, day=DAY, **given).best
     assert missed.scaling is None
     assert "no policy holds the targets in simulation: with all" in missed.note
