@@ -56,9 +56,10 @@ def refresh_notebook(path: Path, *, write: bool) -> Problem | None:
 
 
 def _compared(text: str) -> list[Any]:
-    """The outputs of every cell, without frames as HTML."""
+    """The outputs of every cell, without frames as HTML; numbers of charts to nine digits, as the last of a sum depends
+    on what was asked with it."""
     found = []
-    for cell in json.loads(text)["cells"]:
+    for cell in json.loads(text, parse_float=lambda number: float(f"{float(number):.9g}"))["cells"]:
         outputs = json.loads(json.dumps(cell.get("outputs", [])))
         for output in outputs:
             if 'class="dataframe"' in "".join(output.get("data", {}).get("text/html", ())):

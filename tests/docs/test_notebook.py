@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from docs.generate.notebook import notebooks
-from docs.generate.pages import ROOT
+from docs.generate.console import on_the_day
+from docs.generate.notebook import notebooks, refresh_notebook
 
 BOOKS = notebooks()
-
-
-STALE = """
-import sys
-from pathlib import Path
-from docs.generate.console import on_the_day
-from docs.generate.notebook import refresh_notebook
-with on_the_day():
-    stale = refresh_notebook(Path(sys.argv[1]), write=False)
-print(stale.what if stale else "")
-"""
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda p: p.name)
 def test_a_notebook_shows_what_it_runs_to(path: Path) -> None:
     pytest.importorskip("pandas")
-    # in a process of its own, as a reader's kernel is one
-    asked = [sys.executable, "-c", STALE, str(path)]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "", f"make docs: {done.stdout}"
+    with on_the_day():
+        stale = refresh_notebook(path, write=False)
+    assert stale is None, f"make docs: {stale.what if stale else ''}"
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda p: p.name)

@@ -284,8 +284,7 @@ def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
     title = f"{metric.unit} (log)"
     place = {"x": ratio("user", X), "y": ratio("y", title)}
     if cut:
-        end = {"domainMax": band[1]} if metric.power < 0 else {"domainMin": band[0]}
-        place["y"] = {**place["y"], "scale": {**place["y"]["scale"], **end}}  # that of all pictures stays
+        place["y"]["scale"] |= {"domainMax": band[1]} if metric.power < 0 else {"domainMin": band[0]}
     hues = {
         "field": "chip",
         "type": "nominal",
