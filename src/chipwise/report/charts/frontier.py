@@ -307,12 +307,10 @@ def frontier_curves(report: FrontierReport, key: str = "rate") -> Spec:
             "mark": {"type": "line", "strokeWidth": 2, "clip": True},
             "encoding": {**place, "color": hues, "order": {"field": "user"}},
         },
-        *labels(place, "label", "datum.label !== ''", clip=True),
+        *labels(place, "label", "datum.label !== ''", (SHOWN,), clip=True),
         *_points(place, hues, metric.unit),
         *_marks(measured, stars, place, hues, metric.unit),
     ]
-    for layer in layers[2:4]:
-        layer["transform"].append(SHOWN)
     return chart(
         _in_words(own, metric, len(measured), stars),
         height=360,

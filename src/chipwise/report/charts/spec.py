@@ -82,14 +82,15 @@ def color(names: Iterable[str], field: str = "resource", title: str | None = Non
     }
 
 
-def labels(place: Spec, text: str, where: str, **more: Any) -> list[Spec]:
+def labels(place: Spec, text: str, where: str, after: Sequence[Spec] = (), **more: Any) -> list[Spec]:
     """Names of points, to their right in the left half of the picture and to their left in the right half: a
-    field `half` of the data says which. `where` filters the rows, `more` are properties of the mark."""
+    field `half` of the data says which. `where` filters the rows, which go through transforms `after` it; `more` are
+    properties of the mark."""
 
     def side(half: str, align: str, shift: int) -> Spec:
         return {
             "mark": {"type": "text", "align": align, "dx": shift, "dy": -9, "fontSize": 11, **more},
-            "transform": [{"filter": f"({where}) && datum.half === '{half}'"}],
+            "transform": [{"filter": f"({where}) && datum.half === '{half}'"}, *after],
             "encoding": {**place, "text": {"field": text}, "detail": {"field": "half"}},
         }
 
