@@ -523,7 +523,7 @@ def test_a_header_of_weights_is_read_where_it_lies(visit: Open, tmp_path: Path) 
         page.set_input_files(".paste input[type=file]", file)
 
     choose(gguf(pairs | {"llama.secret": 7, "other.secret": "kept here"}, rest=b"SECRET" * 200_000))
-    expect(said).to_contain_text("llama is asked about")
+    expect(said).to_contain_text("llama loaded")
     page.wait_for_timeout(300)
     assert sent == []
     page.click("#ask button[type=submit]")
@@ -534,7 +534,7 @@ def test_a_header_of_weights_is_read_where_it_lies(visit: Open, tmp_path: Path) 
 
     choose(gguf(pairs, parts=2))
     expect(page.locator("textarea[data-into=model]")).not_to_have_value(re.compile("tie_word_embeddings"))
-    expect(said).to_contain_text("llama is asked about")
+    expect(said).to_contain_text("llama loaded")
     asked = json.loads(page.input_value("textarea[data-into=model]"))
     assert "tie_word_embeddings" not in asked
     assert set(asked) == {*pairs, "tokenizer.ggml.tokens"}
