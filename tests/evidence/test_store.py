@@ -264,7 +264,6 @@ def endless():
 store = Store(Path(sys.argv[1]))
 store.add([own_item("test", {"model": "kept", "unit": "Tokens/s", "result": 1.0})])
 with store._open(write=True) as base:
-    base.execute("begin immediate")
     for i in endless():
         base.execute("insert into items (id, format, model, chip, body) values (?,?,?,?,'{}')", (i.id, "", "", ""))
 """

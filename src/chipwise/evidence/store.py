@@ -11,8 +11,9 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from chipwise.catalog.files import data_dir
@@ -22,7 +23,8 @@ from chipwise.evidence.item import Item, from_json, to_json
 
 VERSION = 2
 KEPT = "evidence.jsonl"  # what a saved answer calls the user's evidence
-BUSY_S = 30.0
+BUSY_S = 30.0  # the longest another writer is waited for
+AGAIN_S = 0.01  # between two tries where SQLite does not wait itself
 LITTLE_BYTES = 2**18
 SCHEMA = """
 create table if not exists items (
@@ -56,7 +58,6 @@ class Store:
         rows = [(i.id, i.format, i.model, i.chip, to_json(i)) for i in items]
         with self._open(write=True) as base:
             before = base.total_changes
-            base.execute("begin immediate")
             base.executemany(
                 "insert or ignore into items (id, format, model, chip, body) values (?,?,?,?,?)", rows
             )
@@ -67,7 +68,6 @@ class Store:
     def ready(self) -> None:
         """Returns where something can be kept. Raises `UsageError` before the work that would be lost is done."""
         with self._open(write=True) as base:
-            base.execute("begin immediate")
             base.execute("rollback")
 
     def items(self) -> tuple[Item, ...]:
@@ -82,7 +82,6 @@ class Store:
         """
         name = "probe-" + hashlib.sha256(text.encode()).hexdigest()[:12]
         with self._open(write=True) as base:
-            base.execute("begin immediate")
             base.execute("insert or ignore into probes (id, body) values (?, ?)", (name, text))
             if instead != name:
                 base.execute("delete from probes where id = ?", (instead,))
@@ -143,19 +142,7 @@ class Store:
         try:
             if write:
                 self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with closing(self._connected(write=write)) as base:
-                version = base.execute("pragma user_version").fetchone()[0]
-                if version > VERSION:
-                    raise UsageError(
-                        f"{self.path}: written by a later chipwise", "upgrade, or set CHIPWISE_DATA_DIR"
-                    )
-                if version < VERSION:
-                    # an older one that can only be read is read as it is
-                    with suppress(*(() if write or not version else (sqlite3.OperationalError,))):
-                        base.execute("pragma journal_mode = wal")
-                        base.executescript(
-                            f"begin immediate; {SCHEMA} pragma user_version = {VERSION}; commit;"
-                        )
+            with closing(self._prepared(write=write)) as base:
                 yield base
         except sqlite3.Error as error:
             if type(error) is sqlite3.DatabaseError:  # what is in the file, not what may be done with it
@@ -165,6 +152,36 @@ class Store:
             raise UsageError(f"{self.path}: cannot be used as a store", self._why(error)) from None
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be written", error.strerror or "check the path") from None
+
+    def _prepared(self, *, write: bool) -> sqlite3.Connection:
+        """The file, open and with the present schema; to `write`, in a transaction of its own. SQLite does not wait for
+        whoever changes the kind of journal or takes the last one down, so this does."""
+        until = time.monotonic() + BUSY_S
+        while True:
+            with ExitStack() as otherwise:
+                try:
+                    base = self._connected(write=write)
+                    otherwise.callback(base.close)
+                    self._bring_up(base, write=write)
+                    if write:
+                        base.execute("begin immediate")
+                    otherwise.pop_all()
+                    return base
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        raise
+            time.sleep(AGAIN_S)
+
+    def _bring_up(self, base: sqlite3.Connection, *, write: bool) -> None:
+        """Gives a new file its schema and an older one what it lacks. Raises `UsageError` for a later one."""
+        version = base.execute("pragma user_version").fetchone()[0]
+        if version > VERSION:
+            raise UsageError(f"{self.path}: written by a later chipwise", "upgrade, or set CHIPWISE_DATA_DIR")
+        if version < VERSION:
+            # an older one that can only be read is read as it is
+            with suppress(*(() if write or not version else (sqlite3.OperationalError,))):
+                base.execute("pragma journal_mode = wal")
+                base.executescript(f"begin immediate; {SCHEMA} pragma user_version = {VERSION}; commit;")
 
     def _connected(self, *, write: bool) -> sqlite3.Connection:
         """The file, open. Readers of a journal need a file beside it: where none can be made, as on a full disk, and
