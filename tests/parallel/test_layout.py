@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from chipwise.parallel.layout import AXIS_SPLIT, Layout, Reason, check_layout, illegal, spans
+from chipwise.parallel.layout import AXIS_SPLIT, REASONS, Layout, Reason, check_layout, illegal, spans
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
 from chipwise.workload.model import (
@@ -72,11 +72,10 @@ def test_masks_of_arrays_equal_one_by_one() -> None:
     ep = tp * dp
     together = illegal(MIXTURE, Layout(tp=tp, dp=dp, ep=ep))
     assert together.shape == (6, 3)
-    reasons = list(Reason)
     for i in range(6):
         for j in range(3):
             one = Layout(float(tp[i, 0]), 1.0, float(dp[j]), float(ep[i, j]))
-            assert reasons[together[i, j]] is check_layout(MIXTURE, one)
+            assert REASONS[together[i, j]] is check_layout(MIXTURE, one)
 
 
 def test_the_first_broken_rule_is_named() -> None:

@@ -121,14 +121,14 @@ def test_a_factor_multiplies_its_part_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "spread", [Spread(cfg=2), Spread(ulysses=4), Spread(ring=2), Spread(tp=4), Spread(pipefusion=2)]
+    "spread", [Spread(cfg=2), Spread(ulysses=4), Spread(cp=2), Spread(tp=4), Spread(pp=2)]
 )
 def test_devices_share_the_denoiser_and_exchange(spread: Spread) -> None:
     alone, shared = (stage_times(diffusion(), hardware(), s) for s in (ONE, spread))
     work = [sum(s[1].of(part) for part in ("gemm", "attention", "pointwise")) for s in (alone, shared)]
     assert work[0] / (1.05 * spread.devices) < work[1] < 0.75 * work[0]
     # keys and values that go round hide behind attention
-    assert ("exchange" in shared[1].parts) == (spread.ring == 1)
+    assert ("exchange" in shared[1].parts) == (spread.cp == 1)
     # text encoder and decoder run on every device
     assert shared[0].of("gemm") == alone[0].of("gemm")
     assert shared[2].of("conv") == alone[2].of("conv")
@@ -334,4 +334,4 @@ def test_an_optimizer_updates_what_its_device_keeps() -> None:
     def seconds(s: Spread) -> float:
         return float(stage_times(trained, hardware(), s)[0].of("pointwise"))
 
-    assert seconds(Spread(dp=2, pipefusion=2)) == pytest.approx(seconds(Spread(pipefusion=2)), rel=0.01)
+    assert seconds(Spread(dp=2, pp=2)) == pytest.approx(seconds(Spread(pp=2)), rel=0.01)

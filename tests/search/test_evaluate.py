@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, deployment, loads
 
-from chipwise.parallel.layout import Layout, Reason, check_layout
+from chipwise.parallel.layout import REASONS, Layout, Reason, check_layout
 from chipwise.predict.service import Prediction
-from chipwise.search.evaluate import REASONS, Evaluated, evaluate
+from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.space import Deployment, Group, Limits, candidates
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload

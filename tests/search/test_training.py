@@ -11,13 +11,13 @@ from verdicts import verdict
 
 from chipwise.catalog.preferences import preferences
 from chipwise.numeric import take
+from chipwise.parallel.layout import REASONS, Reason
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
 from chipwise.search.training import (
     PricedLayouts,
     TrainJob,
-    TrainReason,
     best,
     evaluate,
     layouts,
@@ -83,16 +83,16 @@ def test_the_fastest_leaves_room_for_what_is_predicted_wrong() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"tp": 3.0}, TrainReason.TP_HEADS),
-        ({"tp": 16.0}, TrainReason.TP_DOMAIN),
-        ({"pp": 64.0}, TrainReason.PP_LAYERS),
-        ({"dp": 7.0}, TrainReason.BATCH),
-        ({"micro_batch": 3.0}, TrainReason.BATCH),
-        ({}, TrainReason.MEMORY),
-        ({"tp": 8.0, "micro_batch": 1.0, "full": 1.0}, TrainReason.OK),
+        ({"tp": 3.0}, Reason.TP_HEADS),
+        ({"tp": 16.0}, Reason.TP_DOMAIN),
+        ({"pp": 64.0}, Reason.PP_LAYERS),
+        ({"dp": 7.0}, Reason.BATCH),
+        ({"micro_batch": 3.0}, Reason.BATCH),
+        ({}, Reason.MEMORY),
+        ({"tp": 8.0, "micro_batch": 1.0, "full": 1.0}, Reason.OK),
     ],
 )
-def test_illegal_layouts_say_what_is_legal(change: dict[str, float], reason: TrainReason) -> None:
+def test_illegal_layouts_say_what_is_legal(change: dict[str, float], reason: Reason) -> None:
     s = replace(TrainSpread(global_batch=64.0, seq=4096.0, zero=0.0, micro_batch=64.0), **change)
     assert verdict(SMALL, s) is reason
 
@@ -100,7 +100,7 @@ def test_illegal_layouts_say_what_is_legal(change: dict[str, float], reason: Tra
 def test_experts_are_cut_in_whole_ones() -> None:
     moe = replace(SMALL.network, experts=6.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
     job = replace(SMALL, network=moe)
-    assert verdict(job, TrainSpread(ep=4.0, dp=4.0, global_batch=64.0)) is TrainReason.EXPERTS
+    assert verdict(job, TrainSpread(ep=4.0, dp=4.0, global_batch=64.0)) is Reason.EP_EXPERTS
 
 
 def test_without_a_network_the_domain_is_the_limit() -> None:
@@ -129,7 +129,7 @@ def test_nothing_leaves_a_memory_that_the_host_shares() -> None:
     tight = replace(SMALL, shared_memory=True, cluster=replace(H100, memory_bytes=60e9))
     assert not np.any(layouts(tight, 8).offload)
     priced = evaluate(tight, layouts(tight, 8, {"offload": 1}))
-    assert set(priced.reason) == {list(TrainReason).index(TrainReason.SHARED_MEMORY)}
+    assert set(priced.reason) == {REASONS.index(Reason.SHARED_MEMORY)}
 
 
 def test_nothing_waits_in_host_memory_for_a_small_gain() -> None:

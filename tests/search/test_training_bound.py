@@ -13,11 +13,12 @@ from kernels_h100 import KERNELS
 from chipwise.api.train_input import check_layout
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
+from chipwise.parallel.layout import REASONS, Reason
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates
-from chipwise.search.training import TrainJob, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training import TrainJob, best, evaluate, layouts, search
 from chipwise.search.training_space import TrainerRules
 
 H100 = Cluster(989e12, 989e12, 80e9, 3.35e12, 450e9, 8.0, 50e9)
@@ -104,7 +105,7 @@ def test_what_is_typed_follows_the_rule_of_the_search() -> None:
     for v in range(2, 17):
         check_layout({"pp": 8, "vp": v}, job, 512)
         priced = search(job, 512, {"tp": 8, "pp": 8, "vp": v})
-        assert list(TrainReason).index(TrainReason.VIRTUAL) not in priced.reason
+        assert REASONS.index(Reason.VIRTUAL) not in priced.reason
         assert np.all(np.asarray(priced.spread.vp) == v)
     with pytest.raises(UsageError, match="at most 16"):
         check_layout({"pp": 8, "vp": 17}, job, 512)

@@ -14,11 +14,12 @@ from chipwise.catalog.preferences import preferences
 from chipwise.cost.price import price
 from chipwise.errors import UsageError
 from chipwise.numeric import take
+from chipwise.parallel.layout import REASONS, Reason
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates, fullest
 from chipwise.predict.training.operators import work_of
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread
-from chipwise.search.training import TrainJob, TrainReason, best, evaluate, layouts, search
+from chipwise.search.training import TrainJob, best, evaluate, layouts, search
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, TrainerRules, variants
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import gemm
@@ -69,9 +70,9 @@ def test_never_worse_than_exhaustive_enumeration(devices: int) -> None:
               "offload")  # fmt: skip
     columns = {name: np.array([getattr(s, name) for s in every]) for name in varied}
     enumerated = evaluate(SMALL, replace(every[0], **columns))
-    legal = enumerated.reason == list(TrainReason).index(TrainReason.OK)
+    legal = enumerated.reason == REASONS.index(Reason.OK)
     for i in np.random.default_rng(1).integers(0, len(every), 40):
-        assert (verdict(SMALL, every[i]) is TrainReason.OK) == legal[i]
+        assert (verdict(SMALL, every[i]) is Reason.OK) == legal[i]
         if np.isfinite(enumerated.seconds[i]):  # what is no plan is not timed
             assert enumerated.seconds[i] == pytest.approx(float(SMALL.step(every[i]).total_s), rel=1e-12)
         else:
@@ -106,16 +107,16 @@ def test_gradients_are_cut_in_one_stage() -> None:
     assert np.all(np.asarray(s.pp)[two] == 1.0)
     assert np.asarray(s.micro_batches)[two].max() > 1.0
     many = TrainSpread(dp=8.0, global_batch=32.0, seq=2048.0, zero=2.0, shard=8.0)
-    assert verdict(SMALL, replace(many, micro_batch=4.0)) is TrainReason.OK
+    assert verdict(SMALL, replace(many, micro_batch=4.0)) is Reason.OK
     staged = replace(many, dp=4.0, pp=2.0, shard=4.0)
-    assert verdict(SMALL, staged) is TrainReason.GRADIENTS
+    assert verdict(SMALL, staged) is Reason.GRADIENTS
 
 
 def test_context_ranks_divide_the_sequence_and_experts_the_ranks() -> None:
-    assert verdict(SMALL, TrainSpread(cp=3.0, global_batch=32.0, seq=2048.0, zero=0.0)) is TrainReason.CONTEXT
+    assert verdict(SMALL, TrainSpread(cp=3.0, global_batch=32.0, seq=2048.0, zero=0.0)) is Reason.CONTEXT
     moe = replace(SMALL.network, experts=8.0, top_k=2.0, expert_ffn=4096.0, moe_share=1.0, dense_share=0.0)
     spread = TrainSpread(ep=8.0, dp=4.0, global_batch=32.0, seq=2048.0, shard=4.0)
-    assert verdict(replace(SMALL, network=moe), spread) is TrainReason.EXPERT_RANKS
+    assert verdict(replace(SMALL, network=moe), spread) is Reason.EP_GROUP
 
 
 def test_schedules_trade_bubble_against_memory() -> None:
@@ -134,9 +135,9 @@ def test_schedules_trade_bubble_against_memory() -> None:
 def test_a_schedule_that_the_software_lacks_is_masked() -> None:
     job = replace(SMALL, software=TrainerRules(("1f1b",)))
     s = TrainSpread(pp=2.0, global_batch=32.0, seq=2048.0, bubble=1.0 / 3.0, zero=0.0)
-    assert verdict(job, s) is TrainReason.SCHEDULE
-    assert verdict(SMALL, s) is TrainReason.OK
-    assert verdict(job, replace(s, bubble=1.0)) is TrainReason.OK
+    assert verdict(job, s) is Reason.SCHEDULE
+    assert verdict(SMALL, s) is Reason.OK
+    assert verdict(job, replace(s, bubble=1.0)) is Reason.OK
 
 
 def test_pins_keep_schedule_recomputation_and_offload() -> None:

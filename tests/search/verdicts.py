@@ -6,13 +6,14 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from chipwise.parallel.layout import REASONS, Reason
 from chipwise.predict.training.values import TrainSpread
-from chipwise.search.training import TrainJob, TrainReason, evaluate
+from chipwise.search.training import TrainJob, evaluate
 
 __all__ = ["verdict"]
 
 
-def verdict(job: TrainJob, spread: TrainSpread) -> TrainReason:
+def verdict(job: TrainJob, spread: TrainSpread) -> Reason:
     """Why a layout is no plan, or that it is one; memory included."""
     columns = {f.name: np.atleast_1d(np.asarray(getattr(spread, f.name), float)) for f in fields(spread)}
-    return list(TrainReason)[int(evaluate(job, replace(spread, **columns)).reason[0])]
+    return REASONS[int(evaluate(job, replace(spread, **columns)).reason[0])]

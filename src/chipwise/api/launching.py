@@ -295,7 +295,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
         precision=plan["precision"],
         replicas=plan["replicas"],
         spare=plan["spare"],
-        spread=tuple(asdict(Spread.of(plan["spread"])).items()),
+        spread=tuple(Spread.of(plan["spread"]).shares.items()),
         offload=plan["offload"],
         batch=plan["batch"],
         sizes=tuple((name, float(settings[name])) for name in GENERATED if name in settings),

@@ -208,7 +208,7 @@ class Doing:
             usual=usual.id,
             ported=usual != work.runtime and work.runtime.ported,
             precision=work.precision,
-            spread=asked.spread.label,
+            spread=asked.spread.label(),
             offload=asked.offload,
             batch=work.pipeline.batch,
             parts=work.pipeline.members if work.pipeline.members > 1 else 0,

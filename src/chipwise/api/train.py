@@ -57,6 +57,7 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.catalog.trainer import LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.tiers import Tier, trained_tier
+from chipwise.parallel.layout import Reason
 from chipwise.predict.training.dims import transformer
 from chipwise.predict.training.objective import NEXT, OBJECTIVES
 from chipwise.predict.training.values import Transformer
@@ -86,7 +87,6 @@ from chipwise.search.training import (
     Point,
     PricedLayouts,
     TrainJob,
-    TrainReason,
     best,
     least_seconds,
     point,
@@ -353,7 +353,7 @@ class TrainingAsked:
             scaling=tuple(found.scaling),
             takes_over=found.takes_over,
             considered=found.rejected.total(),
-            rejected={r.name: n for r, n in found.rejected.items() if r is not TrainReason.OK},
+            rejected={r.name: n for r, n in found.rejected.items() if r is not Reason.OK},
             assumptions=self._assumptions(found, chosen),
             limits=self.run.limits,
             confidence=aim.confidence,
@@ -473,7 +473,7 @@ class _Outcome:
 
     plans: list[TrainPlanRecord] = field(default_factory=list)
     refused: list[RefusalRecord] = field(default_factory=list)
-    rejected: Counter[TrainReason] = field(default_factory=Counter)
+    rejected: Counter[Reason] = field(default_factory=Counter)
     moved: dict[int, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     scaling: list[ScalingRecord] = field(default_factory=list)
@@ -569,10 +569,10 @@ def _on_chip(q: TrainingAsked, chip: Chip, ask: Ask, *, alone: bool) -> _Outcome
 
 def _on_counts(
     q: TrainingAsked, chip: Chip, tried: Sequence[_Tried], ask: Ask, usual: Trainer, out: _Outcome
-) -> dict[TrainReason, list[int]]:
+) -> dict[Reason, list[int]]:
     """Adds the plans on every count of a chip that is asked for, or worth trying, to what came of it; the counts
     without one, by reason."""
-    run, without = q.run, dict[TrainReason, list[int]]()
+    run, without = q.run, dict[Reason, list[int]]()
     counts = _counts(q, chip, ask)
     for count in counts:
         placed, verdicts = _on_count(q, tried, ask, count, out)
@@ -580,7 +580,7 @@ def _on_counts(
         out.plans += made
         if not made:
             without.setdefault(_why_none(placed, verdicts), []).append(count)
-        if count == counts[-1] and not (run.counts or run.have or TrainReason.NO_NETWORK in without):
+        if count == counts[-1] and not (run.counts or run.have or Reason.NO_NETWORK in without):
             enough = any(p.chance is None or kept(np.array(p.chance), run.likely) for p in out.plans)
             more = next_count(count, run.max_chips, enough=enough)
             counts += [more] if more else []
@@ -597,11 +597,11 @@ def _counts(q: TrainingAsked, chip: Chip, ask: Ask) -> list[int]:
     return counts if run.counts else with_filled(counts, q.basis(chip), run.max_chips, q.pins)
 
 
-def _why_none(placed: Sequence[_Placed], verdicts: Counter[TrainReason]) -> TrainReason:
+def _why_none(placed: Sequence[_Placed], verdicts: Counter[Reason]) -> Reason:
     """Why so many chips have no plan: failures stop it, a phase has no layout, or none of its layouts is legal."""
     if any(p.running for p in placed):
-        return TrainReason.FAILURES
-    return TrainReason.MEMORY if placed else blocker(verdicts)
+        return Reason.FAILURES
+    return Reason.MEMORY if placed else blocker(verdicts)
 
 
 def _curves(q: TrainingAsked, chip: Chip, first: Site, out: _Outcome) -> None:
@@ -615,12 +615,12 @@ def _curves(q: TrainingAsked, chip: Chip, first: Site, out: _Outcome) -> None:
 
 def _on_count(
     q: TrainingAsked, tried: Sequence[_Tried], ask: Ask, count: int, out: _Outcome
-) -> tuple[list[_Placed], Counter[TrainReason]]:
+) -> tuple[list[_Placed], Counter[Reason]]:
     """The trainers that no other beats on so many chips, with their best layouts, and the verdicts of the first. What
     cannot be sooner than one that is as well founded is not searched. Raises `UsageError` where what is fixed of a
     layout is illegal under the first."""
     found: list[_Placed] = []
-    verdicts, batch = Counter[TrainReason](), 0
+    verdicts, batch = Counter[Reason](), 0
     for each in tried:
         searched = _worth(q, each, replace(ask, batch=batch or ask.batch), count, found, first=not batch)
         if searched is None:
@@ -709,7 +709,7 @@ def _remedies(
     run = q.run
     if every:
         ways = [*_relaxed(run, every), _more_chips(run)]
-    elif (run.counts or run.have) and [r.reason for r in refused] == [TrainReason.MEMORY.name]:
+    elif (run.counts or run.have) and [r.reason for r in refused] == [Reason.MEMORY.name]:
         chip = next(c for c, _ in q.attempts if c.id == refused[0].chip)
         ways = _lighter(q, chip)
     else:
@@ -848,7 +848,7 @@ class _Searched:
     """How many layouts got which verdict, the best of them (None: none is legal), the job that it is of, and seconds of
     a step as the trainer keeps its memory unless told (None: that does not fit)."""
 
-    verdicts: Counter[TrainReason]
+    verdicts: Counter[Reason]
     at: Point | None
     job: TrainJob
     own_s: float | None
@@ -894,7 +894,7 @@ def _searched(site: Site, job: TrainJob, count: int, pins: Pins) -> _Searched:
     ways = _policies(site, job, devices, pins)
     asked_home = any(int(pins.get(name, 0)) for name in ("stash", "offload"))
     found: list[_Policy] = []
-    verdicts: Counter[TrainReason] = Counter()
+    verdicts: Counter[Reason] = Counter()
     for each, fixed in ways:
         priced = search(each, devices, fixed)
         verdicts = verdicts or tally(priced)

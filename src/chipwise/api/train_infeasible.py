@@ -14,12 +14,14 @@ from chipwise.api.remedies import up
 from chipwise.api.train_input import Pins
 from chipwise.catalog.chip import Chip
 from chipwise.evidence.judge import within
+from chipwise.parallel.layout import REASONS, Reason
 from chipwise.report.records import Figure, PriceRecord, RefusalRecord
 from chipwise.report.training import TrainPlanRecord, duration
-from chipwise.search.training import PricedLayouts, TrainJob, TrainReason, best, search
+from chipwise.search.training import PricedLayouts, TrainJob, best, search
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
 
+LEANEST = "does not fit, recomputed and in the smallest micro-batches that --layout leaves open"
 # What makes a run lighter than each method.
 LIGHTER = {
     "full": "adapters (method lora or qlora), or another chip",
@@ -28,34 +30,33 @@ LIGHTER = {
 }
 
 
-def tally(priced: PricedLayouts) -> Counter[TrainReason]:
+def tally(priced: PricedLayouts) -> Counter[Reason]:
     """How many layouts got which verdict."""
-    codes = list(TrainReason)
     found, counts = np.unique(priced.reason, return_counts=True)
-    return Counter({codes[int(r)]: int(n) for r, n in zip(found, counts, strict=True)})
+    return Counter({REASONS[int(r)]: int(n) for r, n in zip(found, counts, strict=True)})
 
 
-def blocker(tally: Counter[TrainReason]) -> TrainReason:
+def blocker(tally: Counter[Reason]) -> Reason:
     """What keeps a count from having a plan: no network, else memory, else the commonest verdict."""
-    for reason in (TrainReason.NO_NETWORK, TrainReason.MEMORY):
+    for reason in (Reason.NO_NETWORK, Reason.MEMORY):
         if tally[reason]:
             return reason
-    return tally.most_common(1)[0][0] if tally else TrainReason.PINNED
+    return tally.most_common(1)[0][0] if tally else Reason.PINNED
 
 
 def left_out(
-    chip: Chip, job: TrainJob, without: Mapping[TrainReason, Sequence[int]], method: str, pins: Pins
+    chip: Chip, job: TrainJob, without: Mapping[Reason, Sequence[int]], method: str, pins: Pins
 ) -> Iterator[RefusalRecord]:
     """The counts without a plan, by reason; no hint asks for what another rules out."""
     for reason, counts in without.items():
         why = _without(reason, counts, job, without, method)
-        if reason is TrainReason.MEMORY and _at_once(job, max(counts), pins):
+        if reason is Reason.MEMORY and _at_once(job, max(counts), pins):
             why = (
                 f"{job.global_batch:,} sequences of a step do not fit at once, and nothing follows one pass in a step "
                 "here: a smaller --global-batch, more chips"
             )
         odd = [c for c in counts if job.global_batch % (c // (c & -c))]
-        if reason is TrainReason.MEMORY and odd:
+        if reason is Reason.MEMORY and odd:
             why += f"; {odd[0]:,} ranks cannot share a batch of {job.global_batch:,}: another --global-batch"
         *first, last = [f"{c:,}" for c in counts]
         tried = f"{', '.join(first)} or {last}" if first else last
@@ -71,27 +72,29 @@ def _at_once(job: TrainJob, count: int, pins: Pins) -> bool:
 
 
 def _without(
-    reason: TrainReason,
+    reason: Reason,
     counts: Sequence[int],
     job: TrainJob,
-    without: Mapping[TrainReason, Sequence[int]],
+    without: Mapping[Reason, Sequence[int]],
     method: str,
 ) -> str:
     """Why some counts have no plan, and what to change."""
     most, nic = int(float(job.cluster.domain)), float(job.cluster.nic_bytes_per_s)
     alone = not (np.isfinite(nic) and nic > 0)
-    full = alone and max(without.get(TrainReason.MEMORY, (0,))) >= most
-    if reason is TrainReason.NO_NETWORK:
+    full = alone and max(without.get(Reason.MEMORY, (0,))) >= most
+    if reason is Reason.NO_NETWORK:
         hint = "choose another chip" if full else f"use at most {most:,}"
         meet = f"{most:,} chips meet on a fabric" if most > 1 else "it is joined to no other"
         return f"{meet} and no network is known: {hint}"
-    if reason is TrainReason.MEMORY and full:
+    if reason is Reason.MEMORY and full:
         return f"does not fit, and no more chips meet: {LIGHTER[method]}"
-    if reason is TrainReason.MEMORY and alone:
-        return f"{reason.value}, at most {most:,}"
-    if reason is TrainReason.TP_DOMAIN:
+    if reason is Reason.MEMORY and alone:
+        return f"{LEANEST}: more chips, at most {most:,}"
+    if reason is Reason.MEMORY:
+        return f"{LEANEST}: more chips"
+    if reason is Reason.TP_DOMAIN:
         return f"tp leaves the scale-up domain: choose at most {most:,}"
-    if reason is TrainReason.BATCH:
+    if reason is Reason.BATCH:
         return f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
     return str(reason.value)
 

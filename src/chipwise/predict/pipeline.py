@@ -24,6 +24,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.simt.family import Labels, SimtParameters, group_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
+from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.overlap import uncovered
 from chipwise.predict.exchange import device_network, exchange_numbers
@@ -103,53 +104,57 @@ over memory; moves networks whose parts wait on the host in proportion."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """How a pipeline is spread over devices; the devices are the product.
+class Spread(Layout):
+    """A layout of a pipeline. `fsdp` 1: weights of all stages are kept in parts on all devices and gathered layer by
+    layer; `tables` 1: tables that are looked up are dealt out, and rows go to the devices of their samples."""
 
-    | field | meaning |
-    |---|---|
-    | dp | samples of a batch (training: gradients are summed) |
-    | cfg | the two passes of a guided step |
-    | ulysses | a sequence, exchanged for heads around attention |
-    | ring | a sequence, whose keys and values go round |
-    | tp | tensors, as language models are cut |
-    | pipefusion | layers, patches of the image following each other |
-    | fsdp | 1: weights of all stages are kept in parts on all devices and gathered layer by layer |
-    | tables | 1: tables that are looked up are dealt out; rows go to the devices of their samples |
-    """
-
-    dp: int = 1
-    cfg: int = 1
-    ulysses: int = 1
-    ring: int = 1
     tp: int = 1
-    pipefusion: int = 1
+    pp: int = 1
+    dp: int = 1
+    cp: int = 1
+    ulysses: int = 1
+    cfg: int = 1
     fsdp: int = 0
     tables: int = 0
 
     @property
     def devices(self) -> int:
         """Devices in all."""
-        return self.dp * self.cfg * self.sequence * self.tp * self.pipefusion
+        return self.dp * self.cfg * self.sequence * self.tp * self.pp
 
     @property
     def sequence(self) -> int:
         """Devices that share a sequence."""
-        return self.ulysses * self.ring
+        return self.ulysses * self.cp
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Degrees by what each way to share is called."""
+        return {name: getattr(self, held) for name, held in SHARES.items()}
 
     @classmethod
     def of(cls, label: str) -> Spread:
         """From what `label` writes."""
         pairs = (part.partition("=")[::2] for part in filter(None, label.split(",")))
-        return cls(**{name: int(degree) for name, degree in pairs})
+        return cls(**{SHARES[name]: int(degree) for name, degree in pairs})
 
-    @property
     def label(self) -> str:
-        """As it is written: ulysses=4,cfg=2; "" on one device."""
-        said = [(f.name, getattr(self, f.name)) for f in fields(self)]
+        """As it is written: cfg=2,ulysses=4; "" on one device."""
+        said = self.shares.items()
         return ",".join(f"{name}={n}" for name, n in said if n > (name not in ("fsdp", "tables")))
 
 
+SHARES = {
+    "dp": "dp",
+    "cfg": "cfg",
+    "ulysses": "ulysses",
+    "ring": "cp",
+    "tp": "tp",
+    "pipefusion": "pp",
+    "fsdp": "fsdp",
+    "tables": "tables",
+}
+"""What servers of diffusion models call the ways to share a request: fields of `Spread`."""
 ONE = Spread()
 
 
@@ -442,7 +447,7 @@ def _moves(ops: Sequence[Counted], s: Spread, starts: Mapping[str, float]) -> fl
     if s.sequence * s.tp == 1:
         return 0.0
     each = (1.0 + PACKED * starts.get("pointwise", 1.0)) * (
-        4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.ring - 1)
+        4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.cp - 1)
     )
     return float(sum(n * each for n, op in ops if op.kind == "attention"))
 
@@ -535,7 +540,7 @@ def _parts(groups: Sequence[_Group], exposed: Sequence[Mapping[str, Real]], spre
     found: Parts = {}
     for group, each in zip(groups, exposed, strict=True):
         # layers that are dealt out follow each other: a device runs its part of them
-        dealt = group.counts / spread.pipefusion
+        dealt = group.counts / spread.pp
         summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.items()})
         part = _part(group.stacked)
         cost, others = found.get(part, (Cost(), []))
@@ -586,7 +591,7 @@ def device_share(op: Op, s: Spread) -> Op:
         return op
     d = dict(op.dims)
     if op.name == OPTIMIZER:
-        rows = float(_kept_in_parts(s)) / s.pipefusion  # which deals out operators later
+        rows = float(_kept_in_parts(s)) / s.pp  # which deals out operators later
     if op.kind in ("gemm", "conv"):
         m = op.dims["m"]
         d["m"], d["n"] = np.maximum(m / rows, 1.0), op.dims["n"] / s.tp
@@ -596,11 +601,11 @@ def device_share(op: Op, s: Spread) -> Op:
     elif op.kind == "attention":
         samples = float(s.dp * s.cfg)
         d["batch"] = np.maximum(op.dims["batch"] / samples, 1.0)
-        d["q"] = op.dims["q"] / s.ring
+        d["q"] = op.dims["q"] / s.cp
         for name in ("heads", "kv_heads"):
             d[name] = np.maximum(op.dims[name] / (s.ulysses * s.tp), 1.0)
         weights = op.weight_bytes
-        kept = replace(op, kv_bytes=op.kv_bytes * s.ring)  # every device sees all keys in turn
+        kept = replace(op, kv_bytes=op.kv_bytes * s.cp)  # every device sees all keys in turn
         op = kept
     else:
         for name in ("elements", "rows", "batch", "tokens"):
@@ -620,7 +625,7 @@ def device_share(op: Op, s: Spread) -> Op:
 
 def _kept_in_parts(s: Spread) -> int:
     """Devices over which each weight of a stage that is shared, its gradient and its optimizer's states are cut."""
-    return s.devices if s.fsdp else s.tp * s.pipefusion
+    return s.devices if s.fsdp else s.tp * s.pp
 
 
 def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
@@ -663,13 +668,13 @@ def _exchanged(
             exposed += float(np.sum(counts * 4.0 * sent_s))
         if s.tp > 1:
             exposed += float(np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp)))
-        if s.ring > 1:
+        if s.cp > 1:
             passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
-            ring_s += float(np.sum(counts * (s.ring - 1) * passed_s))
-    exposed = exposed / s.pipefusion + float(uncovered(ring_s, attention_s.total_s))
+            ring_s += float(np.sum(counts * (s.cp - 1) * passed_s))
+    exposed = exposed / s.pp + float(uncovered(ring_s, attention_s.total_s))
     if s.cfg > 1:
         exposed += float(hardware.exchange_s("all_gather", s.cfg * last, s.cfg))
-    if s.pipefusion > 1:
+    if s.pp > 1:
         exposed += float(hardware.exchange_s("p2p", last, 2))
     if s.fsdp:
         gathered_s = float(hardware.exchange_s("all_gather", stage.weight_bytes, s.devices))

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Rent, paid_for
 from chipwise.numeric import root
-from chipwise.parallel.layout import Reason
+from chipwise.parallel.layout import REASONS, Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.predict.service import ONE
-from chipwise.search.evaluate import REASONS, Evaluated
+from chipwise.search.evaluate import Evaluated
 from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits

@@ -12,7 +12,7 @@ from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
-from chipwise.parallel.layout import Layout, Reason, illegal, spans
+from chipwise.parallel.layout import Layout, Reason, first_broken, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.energy import Use, issued
@@ -28,8 +28,6 @@ from chipwise.units import Array, Real
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, prefill
 from chipwise.workload.workload import Workload
-
-REASONS = list(Reason)
 
 ENDLESS = 1e30
 """requests per second: more than any engine takes. Exact: a bound that is never reached."""
@@ -55,7 +53,7 @@ class Pools:
 class Evaluated:
     """A group with its engines and their predictions on the grid of batches, without their cost.
 
-    `reason` indexes `list(Reason)` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
+    `reason` indexes `REASONS` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences; of a lone user, whose load is the same in all columns, the first.
     `missing_bytes` per device are short of what the smallest batch takes, 0 where it fits. `beside` [N, batch] are
     workers for prompts beside each decode worker, 0 where there is one pool.
@@ -112,12 +110,8 @@ def evaluate(
     networked = np.isfinite(np.asarray(group.device(trailing=1).scaleout_bytes_per_s))[:, 0]
     layout = group.layouts()
     joined = spans(layout, domain, networked=networked, wide="wide_ep" in features)
-    for code, broken in (
-        (Reason.DOMAIN, ~joined),
-        (Reason.NO_MEMORY_FIGURE, ~known),
-        (Reason.MEMORY, ~fits),
-    ):
-        reason = np.where((reason == 0) & broken, REASONS.index(code), reason)
+    rules = ((Reason.DOMAIN, ~joined), (Reason.NO_MEMORY_FIGURE, ~known), (Reason.MEMORY, ~fits))
+    reason = first_broken(rules, reason.shape, reason)
     live = reason == 0
     row = np.where(live, np.cumsum(live) - 1, -1)
     rates = (efficiency, overheads)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
 from chipwise.numeric import root, take
+from chipwise.parallel.layout import REASONS, Reason, first_broken
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.layer import LayerTraffic, context_time, traffic_of
@@ -50,37 +50,7 @@ up. Chosen: above what tiles gain in the layouts tried; moves how many are price
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
 
 
-class TrainReason(Enum):
-    """Why a layout is not a plan; the text ends with what is legal."""
-
-    OK = "legal"
-    TP_HEADS = "tp does not divide the attention heads: choose a divisor"
-    TP_WIDTH = "tp does not divide the feed-forward width: choose a divisor"
-    TP_DOMAIN = "tp leaves the scale-up domain: choose at most its size"
-    PP_LAYERS = "more pipeline stages than layers: choose fewer"
-    VIRTUAL = "a virtual stage without a layer, embedding or head: choose fewer"
-    BATCH = "dp x micro-batch does not divide the global batch: choose a divisor"
-    INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
-    SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"
-    EXPERTS = "ep does not divide the experts: choose a divisor"
-    EXPERT_RANKS = "ep does not divide the ranks of a stage, tp x cp x dp: choose a divisor"
-    CONTEXT = "cp does not divide the sequence: choose a divisor"
-    GRADIENTS = "zero 2 is timed for one stage: choose zero 1 or 3"
-    PINNED = "no layout keeps all that is fixed: fix less"
-    NO_NETWORK = "more devices than one scale-up domain holds, and no network is known: use fewer"
-    FAILURES = "failures come faster than work is saved: fewer chips, or a longer mtbf of --failures"
-    SHARED_MEMORY = "the host has no separate memory to keep the optimiser in: choose offload 0"
-    HOST_MEMORY = "the host's memory does not hold what is offloaded: more chips, or offload 0 and stash 0"
-    ADAPTERS = (
-        "adapters leave nothing for host memory unless FSDP cuts the weights: choose offload 0, or zero 3"
-    )
-    STASH = "activations wait in host memory in one stage alone: choose stash 0, or pp 1"
-    MEMORY = (
-        "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
-    )
-
-
-_MEMORY = list(TrainReason).index(TrainReason.MEMORY)
+_MEMORY = REASONS.index(Reason.MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +119,7 @@ class TrainJob:
 
 @dataclass(frozen=True)
 class PricedLayouts:
-    """Layouts with their step time, memory and verdicts; `reason` indexes `list(TrainReason)`; `table` holds their
+    """Layouts with their step time, memory and verdicts; `reason` indexes `REASONS`; `table` holds their
     parts, None where none was priced."""
 
     spread: TrainSpread
@@ -229,10 +199,10 @@ def _too_much(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> Pri
     over, room = held > job.limit_bytes, preferences().host_share * float(job.cluster.host_memory_bytes)
     if not (over | (away > room)).all():
         return None
-    why = TrainReason.MEMORY if over.any() else TrainReason.HOST_MEMORY
+    why = Reason.MEMORY if over.any() else Reason.HOST_MEMORY
     if devices > float(job.cluster.domain) and not _networked(job.cluster):
-        why = TrainReason.NO_NETWORK
-    code = np.array([list(TrainReason).index(why)])
+        why = Reason.NO_NETWORK
+    code = np.array([REASONS.index(why)])
     return PricedLayouts(take(spread, slice(0, 1)), np.array([np.inf]), held[:1], code)
 
 
@@ -346,44 +316,38 @@ def evaluate(
 
 
 def _reasons(job: TrainJob, s: TrainSpread, memory: Array) -> NDArray[np.int64]:
+    return first_broken(_rules(job, s, memory), (len(memory),))
+
+
+def _rules(job: TrainJob, s: TrainSpread, memory: Array) -> Iterator[tuple[Reason, object]]:
+    """What a job asks of layouts, and where that is broken."""
     t, c = job.network, job.cluster
-    codes = list(TrainReason)
-    found: NDArray[np.int64] = np.zeros(len(memory), dtype=np.int64)
-
-    broken: list[tuple[TrainReason, NDArray[np.bool_]]] = []
-
-    def rule(reason: TrainReason, where: NDArray[np.bool_]) -> None:
-        broken.append((reason, where))
-
     tp = np.asarray(s.tp)
-    rule(TrainReason.SHARED_MEMORY, np.asarray(s.offload + s.stash > 0) & job.shared_memory)
-    rule(TrainReason.TP_HEADS, _uneven(t.heads, tp))
+    yield Reason.SHARED_MEMORY, np.asarray(s.offload + s.stash > 0) & job.shared_memory
+    yield Reason.TP_HEADS, _uneven(t.heads, tp)
     if float(t.dense_share):
-        rule(TrainReason.TP_WIDTH, _uneven(t.ffn, tp))
+        yield Reason.TP_WIDTH, _uneven(t.ffn, tp)
     if not job.known:
-        rule(TrainReason.TP_DOMAIN, tp > c.domain)
-    rule(TrainReason.PP_LAYERS, np.asarray(s.pp) > t.layers)
-    rule(TrainReason.VIRTUAL, np.asarray(s.vp > 1) & np.asarray(s.vp > most_virtual(t.layers, s.pp)))
-    rule(TrainReason.BATCH, _uneven(s.global_batch, s.dp * s.micro_batch))
+        yield Reason.TP_DOMAIN, tp > c.domain
+    yield Reason.PP_LAYERS, np.asarray(s.pp) > t.layers
+    yield Reason.VIRTUAL, np.asarray(s.vp > 1) & np.asarray(s.vp > most_virtual(t.layers, s.pp))
+    yield Reason.BATCH, _uneven(s.global_batch, s.dp * s.micro_batch)
     uneven = _uneven(s.micro_batches, s.pp)
-    rule(TrainReason.INTERLEAVED, np.asarray(s.vp > 1) & uneven)
+    yield Reason.INTERLEAVED, np.asarray(s.vp > 1) & uneven
     if float(t.moe_share):
-        rule(TrainReason.EXPERTS, _uneven(t.experts, s.ep))
-        rule(TrainReason.EXPERT_RANKS, _uneven(s.tp * s.cp * s.dp, s.ep))
-    rule(TrainReason.CONTEXT, _uneven(s.seq, s.cp))
-    rule(TrainReason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1))
+        yield Reason.EP_EXPERTS, _uneven(t.experts, s.ep)
+        yield Reason.EP_GROUP, _uneven(s.tp * s.cp * s.dp, s.ep)
+    yield Reason.CONTEXT, _uneven(s.seq, s.cp)
+    yield Reason.GRADIENTS, np.asarray(s.zero == 2) & np.asarray(s.pp > 1)
     if not job.known:
-        rule(TrainReason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.software.schedules, s))
-        rule(TrainReason.STASH, np.asarray((s.stash > 0) & (s.pp > 1)))
-        rule(TrainReason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3)))
+        yield Reason.SCHEDULE, np.asarray(s.pp > 1) & ~_has(job.software.schedules, s)
+        yield Reason.STASH, np.asarray((s.stash > 0) & (s.pp > 1))
+        yield Reason.ADAPTERS, np.asarray((s.adapter > 0) & (s.offload > 0) & (s.zero < 3))
         away = host_bytes(t, s, job.recipe) if np.any(s.offload + s.stash) else 0.0
         room = preferences().host_share * np.asarray(c.host_memory_bytes)
-        rule(TrainReason.HOST_MEMORY, np.asarray(away > room))
-    rule(TrainReason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not _networked(c)))
-    rule(TrainReason.MEMORY, memory > job.limit_bytes)
-    for reason, where in reversed(broken):  # the first rule that is broken stays
-        np.copyto(found, codes.index(reason), where=where)
-    return found
+        yield Reason.HOST_MEMORY, np.asarray(away > room)
+    yield Reason.NO_NETWORK, np.asarray(s.devices > c.domain) & (not _networked(c))
+    yield Reason.MEMORY, memory > job.limit_bytes
 
 
 def _networked(c: Cluster) -> bool:

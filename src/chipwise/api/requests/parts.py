@@ -50,7 +50,7 @@ from chipwise.errors import Sentence, Setting, UsageError, check_known, shorten
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.events.scaling import ScalingGiven
-from chipwise.predict.pipeline import Spread
+from chipwise.predict.pipeline import SHARES, Spread
 from chipwise.predict.speculative import Speculation
 from chipwise.tracing.sources import is_pipeline
 from chipwise.units import parse_quantity
@@ -63,7 +63,7 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, W
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
-    from chipwise.predict.pipeline import Spread
+    from chipwise.predict.pipeline import SHARES, Spread
 
 TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
 TPOT = "target for the time per output token, e.g. 30ms; serving alone: 50ms"
@@ -434,13 +434,13 @@ def _resolution(text: str, option: str) -> tuple[int, int]:
 
 def _spread_over(text: str, option: str) -> Spread:
     """How devices share a request."""
-    known = [f.name for f in fields(Spread)]
     given = pairs(text, option)
-    strange = sorted(set(given) - set(known))
+    strange = sorted(set(given) - set(SHARES))
     if strange:
-        hint = f"one of {', '.join(known)}, e.g. ulysses=4,cfg=2"
+        hint = f"one of {', '.join(SHARES)}, e.g. ulysses=4,cfg=2"
         raise UsageError(f"{option}: devices do not share by '{shorten(strange[0])}'", hint)
-    return Spread(**{name: whole(said, f"{option} {name}", low=1, high=4096) for name, said in given.items()})
+    degrees = {SHARES[n]: whole(said, f"{option} {n}", low=1, high=4096) for n, said in given.items()}
+    return Spread(**degrees)
 
 
 def _setting(said: str) -> float | str:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from chipwise.parallel.collective import CollectiveParameters, Kind
+from chipwise.parallel.layout import Layout
 from chipwise.parallel.network import Network
 from chipwise.units import Real
 
@@ -113,12 +114,11 @@ class Adapters:
 
 
 @dataclass(frozen=True, slots=True)
-class TrainSpread:
-    """How the work is spread over devices: degrees, and the batch. Devices: tp x pp x cp x dp.
+class TrainSpread(Layout):
+    """A layout of a training run, with its batch and what it keeps where. Degrees are written t, p, v, c, e, D.
 
     | field | symbol | meaning |
     |---|---|---|
-    | tp, pp, vp, cp, ep, dp | t, p, v, c, e, D | tensor, stages, virtual stages, context, expert, data |
     | micro_batch, global_batch, seq | b, G, s | sequences, sequences, tokens |
     | zero | | 0: replicas, 1: optimiser cut over dp, 2: gradients too, 3: weights too (FSDP) |
     | shard | z | ranks that ZeRO cuts over; below dp x cp: HSDP, copies between groups |
@@ -136,12 +136,6 @@ class TrainSpread:
     | scored | | share of the tokens whose logits are made |
     """
 
-    tp: Real = 1.0
-    pp: Real = 1.0
-    vp: Real = 1.0
-    cp: Real = 1.0
-    ep: Real = 1.0
-    dp: Real = 1.0
     micro_batch: Real = 1.0
     global_batch: Real = 1.0
     seq: Real = 2048.0
@@ -165,11 +159,6 @@ class TrainSpread:
     def seen(self) -> Real:
         """Tokens that a token may see, all pairs counted: those of its document or sequence."""
         return np.where(np.asarray(self.document) > 0, np.minimum(self.document, self.seq), self.seq)
-
-    @property
-    def devices(self) -> Real:
-        """Devices in all."""
-        return self.tp * self.pp * self.cp * self.dp
 
     @property
     def tokens(self) -> Real:
