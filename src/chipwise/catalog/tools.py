@@ -27,7 +27,10 @@ class Tool:
     pattern and its unit (s, ms, 1/s, or run: seconds of all steps); `optimizers` are its names of those of
     `catalog.trainer.OPTIMIZERS` that it is told here, its own first; none named: AdamW alone;
     `untuned` why it does not train published weights here; `objectives` what it is told here to train for, of
-    `predict.training.objective.OBJECTIVES`."""
+    `predict.training.objective.OBJECTIVES`; `degrees` of a layout that it cuts here besides data, `sharding` how it
+    cuts weights and states (none named: in all ways), `by_deepspeed` where DeepSpeed cuts an optimiser alone for it, or
+    moves it to the host; `cuts_narrow` where it trains weights of 16 bits in parts too, `eight_whole` where it has
+    8-bit states of whole weights alone; `losses` its names of them by what they keep."""
 
     id: str
     name: str
@@ -45,6 +48,12 @@ class Tool:
     optimizers: Mapping[str, str] = field(default_factory=dict)
     untuned: str = ""
     objectives: tuple[str, ...] = ("next-token",)
+    degrees: tuple[str, ...] = ()
+    sharding: tuple[str, ...] = ()
+    by_deepspeed: bool = False
+    cuts_narrow: bool = False
+    eight_whole: bool = False
+    losses: Mapping[str, str] = field(default_factory=dict)
 
 
 @per_snapshot

@@ -23,22 +23,7 @@ from chipwise.report.launch.ranks import (
 from chipwise.report.launch.spec import TrainSpec
 
 FSDP = {"fsdp": "full_shard auto_wrap", "zero-2": "shard_grad_op auto_wrap"}  # of Transformers
-DEEPSPEED = (
-    "trl",
-    "llama-factory",
-    "axolotl",
-    "sentence-transformers",
-)  # DeepSpeed cuts an optimiser alone for them, or moves it to the host
-AXES = {"automodel": ("tp", "pp", "cp", "ep")}
-CUTS = {"automodel": ("fsdp",), "torchtune": ("none", "zero-2", "fsdp")}  # others have them all
 FUSED = ("fused", "chunked")  # losses that never hold an fp32 copy of all logits
-# Losses of NeMo AutoModel by what they keep
-AUTOMODEL_LOSS = {
-    "copied": "masked_ce.MaskedCrossEntropy",
-    "whole": "masked_ce.MaskedCrossEntropy",
-    "fused": "te_parallel_ce.TEParallelCrossEntropy",
-    "chunked": "chunked_ce.ChunkedCrossEntropy",
-}
 
 
 def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
@@ -64,19 +49,18 @@ def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
 
 
 def _told(spec: TrainSpec, target: str) -> None:
-    """Raises `UsageError` for what a tool is not told. Devices are data-parallel ranks but for what it cuts (`AXES`):
-    what else is cut, or kept in host memory, is refused."""
+    """Raises `UsageError` for what a tool is not told. Devices are data-parallel ranks but for its `degrees`: what
+    else is cut, or kept in host memory, is refused."""
     tool = get_tool(target)
-    axes = AXES.get(target, ())
-    others = [k for k in ("tp", "pp", "vp", "cp", "ep") if k not in axes]
+    others = [k for k in ("tp", "pp", "vp", "cp", "ep") if k not in tool.degrees]
     cut = next((f"{k}{getattr(spec, k)}" for k in others if getattr(spec, k) > 1), "")
     if cut:
-        able = f"cuts {', '.join(axes)} here" if axes else "runs data-parallel ranks alone"
+        able = f"cuts {', '.join(tool.degrees)} here" if tool.degrees else "runs data-parallel ranks alone"
         raise UsageError(
             f"{tool.name} {able}, the plan has {cut}",
             "plan with --trainer hf-trainer",
         )
-    if target not in DEEPSPEED:
+    if not tool.by_deepspeed:
         in_memory(spec, target)
     whole = spec.dp * spec.cp
     if spec.sharding == "fsdp" and spec.shard_ranks < whole:
@@ -84,9 +68,9 @@ def _told(spec: TrainSpec, target: str) -> None:
             f"{tool.name} cuts weights over all {whole} ranks here, the plan over {spec.shard_ranks}",
             f"plan with --layout shard={whole}",
         )
-    if spec.dp > 1 and spec.sharding not in CUTS.get(target, (spec.sharding,)):
+    if spec.dp > 1 and spec.sharding not in (tool.sharding or (spec.sharding,)):
         raise UsageError(
-            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(CUTS[target])}",
+            f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(tool.sharding)}",
             "plan with --layout zero=3",
         )
     known_precision(spec, target, ("bf16",))
@@ -101,13 +85,13 @@ def _states(spec: TrainSpec, target: str) -> None:
     """Raises `UsageError` for an optimiser, or a type of its states, that a tool is not told."""
     tool = get_tool(target)
     known_optimizer(spec, target)
-    if _narrow(spec) and not _whole(spec) and target != "torchtune":
+    if _narrow(spec) and not _whole(spec) and not tool.cuts_narrow:
         raise UsageError(
             f"{tool.name} trains weights of 16 bits (optimizer={spec.optimizer}) where all are on every device: "
             "where they are cut up it keeps them and its states in fp32",
             "plan with --memory optimizer=adamw,master=yes",
         )
-    if spec.optimizer == "adamw-8bit" and target == "torchtune" and (spec.dp > 1 or spec.tuned != "full"):
+    if spec.optimizer == "adamw-8bit" and tool.eight_whole and (spec.dp > 1 or spec.tuned != "full"):
         raise UsageError(
             f"{tool.name} has 8-bit states of all weights on one device",
             "plan with --memory optimizer=adamw-bf16",
@@ -220,12 +204,12 @@ def _axolotl(spec: TrainSpec, steps: int) -> str:
 
 def _automodel(spec: TrainSpec, steps: int) -> str:
     facts, tool = _facts(spec, "automodel", steps), get_tool("automodel")
-    if spec.loss not in AUTOMODEL_LOSS:
-        raise UsageError(f"{tool.name} has no loss {spec.loss}", f"one of {', '.join(AUTOMODEL_LOSS)}")
+    if spec.loss not in tool.losses:
+        raise UsageError(f"{tool.name} has no loss {spec.loss}", f"one of {', '.join(tool.losses)}")
     if spec.dora:
         raise UsageError(f"{tool.name} is not configured here to train DoRA", "plan with --trainer trl")
     own = {
-        "loss_class": AUTOMODEL_LOSS[spec.loss],
+        "loss_class": tool.losses[spec.loss],
         "named_schedule": SCHEDULES.get(spec.schedule),
         "rank_batch": spec.global_batch // spec.dp,
     }
