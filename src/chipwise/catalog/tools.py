@@ -29,8 +29,9 @@ class Tool:
     `untuned` why it does not train published weights here; `objectives` what it is told here to train for, of
     `predict.training.objective.OBJECTIVES`; `degrees` of a layout that it cuts here besides data, `sharding` how it
     cuts weights and states (none named: in all ways), `by_deepspeed` where DeepSpeed cuts an optimiser alone for it, or
-    moves it to the host; `cuts_narrow` where it trains weights of 16 bits in parts too, `eight_whole` where it has
-    8-bit states of whole weights alone; `losses` its names of them by what they keep."""
+    moves it to the host; `stashes` where it is told to keep activations there; `cuts_narrow` where it trains weights of
+    16 bits in parts too, `eight_whole` where it has 8-bit states of whole weights alone; `losses` its names of them by
+    what they keep."""
 
     id: str
     name: str
@@ -51,6 +52,7 @@ class Tool:
     degrees: tuple[str, ...] = ()
     sharding: tuple[str, ...] = ()
     by_deepspeed: bool = False
+    stashes: bool = False
     cuts_narrow: bool = False
     eight_whole: bool = False
     losses: Mapping[str, str] = field(default_factory=dict)

@@ -50,14 +50,16 @@ class TrainKernels:
     parts: float = 1.0
 
     def faster(self, compute: float = 1.0, memory: float = 1.0) -> TrainKernels:
-        """The same on devices with faster matrix units (and the power that they draw) and memory, by these factors."""
+        """The same on devices with a faster clock (matrix units, what feeds them, and the power that they draw) and
+        memory, by these factors."""
         d = self.device
-        matrix = {name: compute * rate for name, rate in d.matrix.items()}
         return replace(
             self,
             device=replace(
                 d,
-                matrix=matrix,
+                matrix={name: compute * rate for name, rate in d.matrix.items()},
+                vector_flops_per_s=compute * d.vector_flops_per_s,
+                clock_hz=compute * d.clock_hz,
                 power_w=compute * d.power_w,
                 memory_bytes_per_s=memory * d.memory_bytes_per_s,
             ),

@@ -27,14 +27,11 @@ def own_program(spec: TrainSpec, steps: int) -> str:
     return f"export STEPS={steps:d}\n{ranks(spec)} \\\n  {Env('PROGRAM', 'the training program')}"
 
 
-STASHING = ("megatron", "maxtext", "unsloth", "torchrun")  # are told to keep activations in host memory
-
-
 def startable(spec: TrainSpec, target: str) -> None:
     """Raises `UsageError` where a trainer does not run on the plan's chips, trains other weights, or is not told here
     what waits in host memory."""
     tool = get_tool(target)
-    if spec.stash > 0 and target not in STASHING:
+    if spec.stash > 0 and not tool.stashes:
         raise UsageError(
             f"{tool.name} is not configured here to keep activations in host memory",
             "plan with --layout stash=0",

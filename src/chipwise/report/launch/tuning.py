@@ -222,17 +222,14 @@ def _unsloth(spec: TrainSpec, steps: int) -> str:
     facts, name = _facts(spec, "unsloth", steps), get_tool("unsloth").name
     if not facts["adapters"]:
         raise UsageError(f"{name} is configured here to train adapters", "plan with --method lora or qlora")
-    if spec.dp > 1:
-        raise UsageError(
-            f"{name} is started here on one device, the plan has {spec.dp}", "plan with --counts 1"
-        )
     if spec.dora or not facts["linear"]:
         raise UsageError(
             f"{name} puts plain adapters on all linear layers", "plan with --adapter targets=linear"
         )
     if spec.recomputed < 1.0:
         raise UsageError(f"{name} runs all layers again here", "plan with --layout recompute=full")
-    command = Command.of("unsloth", "python unsloth-cli.py")
+    start = "python" if spec.dp == 1 else f"{ranks(spec)} \\\n "
+    command = Command.of("unsloth", f"{start} unsloth-cli.py")
     return str(told(command, facts | {"saved": Env("OUTPUT", then="/adapters")}))
 
 
