@@ -1,4 +1,4 @@
-"""`python -m docs.generate [--check] [PAGE | pictures ...]`: bring the generated parts up to date, or fail if stale."""
+"""Bring the generated parts of the docs up to date, or fail if they are stale."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -18,9 +19,14 @@ from docs.generate.pages import Problem, pages, refresh
 
 def main(arguments: list[str]) -> int:
     """0 where nothing was stale, or all was brought up to date."""
-    check = "--check" in arguments
-    wanted = {Path(a).resolve() for a in arguments if not a.startswith("-")}
-    pictures = "pictures" in arguments or not wanted
+    parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if anything is stale")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PAGE | pictures", help="docs/PAGE.md, or pictures; all if none"
+    )
+    given = parser.parse_args(arguments)
+    check, wanted = given.check, {Path(a).resolve() for a in given.parts}
+    pictures = "pictures" in given.parts or not wanted
     chosen = [p for p in (*pages(), *notebooks()) if not wanted or p in wanted]
     found: list[Problem] = []
     failed = False
