@@ -80,12 +80,16 @@ TARGETS = tuple(dict.fromkeys((*SERVING, *TRAINING, *PIPELINES, *LOOPS, *ANYWHER
 
 def own_tool(spec: Launched, usual: Sequence[str]) -> str:
     """The tool that starts a plan's own software: the first of the `usual` ones that does, else of all. Raises
-    `UsageError` where none does."""
+    `UsageError` where none does, with what stands in the way of the usual one."""
     renders = {n: render for n, render in _renders(spec).items() if n not in ANYWHERE}
-    for name in dict.fromkeys((*(n for n in usual if n in renders), *renders)):
-        if _starts(renders[name], spec):
+    own = [n for n in usual if n in renders]
+    for name in dict.fromkeys((*own, *renders)):
+        if _refused(renders[name], spec) is None:
             return name
-    raise UsageError("no tool here starts this plan", f"--for names one: {', '.join(TARGETS)}", field="for")
+    first = _refused(renders[own[0]], spec) if own else None
+    why = f": {first.what}" if first else ""
+    what = f"no tool here starts this plan{why}"
+    raise UsageError(what, f"--for names one: {', '.join(TARGETS)}", field="for")
 
 
 def check_tool(target: str) -> None:
@@ -109,7 +113,7 @@ def launch_files(spec: Launched, target: str) -> tuple[LaunchFile, ...]:
             raise UsageError(f"{tool.name} {_does(target, spec)}, this plan {_planned(spec)}")
         return renders[target](spec)
     except UsageError as error:
-        others = [name for name in renders if name != target and _starts(renders[name], spec)]
+        others = [name for name in renders if name != target and _refused(renders[name], spec) is None]
         own = " with a program of your own" if "torchrun" in others and not READY & {*others} else ""
         here = f"launch it --for {', '.join(others)}{own}" if others else "no other tool here starts it"
         raise UsageError(error.what, f"{error.hint}; {here}" if error.hint else here) from None
@@ -147,9 +151,10 @@ def _renders(spec: Launched) -> Mapping[str, Render]:
     return {**(SERVING if isinstance(spec, ServeSpec) else TRAINING), **ANYWHERE}
 
 
-def _starts(render: Render, spec: Launched) -> bool:
+def _refused(render: Render, spec: Launched) -> UsageError | None:
+    """Why a tool does not start a plan, None where it does."""
     try:
         render(spec)
-    except UsageError:
-        return False
-    return True
+    except UsageError as error:
+        return error
+    return None
