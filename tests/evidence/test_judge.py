@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.evidence.judge import Estimate, basis_of, chance, judge
+from chipwise.evidence.judge import Estimate, basis_of, chance, judge, summed
 
 positive = st.floats(1e-9, 1e9)
 
@@ -56,6 +57,25 @@ def test_what_known_levels_are_off_moves_ends_and_chances_and_no_middle() -> Non
     assert found.kept(found.low) == pytest.approx(0.1, abs=1e-4)
     assert found.kept(10.0) < 0.5
     assert found.inverse(1.0).kept(0.1) == pytest.approx(1.0 - found.kept(10.0))
+
+
+def test_sums_keep_what_is_played_through() -> None:
+    """The sum of figures with normal logarithms: one alone exactly, alike ones as one, others by their variances."""
+    centres, wide = np.array([0.2, 0.5, 0.1]), np.array([0.25, 0.15, 0.4])
+    one = float(summed(centres[:1], wide[:1], np.eye(1), 0.9))
+    assert one == pytest.approx(0.2 * math.exp(1.28155 * 0.25), rel=1e-4)
+    assert float(summed(centres, wide, np.eye(3), 0.5)) > centres.sum()
+    alike = float(summed(centres, wide, np.ones((3, 3)), 0.9))
+    assert alike == pytest.approx(float(np.sum(centres * np.exp(1.28155 * wide))), rel=0.01)
+    half = np.full((3, 3), 0.5) + 0.5 * np.eye(3)
+    rng = np.random.default_rng(0)
+    for likeness in (np.eye(3), half):
+        logs = rng.multivariate_normal(np.zeros(3), likeness * np.outer(wide, wide), 400_000)
+        sums = (centres * np.exp(logs)).sum(axis=1)
+        for sure in (0.5, 0.9, 0.99):
+            said = float(summed(centres, wide, likeness, sure))
+            assert said == pytest.approx(float(np.quantile(sums, sure)), rel=0.01)
+            assert said < alike or sure != 0.9
 
 
 def test_no_end_is_beyond_what_physics_leaves() -> None:

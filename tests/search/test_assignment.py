@@ -175,6 +175,72 @@ def test_nothing_is_better_than_what_is_assigned(group: int) -> None:
     assert some, "of twenty fleets one at least is too small"
 
 
+def chained(seed: int) -> AssignmentProblem:
+    """The same, two or three of the demands steps of one chain: each candidate takes a time, and those that together
+    take longer than the chain may clash."""
+    p = drawn(seed)
+    rng = np.random.default_rng(2000 + seed)
+    chain = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 0]][int(rng.integers(0, 3))])
+    steps = np.flatnonzero(chain == np.argmax(np.bincount(chain)))
+    took = rng.uniform(0.1, 1.0, len(p.demand))
+    each = [np.flatnonzero(p.demand == d).tolist() for d in steps]
+    most = rng.uniform(0.3, 0.8) * len(steps)
+    return replace(
+        p,
+        chain=chain,
+        priority=rng.integers(0, 2, 3).astype(float)[chain],
+        clashes=tuple(ks for ks in product(*each) if sum(took[list(ks)]) > most),
+    )
+
+
+def brute_chained(p: AssignmentProblem) -> tuple[tuple[int, ...], float]:
+    """The same as `brute` where demands are steps of a chain: each placed with all of it, with nothing that clashes."""
+    assert p.chain is not None
+    ways = [covers(p, d) for d in range(3)]
+    best: tuple[tuple[int, ...], float] = ((), np.inf)
+    levels = sorted({float(level) for level in p.priority}, reverse=True)
+    for chosen in product(*(range(len(w)) for w in ways)):
+        placed = np.array([i > 0 for i in chosen])
+        if any(len(set(placed[p.chain == c])) > 1 for c in p.chain):
+            continue
+        x = sum(w[i] for w, i in zip(ways, chosen, strict=True))
+        if any(all(x[k] > 0 for k in clash) for clash in p.clashes):
+            continue
+        if p.usd_per_h @ x > p.max_usd_per_h + 1e-9 or p.watts @ x > p.max_watts + 1e-9:
+            continue
+        if any(p.chips[p.supply == s] @ x[p.supply == s] > p.room[s] for s in range(4)):
+            continue
+        counts = tuple(len(set(p.chain[placed & (p.priority == level)])) for level in levels)
+        usd = 24.0 * float(p.usd_per_h @ x)
+        if counts > best[0] or (counts == best[0] and usd < best[1]):
+            best = counts, usd
+    return best
+
+
+@pytest.mark.parametrize("group", range(5))
+def test_nothing_is_better_than_what_is_assigned_to_chains(group: int) -> None:
+    split = dearer = 0
+    for seed in range(20 * group, 20 * group + 20):
+        p = chained(seed)
+        found = assign(p, EXACT)
+        assert found is not None
+        counts, usd = brute_chained(p)
+        levels = sorted({float(level) for level in p.priority}, reverse=True)
+        firsts = found.placed & p.first
+        assert tuple(int(np.sum(firsts & (p.priority == level))) for level in levels) == counts
+        assert found.usd_per_day == pytest.approx(usd, abs=24 * 12 * 1e-4 * 8)
+        assert (found.placed == found.placed[p.leader]).all(), "a chain is placed whole or not at all"
+        used = found.units.max(axis=1) > 0
+        assert not any(all(used[list(clash)]) for clash in p.clashes)
+        split += not found.placed.all()
+        free = assign(replace(p, clashes=()), EXACT)
+        dearer += free is not None and bool(
+            (free.placed == found.placed).all() and free.usd_per_day < found.usd_per_day - 0.3
+        )
+    assert split, "of twenty fleets one at least is too small"
+    assert dearer, "of twenty targets one at least costs money"
+
+
 def test_more_supply_is_never_dearer_and_a_demand_less_is_not_either() -> None:
     for seed in range(20):
         p = replace(drawn(seed), priority=np.zeros(3))

@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.deciding import apis
 from chipwise.api.portfolio_cards import (
@@ -23,6 +24,7 @@ from chipwise.api.portfolio_cards import (
     parts_of,
     sleeper_of,
 )
+from chipwise.api.portfolio_chain import LONGER, PARTS, ChainStep, Taken, TimedChain, asked_at, worth
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.price import Pricing, Rent
@@ -30,11 +32,13 @@ from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.training.course import MONTH_S
 from chipwise.report.assemble import price_record
+from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import (
     API,
     OWN,
     RENT,
+    ChainTimeRecord,
     DemandRecord,
     FleetRecord,
     PlacementRecord,
@@ -52,6 +56,7 @@ from chipwise.search.assignment import (
     GROWS_WATTS,
     HOUR_S,
     NEARLY,
+    TIDY,
     Assigned,
     AssignmentProblem,
     Effort,
@@ -85,13 +90,25 @@ SLEEPING_WORDS = (
     "of models that sleep by turns the one awake works until it has no request under way, then the one that has waited "
     "longest wakes: a router of yours says so"
 )
+CHAIN_WORDS = (
+    "of a chain the mean times of its steps add up: errors of language models as far as the model of error correlates "
+    "them, others fully on one kind of chip and independently on several"
+)
+CALLS_WORDS = (
+    "of several calls at once of a language model the last waits for the prompts of the others, as if one replica had "
+    "them all"
+)
+BATCH_WORDS = "several calls at once of a network are one batch"
+PIECES_WORDS = "what a step passes on piece by piece is taken up while the next piece is written"
+POOLED_WORDS = "requests to a network wait in one queue before as many replicas as its peak takes"
 
 
 @dataclass(frozen=True)
 class Demand:
     """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
     job), `tokens` of output a day of a job, which may run in `hours` (from, how many; all day: 0, 24). `on` names the
-    supplies that it may use (none: all), `adapters` those of one model that it serves together."""
+    supplies that it may use (none: all), `adapters` those of one model that it serves together. A `step` of a chain has
+    calls of its model for rates, and a target of the chain's in its question (None: it is one by itself)."""
 
     name: str
     question: PlanRequest | TrainRequest
@@ -103,6 +120,12 @@ class Demand:
     hours: tuple[float, float] = (0.0, 24.0)
     on: tuple[str, ...] = ()
     adapters: tuple[str, ...] = ()
+    step: ChainStep | None = None
+
+    @property
+    def whole(self) -> str:
+        """The name of what it is: that of the chain of which it is a step."""
+        return self.step.chain.name if self.step else self.name
 
     @property
     def training(self) -> bool:
@@ -154,6 +177,14 @@ class FleetAsked:
         return replace(self.effort, seconds=self.effort.seconds / 3.0)
 
     @property
+    def chains(self) -> Mapping[str, tuple[int, ...]]:
+        """Demands by what they are: one by itself, or the steps of a chain in their order."""
+        found: dict[str, tuple[int, ...]] = {}
+        for d, demand in enumerate(self.demands):
+            found[demand.whole] = (*found.get(demand.whole, ()), d)
+        return found
+
+    @property
     def slices(self) -> int:
         """Slices of the day: those of the curves, and hours where a job has its own."""
         counts = [len(d.rates_per_s) or 1 for d in self.demands]
@@ -175,7 +206,7 @@ class _Way:
     replicas: int = 1
     whole: bool = True
     held: bool = False
-    plan: PlanRecord | TrainPlanRecord | None = None
+    plan: PlanRecord | MediaPlan | TrainPlanRecord | None = None
     card: int = -1
     part: CardPart | None = None
 
@@ -186,10 +217,11 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     own questions."""
     ways, never = _ways(asked)
     ways, alone = _shared(asked, ways) if asked.mixed else (ways, ())
+    ways, clashes = _chained(asked, ways, never)
     if not ways:
         why = "; ".join(f"{name}: {said}" for name, said in never.items())
         raise InfeasibleError(f"no demand has a candidate: {why}", f"alone: {asked.demands[0].command}")
-    problem = _problem(asked, ways)
+    problem = replace(_problem(asked, ways), clashes=clashes)
     found = assign(problem, asked.effort)
     if found is None:
         what = f"no assignment was found within {asked.effort.seconds:g} s"
@@ -204,11 +236,135 @@ def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
     for d, demand in enumerate(asked.demands):
         usable = [p for p, s in enumerate(asked.supplies) if not demand.on or s.name in demand.on]
         why: list[str] = []
-        mine = list((_trained if demand.training else _served)(asked, d, usable, why))
+        kind = _trained if demand.training else _stepped if demand.step else _served
+        mine = list(kind(asked, d, usable, why))
         if not mine:
-            never[demand.name] = "; ".join(dict.fromkeys(why)) or "no supply can run it"
+            said = "; ".join(dict.fromkeys(why)) or "no supply can run it"
+            never.setdefault(demand.whole, f"{demand.step.name}: {said}" if demand.step else said)
         ways += mine
     return ways, never
+
+
+def _stepped(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[_Way]:
+    """Candidates of a step of a chain: what the search finds for it at several targets of its own."""
+    demand = asked.demands[d]
+    question, step = demand.question, demand.step
+    assert isinstance(question, PlanRequest)
+    assert step is not None
+    places = [p for p in usable if asked.supplies[p].kind != API]
+    chips = list(dict.fromkeys(asked.supplies[p].chip for p in places))
+    if not chips:
+        why.append("speed of APIs is not known, and a step of a chain needs it")
+        return
+    found = _at_targets(question, step, chips, why)
+    seen = set()
+    for p in places:
+        for plan in found:
+            way = _way(asked, d, p, plan) if plan.chip == asked.supplies[p].chip else None
+            key = way and (p, plan.runtime, plan.precision, way.chips, way.rate, step.times(plan))
+            if way and way.chips <= asked.supplies[p].room and key not in seen:
+                seen.add(key)
+                yield way
+
+
+def _at_targets(
+    question: PlanRequest, step: ChainStep, chips: Sequence[str], why: list[str]
+) -> list[PlanRecord | MediaPlan]:
+    """The plans of a step at ever tighter targets on the chips that keep them, but for those chips whose plans at hand
+    take less already; at looser ones where no chip keeps the target of the chain alone."""
+    found: list[PlanRecord | MediaPlan] = []
+    least = dict.fromkeys(chips, np.inf)
+    for part in PARTS:
+        slower = [chip for chip, taken in least.items() if taken > part]
+        here = _asked_for(question, step, part, slower, why)
+        for chip in slower:
+            mine = [step.part(plan) for plan in here if plan.chip == chip]
+            least = {**least, chip: min(mine)} if mine else {c: s for c, s in least.items() if c != chip}
+        found += here
+    for part in () if found else LONGER:
+        found = found or _asked_for(question, step, part, chips, why)
+    return found
+
+
+def _asked_for(
+    question: PlanRequest, step: ChainStep, part: float, chips: Sequence[str], why: list[str]
+) -> list[PlanRecord | MediaPlan]:
+    """The plans of a step that takes at most this part of its chain's target; none of no chips."""
+    asked = [replace(question, **asked_at(question, said)) for said in step.targets(part)]
+    return [plan for one in asked if chips for plan in _plans(one, chips, why)]
+
+
+def _chained(
+    asked: FleetAsked, ways: Sequence[_Way], never: dict[str, str]
+) -> tuple[list[_Way], tuple[tuple[int, ...], ...]]:
+    """The candidates without those that no chain has use for, and which of them clash, as together they miss the target
+    of a chain; `never` takes up why a chain has none that keep it."""
+    left = np.ones(len(ways), dtype=bool)
+    clashes: list[tuple[int, ...]] = []
+    for name, steps in asked.chains.items():
+        found = _timed(asked, ways, steps)
+        if found is None:
+            continue
+        chain, at = found
+        left[[k for k, way in enumerate(ways) if way.demand in steps]] = False
+        if said := chain.unreachable():
+            never.setdefault(name, said)
+            continue
+        left[[k for its in at for k in its]] = True
+        for clash in chain.clashes():
+            mine = tuple(at[step][i] for step, i in clash)
+            if len(mine) == 1:
+                left[mine[0]] = False
+            else:
+                clashes.append(mine)
+    return _left(ways, left, clashes)
+
+
+def _left(
+    ways: Sequence[_Way], left: NDArray[np.bool_], clashes: Sequence[tuple[int, ...]]
+) -> tuple[list[_Way], tuple[tuple[int, ...], ...]]:
+    """The candidates that are left, cards with all who share them, and the clashes between them."""
+    gone = {way.card for way, is_left in zip(ways, left, strict=True) if not is_left} - {-1}
+    left = left & np.array([way.card not in gone for way in ways], dtype=bool)
+    number = np.cumsum(left) - 1
+    kept = [tuple(int(number[k]) for k in clash) for clash in clashes if left[list(clash)].all()]
+    return [way for way, is_left in zip(ways, left, strict=True) if is_left], tuple(kept)
+
+
+def _timed(
+    asked: FleetAsked, ways: Sequence[_Way], steps: Sequence[int]
+) -> tuple[TimedChain, list[list[int]]] | None:
+    """A chain with those candidates of its steps that are worth adding up, and which these are; None for a demand by
+    itself, and where a step has none. Steps do not sleep by turns."""
+    step = asked.demands[steps[0]].step
+    if step is None:
+        return None
+    mine = [list(_awake(ways, d)) for d in steps]
+    if not all(mine):
+        return None
+    taken = [[_taken(asked, ways[k]) for k in its] for its in mine]
+    kept = worth(taken)
+    names = tuple(s.name for d in steps if (s := asked.demands[d].step))
+    chain = TimedChain(
+        step.chain, names, tuple(tuple(t[i] for i in its) for t, its in zip(taken, kept, strict=True))
+    )
+    return chain, [[ks[i] for i in its] for ks, its in zip(mine, kept, strict=True)]
+
+
+def _awake(ways: Sequence[_Way], d: int) -> Iterator[int]:
+    """The candidates of a demand in which it does not sleep by turns."""
+    for k, way in enumerate(ways):
+        if way.demand == d and (way.part is None or way.part.asleep is None):
+            yield k
+
+
+def _taken(asked: FleetAsked, way: _Way) -> Taken:
+    demand = asked.demands[way.demand]
+    assert demand.step is not None
+    assert isinstance(way.plan, PlanRecord | MediaPlan)
+    useful = min(way.rate, max(demand.rates_per_s))
+    cost = (way.usd_per_h + TIDY * way.chips) / useful
+    return Taken(way.plan, demand.step.times(way.plan), cost, (way.supply, way.card >= 0))
 
 
 def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[str, ...]]:
@@ -299,7 +455,7 @@ def _placed(asked: FleetAsked, d: int, p: int, plans: Sequence[PlanRecord], why:
     yield from some
 
 
-def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[PlanRecord]:
+def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[Any]:
     """The plans of a demand on as many chips of each kind as it wants that keep its targets."""
     try:
         report = (
@@ -310,19 +466,26 @@ def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[
     except InfeasibleError as error:
         why.append(error.what)
         return []
-    sure = [p for p in report.plans if p.keeps_targets(report.workload.confidence) and not p.prompt_workers]
+    sure = [p for p in report.plans if p.keeps_targets(report.sure) and _plain(p)]
     why += [f"{r.chip}: {r.detail}" for r in report.refused]
     if not sure:
         why.append("no plan keeps the targets as surely as was asked")
     return sure
 
 
-def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord) -> _Way | None:
+def _plain(plan: PlanRecord | MediaPlan) -> bool:
+    """Whether a plan is of replicas that do all of the work, and fit."""
+    return plan.verdict != "no" if isinstance(plan, MediaPlan) else not plan.prompt_workers
+
+
+def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord | MediaPlan) -> _Way | None:
     """A plan as a candidate on a supply; None where no price is known."""
     demand, supply = asked.demands[d], asked.supplies[p]
     question = demand.question
     each = plan.chips // plan.replicas
-    if demand.tokens:
+    if demand.step or isinstance(plan, MediaPlan):
+        rate = max(demand.rates_per_s) / (plan.replicas - plan.spare)  # its times are those at this load
+    elif demand.tokens:
         rate = _surely(plan.tokens_per_s, question) / plan.replicas
     else:
         used = UTILISATION if question.values.get("utilisation") is None else question.values["utilisation"]
@@ -468,6 +631,7 @@ def _problem(asked: FleetAsked, ways: Sequence[_Way]) -> AssignmentProblem:
         need=need,
         amount=np.array([demand.tokens for demand in asked.demands]),
         priority=np.array([float(demand.priority) for demand in asked.demands]),
+        chain=np.unique([demand.whole for demand in asked.demands], return_inverse=True)[1],
         room=np.array([s.room for s in asked.supplies]),
         machine=np.array([float(s.per_machine) for s in asked.supplies]),
         mixed=asked.mixed,
@@ -492,7 +656,7 @@ class _AssignedFleet:
         """The answer."""
         asked, found = self.asked, self.found
         placements = self._placements()
-        demands = tuple(self._demand(d, placements) for d in range(len(asked.demands)))
+        demands = tuple(self._demand(name, placements) for name in asked.chains)
         return PortfolioReport(
             fleet=FleetRecord(
                 usd_per_h=found.usd_per_day / 24.0,
@@ -582,34 +746,50 @@ class _AssignedFleet:
         most = np.maximum(carried[self.problem.demand == d].sum(axis=0), NEARLY)
         return tuple((self.problem.need[d] * carried[k] / most).tolist())
 
-    def _demand(self, d: int, placements: Sequence[PlacementRecord]) -> DemandRecord:
-        demand, placed = self.asked.demands[d], bool(self.found.placed[d])
+    def _demand(self, name: str, placements: Sequence[PlacementRecord]) -> DemandRecord:
+        """What is said of a demand by itself, or of a chain."""
+        at = self.asked.chains[name]
+        some = [self.asked.demands[d] for d in at]
+        demand, placed = some[0], bool(self.found.placed[at[0]])
         why, least = "", tuple[str, ...]()
-        if demand.name in self.never:
-            why = self.never[demand.name]
+        if name in self.never:
+            why = self.never[name]
         elif not placed:
             limits = np.isfinite([self.asked.max_usd_per_h, self.asked.max_watts]).any()
             within = ", within the limits of the fleet," if limits else ""
             why = f"there is not enough supply{within} for it and those of higher or equal priority"
-            least = tuple(self._least(d))
+            least = tuple(self._least(at))
+        names = [d.name for d in some]
         return DemandRecord(
-            demand.name,
-            demand.question.model,
-            demand.asked,
+            name,
+            ", ".join(d.question.model for d in some),
+            demand.step.chain.asked if demand.step else demand.asked,
             demand.priority,
             placed,
-            sum(p.usd_per_day for p in placements if p.demand == demand.name),
+            sum(p.usd_per_day for p in placements if p.demand in names),
             why,
             least,
             demand.command,
+            self._chain_times(at) if placed and demand.step else (),
         )
 
-    def _least(self, d: int) -> Iterator[str]:
-        """What would place a demand with all that are placed, by asking of each thing that may grow."""
+    def _chain_times(self, steps: Sequence[int]) -> tuple[ChainTimeRecord, ...]:
+        """The time of a chain next to each of its limits, with the candidates in use that are slowest together."""
+        used = [way for way, units in zip(self.ways, self.found.units, strict=True) if units.max() > NEARLY]
+        some = [self.asked.demands[d] for d in steps]
+        ways = [[w for w in used if w.demand == d] for d in steps]
+        taken = tuple(tuple(_taken(self.asked, w) for w in its) for its in ways)
+        named = [d.step for d in some if d.step]
+        timed = TimedChain(named[0].chain, tuple(step.name for step in named), taken)
+        return timed.records([d.question.model for d in some])
+
+    def _least(self, at: Sequence[int]) -> Iterator[str]:
+        """What would place a demand, all steps of it, with all that are placed, by asking of each thing that may
+        grow."""
         wanted = self.found.placed.copy()
-        wanted[d] = True
+        wanted[list(at)] = True
         for p, supply in enumerate(self.asked.supplies):
-            usable = ((self.problem.demand == d) & (self.problem.supply == p)).any()
+            usable = (np.isin(self.problem.demand, at) & (self.problem.supply == p)).any()
             if (
                 supply.chips is not None
                 and usable
@@ -681,11 +861,12 @@ class _AssignedFleet:
         """Demands that one assignment places and another does not."""
         if one is None or other is None:
             return ()
-        return tuple(
-            d.name
+        lost = [
+            d.whole
             for d, a, b in zip(self.asked.demands, one.placed, other.placed, strict=True)
             if a and not b
-        )
+        ]
+        return tuple(dict.fromkeys(lost))
 
     def _slices(self) -> Iterator[SliceRecord]:
         kinds = np.array([self.asked.supplies[w.supply].kind for w in self.ways])
@@ -729,6 +910,7 @@ class _AssignedFleet:
             yield "speed and terms of APIs are not compared with the targets"
         yield "every replica takes its share of the load at the utilisation that plans are given"
         yield from self._shared_words()
+        yield from _chain_words(self.asked.demands)
         if any(d.adapters for d in self.asked.demands):
             yield ADAPTER_WORDS
         if any(d.tokens for d in self.asked.demands):
@@ -738,6 +920,21 @@ class _AssignedFleet:
             yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
         if np.isfinite(self.asked.max_watts):
             yield f"at most {self.asked.max_watts:,.0f} W of owned machines, at the upper end of what they draw"
+
+
+def _chain_words(demands: Sequence[Demand]) -> Iterator[str]:
+    """What is assumed of chains."""
+    steps = [d.step for d in demands if d.step]
+    if steps:
+        yield CHAIN_WORDS
+    if any(not step.output for step in steps):
+        yield POOLED_WORDS
+    if any(step.calls > 1 and step.output for step in steps):
+        yield CALLS_WORDS
+    if any(step.calls > 1 and not step.output for step in steps):
+        yield BATCH_WORDS
+    if any(step.passes < step.output for step in steps if not step.last):
+        yield PIECES_WORDS
 
 
 def _turn_record(asleep: Sleeper) -> TurnRecord:
@@ -761,6 +958,8 @@ def _layout(way: _Way, replicas: float) -> tuple[LayoutRecord | None, str]:
         return plan.layout, f"{replicas:,.0f} x {each if way.part is None else way.part.label}"
     if plan is None:
         return None, "as much as is wanted"
+    if isinstance(plan, MediaPlan):
+        return None, f"{replicas:,.0f} x {plan.spread or 1}"
     degrees = plan.layout
     return LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label), degrees.label
 

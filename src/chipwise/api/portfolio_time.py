@@ -10,7 +10,7 @@ from chipwise.api.requests.command import about
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.simulate import DeployedSimulation
 from chipwise.errors import ChipwiseError
-from chipwise.report.portfolio import PlacedTimeRecord, PlacementRecord, PortfolioReport
+from chipwise.report.portfolio import API, PlacedTimeRecord, PlacementRecord, PortfolioReport
 
 EVEN = 0.5
 """ratio: of chance up to which the middle of an interval is compared with a target, above it the upper end."""
@@ -25,7 +25,8 @@ def through_time(asked: FleetAsked, report: PortfolioReport) -> PortfolioReport:
     left: list[str] = []
     for p in report.placements:
         demand = demands[p.demand]
-        why = "tokens of an API" if p.layout is None else "training" if demand.training else ""
+        why = "tokens of an API" if p.kind == API else "training" if demand.training else ""
+        why = why or ("a step of a chain, whose times are added up" if demand.step else "")
         why = why or ("a job without targets" if demand.tokens else "")
         why = why or ("its turns are played through for the plan" if p.sharing and p.sharing.turn else "")
         try:

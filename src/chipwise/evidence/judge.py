@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
+import numpy as np
+
 from chipwise.calibrate.parameter import Z80
+from chipwise.units import Array
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 
@@ -79,6 +82,19 @@ def within(confidence: float, centre: float, low: float, high: float) -> float:
     """What a figure with this 80 % interval keeps with a probability: the inverse of `chance`."""
     z = NormalDist().inv_cdf(confidence) / Z80
     return float(centre * ((high if z > 0.0 else low) / centre) ** abs(z))
+
+
+def summed(centres: Array, deviations: Array, alike: Array, confidence: float) -> Array:
+    """What the sum of some figures [..., S] keeps with a probability [...]: each has its median and the deviation of
+    its logarithm, which is normal, `alike` [..., S, S] the correlations of these. Means add up, and so do variances
+    with what figures share; a logarithm that is normal has both (Fenton and Wilkinson). Exact of one figure."""
+    mean = centres * np.exp(np.square(deviations) / 2.0)
+    both = deviations[..., :, None] * deviations[..., None, :]
+    shared = mean[..., :, None] * mean[..., None, :] * np.expm1(alike * both)
+    total = mean.sum(axis=-1)
+    wide = np.log1p(shared.sum(axis=(-2, -1)) / np.square(total))
+    z = NormalDist().inv_cdf(confidence)
+    return np.asarray(total * np.exp(z * np.sqrt(wide) - wide / 2.0))
 
 
 def judge(

@@ -17,6 +17,8 @@ OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
 TIME, MIG, SLEEP = "time", "mig", "sleep"
 """How demands share a card: by its time, each in an instance that it is cut into, or awake by turns."""
+FIRST, WHOLE = "TTFT", "whole answer"
+"""Times of a chain that a target is on: until its last step begins to answer, and until it has."""
 EXACT = 1e-5
 """Below which a gap reads as none."""
 MOST_APART = 3
@@ -100,9 +102,34 @@ class PlacementRecord(Quantified):
 
 
 @dataclass(frozen=True, slots=True)
+class StepTimeRecord(Quantified):
+    """What a step of a chain takes on its chip, and the `share` of the mean time of the chain."""
+
+    step: str
+    model: str
+    chip: str
+    time_s: Figure
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChainTimeRecord(Quantified):
+    """The `time` of a chain that has a target of `target_s`: in the mean of requests `mean_s`, and with the probability
+    `confidence` at most `within_s`, as errors of its steps add up. Of a step on several supplies the slowest counts."""
+
+    time: str
+    target_s: float
+    within_s: float
+    confidence: float
+    mean_s: float
+    steps: tuple[StepTimeRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DemandRecord:
     """A demand in words, and whether it is placed; if not, `why`, and the least supplies that would do (`least`), each
-    found by asking. `command` plans it alone."""
+    found by asking. `command` plans it alone, of a chain its first step. `chain`: the times of a chain (none: it is a
+    model alone)."""
 
     demand: str
     model: str
@@ -113,6 +140,7 @@ class DemandRecord:
     why: str
     least: tuple[str, ...]
     command: str
+    chain: tuple[ChainTimeRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +267,8 @@ class PortfolioReport(Answer[PlacementRecord]):
         still = [f"not simulated: {said}" for said in self.unsimulated]
         foot += [] if self.simulated else still
         tables = [Table.of(self.placements, PLACED, head, foot)]
+        if steps := list(_steps(self)):
+            tables.append(Table.of(steps, STEPS, ("", "Steps of chains:")))
         if len(self.slices) > 1:
             tables.append(Table.of(self.slices, SLICES, ("", "By the hour:")))
         if self.simulated:
@@ -247,6 +277,20 @@ class PortfolioReport(Answer[PlacementRecord]):
             )
         supplies = [s for s in self.supplies if s.kind != API]
         return (*tables, Table.of(supplies, SUPPLIES, ("", "Supplies:"))) if supplies else tuple(tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _StepLine:
+    """A line about a step of a chain, next to the target that it is counted for."""
+
+    demand: str
+    of: ChainTimeRecord
+    step: StepTimeRecord
+
+
+def _steps(report: PortfolioReport) -> Iterator[_StepLine]:
+    for d in report.demands:
+        yield from (_StepLine(d.demand, of, step) for of in d.chain for step in of.steps)
 
 
 def dollars(usd: float) -> str:
@@ -288,6 +332,7 @@ def _month(report: PortfolioReport, usd_per_day: float) -> str:
 def _verdict(report: PortfolioReport) -> Iterator[str]:
     yield _cost(report)
     yield from (f"{d.demand} is not placed: {d.why}." for d in report.fleet.unplaced)
+    yield from _chained(report)
     yield from _adapted(report)
     yield from _sharing(report)
     if report.fleet.usd_per_day > 0:
@@ -299,6 +344,18 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
         names = ", ".join(dict.fromkeys(t.demand for t in report.simulated))
         yield f"Simulated request by request, the targets hold: {names}."
     yield from _changed(report)
+
+
+def _chained(report: PortfolioReport) -> Iterator[str]:
+    """What chains take next to their targets, and which of their steps."""
+    for d in report.demands:
+        for of in d.chain:
+            mean, within = format_seconds(of.mean_s), format_seconds(of.within_s)
+            parts = ", ".join(f"{s.step} {s.share:.0%}" for s in of.steps)
+            yield (
+                f"{d.demand} takes {mean} for its {of.time} ({parts}), at most {within} with "
+                f"{of.confidence:.0%} probability; the target is {format_seconds(of.target_s)}."
+            )
 
 
 def _adapted(report: PortfolioReport) -> Iterator[str]:
@@ -448,6 +505,16 @@ PLACED = (
     Column("$/day", "usd_per_day", _usd, right=True, short="usd_per_day"),
 )
 """What is said of a demand on a supply."""
+STEPS = (
+    Column("chain", "demand", prose=True),
+    Column("time", "of.time", prose=True),
+    Column("step", "step.step", prose=True),
+    Column("model", "step.model", spare=2),
+    Column("chip", "step.chip", spare=1),
+    Column("takes", "step.time_s", seconds, right=True),
+    Column("share", "step.share", _percent, right=True),
+)
+"""What is said of a step of a chain."""
 SLICES = (
     Column("hour", lambda s: f"{s.hour:g}", right=True),
     Column("owned chips", "own_chips", _count, right=True),

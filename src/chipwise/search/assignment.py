@@ -2,7 +2,8 @@
 
 Numbers of units are chosen, a unit being what one candidate adds: a replica on machines that one has, the machines that
 are billed for one, tokens of an API, a run of training. Demands of higher priority are placed first, as many as can be;
-of all ways to place these the cheapest is taken.
+of all ways to place these the cheapest is taken. Demands that are steps of one chain are placed together or not at all,
+by candidates that keep its target together.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class AssignmentProblem:
     a machine holds one demand at a time. A candidate places its `demand` on a `supply`: a
     unit adds `rate` per second, takes `chips`, `usd_per_h` and `watts`. `whole`: units are whole numbers; `held`: the
     same number in every slice. Candidates of the same `card` (-1: of none) share it: there are as many units of each,
-    in slices in which all of their demands have a need, and each takes its part of the card.
+    in slices in which all of their demands have a need, and each takes its part of the card. Demands of the same
+    `chain` (none: each is one of its own) are placed together, and count as one; of the candidates of each of the
+    `clashes` not all may have units in a day: they are of different demands, whose times together would miss a target.
     """
 
     hours: Array
@@ -64,14 +67,48 @@ class AssignmentProblem:
     whole: NDArray[np.bool_]
     held: NDArray[np.bool_]
     card: NDArray[np.int64]
+    chain: NDArray[np.int64] | None = None
+    clashes: tuple[tuple[int, ...], ...] = ()
     mixed: bool = True
     max_usd_per_h: float = np.inf
     max_watts: float = np.inf
 
     @property
     def able(self) -> NDArray[np.bool_]:
-        """Whether a demand has a candidate at all [D]."""
-        return np.isin(np.arange(len(self.amount)), self.demand)
+        """Whether a demand, and all others of its chain, have a candidate at all [D]."""
+        alone = np.isin(np.arange(len(self.amount)), self.demand)
+        return np.asarray(np.logical_and.reduceat(alone[self._order], self._starts)[self._place])
+
+    @property
+    def first(self) -> NDArray[np.bool_]:
+        """Whether it is the first demand of its chain [D]: those stand for chains where they are counted."""
+        found = np.zeros(len(self.amount), dtype=bool)
+        found[self._order[self._starts]] = True
+        return found
+
+    @property
+    def leader(self) -> NDArray[np.int64]:
+        """The first demand of the chain of each [D]."""
+        return np.asarray(self._order[self._starts][self._place])
+
+    @property
+    def _chains(self) -> NDArray[np.int64]:
+        return np.arange(len(self.amount)) if self.chain is None else self.chain
+
+    @property
+    def _order(self) -> NDArray[np.int64]:
+        """Demands chain by chain."""
+        return np.argsort(self._chains, kind="stable")
+
+    @property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where chains begin in that order."""
+        return np.unique(self._chains[self._order], return_index=True)[1]
+
+    @property
+    def _place(self) -> NDArray[np.int64]:
+        """The chain of each demand, counted from 0."""
+        return np.unique(self._chains, return_inverse=True)[1]
 
     def usd_per_day(self, units: Array) -> float:
         """Dollars of a day with these units [K, S]."""
@@ -117,10 +154,11 @@ def assign(p: AssignmentProblem, effort: Effort) -> Assigned | None:
     for level in np.unique(p.priority[able])[::-1]:
         mine = able & (p.priority == level)
         reached[mine] = 1.0
-        most = programme.solved(effort, at_most=reached, counts=counts, placing=mine)
+        counted = mine & p.first
+        most = programme.solved(effort, at_most=reached, counts=counts, placing=counted)
         if not isinstance(most, Assigned):
             return None
-        counts.append((mine, float(np.sum(most.placed & mine))))
+        counts.append((counted, float(np.sum(most.placed & counted))))
     found = programme.solved(effort, at_most=reached, counts=counts)
     return _even(p, found) if isinstance(found, Assigned) else None
 
@@ -178,7 +216,7 @@ def _by_slice(programme: _Programme, wanted: Array, effort: Effort) -> Assigned 
     relaxed programme does there, whose cost is the bound. True where there is none to be had so, False where there is
     none at all."""
     p, start = programme.p, time.monotonic()
-    if len(p.hours) == 1 or p.held.any():
+    if len(p.hours) == 1 or p.held.any() or p.clashes:
         return True
     relaxed = programme.relaxed(wanted)
     if relaxed is None:
@@ -230,8 +268,8 @@ def least_more(
 
 
 class _Programme:
-    """The programme of a problem: columns are units, then whether each demand is placed, then machines by demand where
-    they are not mixed, then what grows."""
+    """The programme of a problem: columns are units, then whether each demand is placed, then whether candidates that
+    clash with others are used at all, then machines by demand where they are not mixed, then what grows."""
 
     def __init__(self, p: AssignmentProblem, grows: int | None = None) -> None:
         self.p, self.grows = p, grows
@@ -241,8 +279,13 @@ class _Programme:
         self.entries: list[tuple[NDArray[np.int64], Array]] = []
         self.low: list[float] = []
         self.high: list[float] = []
-        self.machines: list[int] = []
+        self.used: dict[int, int] = {}
+        self.most = self._units()[1]
         self._needs()
+        for d in np.flatnonzero(~p.first):
+            self._row([self.placed[d], self.placed[p.leader[d]]], [1.0, -1.0], 0.0, 0.0)
+        for clash in p.clashes:
+            self._row([self._used(k) for k in clash], np.ones(len(clash)), -np.inf, len(clash) - 1.0)
         for supply in np.flatnonzero(np.isfinite(p.room)):
             self._room(int(supply))
         self._limit(p.usd_per_h, p.max_usd_per_h, GROWS_USD)
@@ -288,9 +331,16 @@ class _Programme:
                 self._row([*columns, *more[0]], [*values, *more[1]], -np.inf, p.room[supply])
 
     def _column(self) -> int:
-        self.machines.append(self.columns)
         self.columns += 1
-        return self.machines[-1]
+        return self.columns - 1
+
+    def _used(self, k: int) -> int:
+        """The column of whether a candidate has units in any slice."""
+        if k not in self.used:
+            self.used[k] = self._column()
+            for at in np.unique(self.at[k][self.at[k] >= 0]):
+                self._row([at, self.used[k]], [1.0, -self.most[at]], -np.inf, 0.0)
+        return self.used[k]
 
     def _limit(self, each: Array, most: float, grows: int) -> None:
         """What all units together take in a slice stays within a limit."""
@@ -362,11 +412,9 @@ class _Programme:
         """Dollars of a day, the most and whether they are whole, of all columns."""
         cost, high, whole = self._units()
         more = width - self.units
-        return (
-            np.append(cost, np.zeros(more)),
-            np.append(high, np.full(more, np.inf)),
-            np.append(whole, np.ones(more)),
-        )
+        high, used = np.append(high, np.full(more, np.inf)), list(self.used.values())
+        high[used] = 1.0
+        return np.append(cost, np.zeros(more)), high, np.append(whole, np.ones(more))
 
     def _units(self) -> tuple[Array, Array, Array]:
         """Dollars of a day, the most that can be of use, and whether they are whole, of the columns of units."""

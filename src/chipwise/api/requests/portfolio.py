@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
+from chipwise.api.portfolio_chain import Chain, ChainStep, asked_at
 from chipwise.api.portfolio_time import through_time
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
+from chipwise.api.requests.parts import tokenless
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.tenants import together
 from chipwise.api.requests.training import TrainRequest
@@ -22,11 +24,12 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text
 from chipwise.catalog.price import Pricing
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError, shorten
-from chipwise.report.portfolio import API, OWN, RENT, PortfolioReport
+from chipwise.report.portfolio import API, FIRST, OWN, RENT, WHOLE, PortfolioReport
 from chipwise.search.assignment import Effort
 from chipwise.search.deployments import machine_for
 from chipwise.tracing.sources import is_code
 from chipwise.units import duration_words, format_count, format_number, parse_quantity
+from chipwise.workload.workload import CONFIDENCE, Workload
 
 MOST_BYTES = 1_000_000
 MOST_TABLES = 200
@@ -54,6 +57,23 @@ TRAINED = (
 )
 """What it may say of training: options of `train`."""
 DEMAND = ("name", "model", "task", "priority", "on", "start", "adapters")
+CHAIN = ("name", "priority", "on", "rate", "day", "ttft", "e2e", "confidence", "step")
+"""What a demand may say that is a chain of models."""
+STEP = ("name", "model", "on", "calls")
+"""What each of its steps may say, whatever its model."""
+OF_TOKENS = (
+    "passes", "in", "out", "images", "cv", "prefix_hit", "common_prefix", "sharers", "tpot", "utilisation", "precision",
+    "kv", "runtime", "policy", "speculate", "software", "level",
+)  # fmt: skip
+"""What it may say of a language model."""
+OF_NETWORK = (
+    "settings", "resolution", "frames", "steps", "guidance", "utilisation", "precision", "runtime", "software", "level",
+)  # fmt: skip
+"""What it may say of a model that generates no tokens."""
+MOST_STEPS = 5
+"""Of a chain."""
+MOST_CALLS = 10_000
+"""Of a step for one request."""
 SUPPLY = {
     OWN: ("name", "price", "chip", "count", "max", "machine", "spare_machines"),
     RENT: ("name", "price", "chip", "count", "max", "machine", "provider", "region"),
@@ -73,7 +93,8 @@ EXAMPLE = Sentence(
 )
 FLEET = (
     "a TOML file: lists demand (model; rate, day, or tokens and deadline) and supply (chip, count, price: own, "
-    "on-demand, spot, api, $/h); limits (usd_per_h, watts, usd_per_kwh, mixing)"
+    "on-demand, spot, api, $/h); limits (usd_per_h, watts, usd_per_kwh, mixing); a demand with a list step (model, "
+    "out, calls) is a chain with one ttft or e2e"
 )
 TOLD = FLEET.replace("a TOML file", "an object")
 
@@ -120,7 +141,11 @@ class FleetRequest(Asked):
             hint = 'add [[supply]] chip = "h100", with count = 8 and price = "own" for chips that you have'
             raise UsageError("the fleet has no supply", hint, field="fleet")
         tables = together(document.get("demand", ()))
-        demands = tuple(_demand(i, table, supplies) for i, table in enumerate(tables, 1))
+        demands = tuple(
+            demand
+            for i, table in enumerate(tables, 1)
+            for demand in (_chain(i, table, supplies) if "step" in table else [_demand(i, table, supplies)])
+        )
         if not demands:
             raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
         found = FleetAsked(
@@ -313,6 +338,106 @@ def _demand(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> Dem
         return _used(_question(PlanRequest, given | {"task": task}), chips, common, table)
 
 
+def _chain(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> list[Demand]:
+    """The steps of a chain of its table, in their order."""
+    name = _text(table, "name") or f"{i}"
+    where = f"demand {shorten(name, 40)}"
+    _known(table, f"{where}, a chain", CHAIN)
+    named = _step_tables(where, table["step"])
+    with _within(where):
+        load = {key: table[key] for key in ("rate", "day", "ttft", "e2e", "confidence") if key in table}
+        rates, chain = _load(name, _question(PlanRequest, load | {"model": "chain"}))
+    found: list[Demand] = []
+    pieces = 1
+    for n, (called, said) in enumerate(named.items(), 1):
+        step = ChainStep(chain, called, last=n == len(named))
+        here = f"step {shorten(called, 40)} of {where}"
+        with _within(here):
+            its = {"on": table.get("on", []), **said}
+            one = _step(here, step, its, [pieces * r for r in rates], supplies)
+        found.append(replace(one, priority=_count(table, "priority", 0, -1000)))
+        pieces *= one.step.pieces if one.step else 1
+    return found
+
+
+def _step_tables(where: str, tables: Any) -> Mapping[str, Mapping[str, Any]]:
+    """The tables of a chain's steps by their names. Raises `UsageError` for none, too many and two of one name."""
+    if not isinstance(tables, list) or not tables or not all(isinstance(t, dict) for t in tables):
+        raise UsageError(f"{where}: step is not a list of tables", "write [[demand.step]]", field="fleet")
+    if len(tables) > MOST_STEPS:
+        raise UsageError(f"{where} has {len(tables)} steps", f"at most {MOST_STEPS}", field="fleet")
+    found: dict[str, Mapping[str, Any]] = {}
+    for step in tables:
+        name = _text(step, "name") or str(step.get("model", "")).rpartition("/")[2]
+        if name in found:
+            hint = "a step runs once, in this order: name each"
+            raise UsageError(f"{where}: two steps are called {name}", hint, field="fleet")
+        found[name] = step
+    return found
+
+
+def _load(name: str, question: PlanRequest) -> tuple[tuple[float, ...], Chain]:
+    """Requests per second in the slices of a chain's day, and what its steps have in common. Raises `UsageError` for no
+    load and no target."""
+    rates, words = _rates(question)
+    said = {word: question.values[key] for word, key in ((FIRST, "ttft"), (WHOLE, "e2e"))}
+    limits = tuple((word, s) for word, s in said.items() if s is not None)
+    if not limits:
+        what = "a chain has a target for the time of all its steps, and this has none"
+        raise UsageError(what, 'ttft = "1.5s" (until the last step begins to answer), or e2e = "6s"')
+    sure = CONFIDENCE if question.confidence is None else question.values["confidence"]
+    Workload(confidence=sure)  # says what it may be
+    return rates, Chain(name, words, limits, sure)
+
+
+def _step(
+    where: str, step: ChainStep, table: Mapping[str, Any], rates: Sequence[float], supplies: Sequence[Supply]
+) -> Demand:
+    """A step of a chain, of which so many pieces a second come in the slices of the day."""
+    model = table.get("model")
+    _check_model(where, model)
+    network = tokenless(str(model))
+    _known(table, where, (*STEP, *(OF_NETWORK if network else OF_TOKENS)))
+    usable = _usable(where, _texts(table, "on"), supplies)
+    chips = ",".join(dict.fromkeys(filter(None, (s.chip for s in usable)))) or None
+    calls = _count(table, "calls", 1, 1)
+    if calls > MOST_CALLS:
+        raise UsageError(f"calls = {calls} is out of range", f"1 to {MOST_CALLS:,}", field="fleet")
+    rates = [r * calls for r in rates]
+    given = {key: value for key, value in table.items() if key not in ("name", "on", "calls", "passes")}
+    given |= {"rate": f"{max(rates):.10g}/s", "confidence": f"{100.0 * step.chain.confidence:.10g}%"}
+    question = _question(PlanRequest, given)
+    question.media(question.model)  # what is said of the wrong kind of model
+    step = replace(step, calls=calls)
+    if network:
+        question = replace(question, batch=calls if calls > 1 else None)
+    else:
+        step = _writing(step, table, question)
+    targets = step.targets(1.0)
+    question = replace(question, **asked_at(question, targets[len(targets) // 2]))
+    if network:
+        question.generating().pipeline(question.model, question.precision)
+    return Demand(
+        name=step.label,
+        question=question,
+        asked=f"{format_number(max(rates))} calls/s",
+        command=command_line("plan", replace(question, chips=chips)),
+        rates_per_s=tuple(rates),
+        on=tuple(s.name for s in usable),
+        step=step,
+    )
+
+
+def _writing(step: ChainStep, table: Mapping[str, Any], question: PlanRequest) -> ChainStep:
+    """A step that writes tokens. Raises `UsageError` where it passes on more than it writes, or to no further step."""
+    output = question.workload_of("serve").output_tokens
+    passes = _number(table, "passes", "", output)
+    if not 1.0 <= passes <= output or (step.last and "passes" in table):
+        what = f"passes = {passes:g} of {output:g} tokens{', to no further step' if step.last else ''}"
+        raise UsageError(what, f"1 to {output:g}, in a step that another follows", field="fleet")
+    return replace(step, passes=passes, output=output, tpot=question.tpot)
+
+
 def _check_model(where: str, model: Any) -> None:
     """Raises `UsageError` for no model, and for one that is code."""
     if not model:
@@ -361,16 +486,8 @@ def _used(
         return _job(question, chips, common, table)
     if "start" in table:
         raise UsageError("start is the hour in which a job may begin", "leave it out of what is served")
-    curve, rate = question.curve(), question.values["rate"]
-    if question.log is not None and rate is None and curve is None:
-        rate = question.workload_of("serve").rate_per_s
-    if (curve is None) == (rate is None):
-        said = "two loads, rate and day" if rate else "no load"
-        raise UsageError(f"it has {said}", 'rate = "10/s", or day = [2, 2, 9, ...] for a curve')
-    rates = (rate,) if curve is None else curve.rates_per_s
-    peak = max(rates)
-    alone = replace(question, day=None, rate=f"{peak:.10g}/s")
-    words = f"{format_number(peak)} requests/s{' at the peak' if curve else ''}"
+    rates, words = _rates(question)
+    alone = replace(question, day=None, rate=f"{max(rates):.10g}/s")
     alone.workload_of("serve")  # what is wrong with it is said before the search
     return Demand(
         question=alone,
@@ -379,6 +496,19 @@ def _used(
         rates_per_s=rates,
         **common,
     )
+
+
+def _rates(question: PlanRequest) -> tuple[tuple[float, ...], str]:
+    """Requests per second in the slices of a day, and the most of them in words. Raises `UsageError` for no load, and
+    for two."""
+    curve, rate = question.curve(), question.values["rate"]
+    if question.log is not None and rate is None and curve is None:
+        rate = question.workload_of("serve").rate_per_s
+    if (curve is None) == (rate is None):
+        said = "two loads, rate and day" if rate else "no load"
+        raise UsageError(f"it has {said}", 'rate = "10/s", or day = [2, 2, 9, ...] for a curve')
+    rates = (rate,) if curve is None else curve.rates_per_s
+    return rates, f"{format_number(max(rates))} requests/s{' at the peak' if curve else ''}"
 
 
 def _job(

@@ -1,0 +1,270 @@
+"""Chains of models with one target: their times, what clashes, and what a fleet makes of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import chipwise as cw
+from chipwise.api import launching, saving
+from chipwise.api.portfolio_chain import Chain, ChainStep, Taken, TimedChain, chosen, likeness, worth
+from chipwise.api.requests.portfolio import FleetRequest
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
+from chipwise.evidence.judge import summed
+from chipwise.report.media import MediaPlan
+from chipwise.report.plans import PlanRecord
+from chipwise.report.portfolio import FIRST, WHOLE, PortfolioReport
+from chipwise.report.records import Figure
+from chipwise.report.table import to_json
+
+pytest.importorskip("scipy")
+HEAR = {"name": "hear", "model": "whisper", "settings": "audio_s=5"}
+THINK = {"name": "think", "model": "Qwen/Qwen3-8B", "in": 800, "out": 120, "passes": 20}
+SPEAK = {"name": "speak", "model": "kokoro-82m"}
+VOICE = {"name": "assistant", "rate": "1/s", "ttft": "1.2s", "step": [HEAR, THINK, SPEAK]}
+CARDS = {"name": "cards", "chip": "l40s"}
+
+
+def asked(demands: list[dict[str, Any]], *supply: dict[str, Any], **limits: object) -> PortfolioReport:
+    return FleetRequest(
+        fleet=json.dumps({"demand": demands, "supply": supply, "limits": limits}), gap="0"
+    ).run()
+
+
+@cache
+def voice() -> PortfolioReport:
+    """A voice assistant on rented cards."""
+    return asked([VOICE], CARDS)
+
+
+@cache
+def plan_of(model: str, **options: Any) -> Any:
+    return cw.plan(model, **options).plans[0]
+
+
+def figure(mid: float, low: float, high: float) -> Figure:
+    return Figure(mid, low, high, "modelled", False)
+
+
+def taken(seed: int, limits: int, supply: int) -> Taken:
+    """A candidate with made-up times."""
+    rng = np.random.default_rng(seed)
+    mids = rng.uniform(0.1, 0.6, limits)
+    plan = replace(plan_of("kokoro-82m", rate="2/s", chips="l4"), chip=f"chip{supply}")
+    return Taken(
+        plan, tuple(figure(m, 0.7 * m, 1.6 * m) for m in mids), float(rng.uniform(1, 9)), (supply, False)
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_clashes_are_what_misses_a_target_and_nothing_else(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    limits = tuple(zip((FIRST, WHOLE), rng.uniform(0.7, 1.6, 2).tolist(), strict=True))[: 1 + seed % 2]
+    sizes = rng.integers(1, 5, 1 + seed % 4)
+    steps = tuple(
+        tuple(taken(100 * seed + 10 * i + n, len(limits), n % 2) for n in range(size))
+        for i, size in enumerate(sizes)
+    )
+    chain = TimedChain(Chain("c", "", limits, 0.9), tuple("abcd"[: len(sizes)]), steps)
+    clashes = list(chain.clashes())
+    for places in product(*(range(n) for n in sizes)):
+        together = [its[i] for its, i in zip(steps, places, strict=True)]
+        alike = np.array([[float(a is b or a.plan.chip == b.plan.chip) for b in together] for a in together])
+        late = False
+        for limit, (_, s) in enumerate(limits):
+            ends = [t.times[limit] for t in together]
+            centres = np.array([np.sqrt(f.low * f.high) for f in ends])
+            wide = np.array([np.log(f.high / f.low) / 2.0 / 1.2815516 for f in ends])
+            late |= float(summed(centres, wide, alike, 0.9)) > s
+        clash = any(all(places[step] == i for step, i in some) for some in clashes)
+        assert clash == late
+    for some in clashes:
+        smaller = [set(other) for other in clashes if other != some]
+        assert not any(other <= set(some) for other in smaller), "no clash contains another"
+
+
+def test_candidates_that_cost_more_are_faster_and_few_enough_to_be_added_up() -> None:
+    some = [taken(n, 1, n % 3) for n in range(60)]
+    for supply in range(3):
+        mine = [some[i] for i in chosen(some, 60) if some[i].where[0] == supply]
+        mine.sort(key=lambda t: t.cost)
+        assert mine[0].cost == min(t.cost for t in some if t.where[0] == supply)
+        highs = [t.times[0].high for t in mine]
+        assert highs == sorted(highs, reverse=True)
+    few = worth([some] * 5)
+    assert np.prod([len(its) for its in few]) <= 30_000
+    assert all(its for its in few)
+
+
+def test_errors_of_one_chip_add_up_fully_and_others_by_variance() -> None:
+    speech = plan_of("whisper", rate="1/s", chips="l40s")
+    sound = plan_of("kokoro-82m", rate="1/s", chips="l40s")
+    there = plan_of("kokoro-82m", rate="1/s", chips="l4")
+    one, other = (plan_of("Qwen/Qwen3-8B", rate="1/s", chips=chip) for chip in ("l40s", "h100"))
+    assert isinstance(speech, MediaPlan)
+    assert isinstance(one, PlanRecord)
+    assert likeness(speech, sound) == 1.0
+    assert likeness(speech, there) == 0.0
+    assert 0.0 < likeness(one, other) < likeness(one, one) < 1.0
+
+
+def test_a_step_waits_for_what_it_passes_on() -> None:
+    chain = Chain("c", "", ((FIRST, 1.0), (WHOLE, 4.0)), 0.9)
+    plan = plan_of("Qwen/Qwen3-8B", rate="1/s", chips="h100", out=100)
+    ttft, tpot = plan.ttft_s.mid, plan.tpot_s.mid
+    first, whole = ChainStep(chain, "think", passes=20.0, output=100.0).times(plan)
+    assert first.mid == pytest.approx(ttft + 19.0 * tpot)
+    assert whole.mid == pytest.approx(ttft + 99.0 * tpot)
+    first, whole = ChainStep(chain, "answer", passes=100.0, output=100.0, last=True).times(plan)
+    assert first.mid == pytest.approx(ttft)
+    assert whole.mid == pytest.approx(ttft + 99.0 * tpot)
+    assert first.low < first.mid < first.high
+    many, _ = ChainStep(chain, "score", calls=20, passes=1.0, output=1.0).times(plan)
+    assert many.mid == pytest.approx(ttft + 19.0 * plan.prefill_s)
+    sound = plan_of("kokoro-82m", rate="1/s", chips="h100")
+    assert [t.mid for t in ChainStep(chain, "speak", last=True).times(sound)] == pytest.approx(
+        [sound.answered_s] * 2
+    )
+
+
+def test_the_steps_of_a_chain_keep_its_target_together() -> None:
+    found = voice()
+    (demand,) = found.demands
+    (times,) = demand.chain
+    assert demand.placed
+    assert demand.demand == "assistant"
+    assert [p.demand for p in found.placements] == ["assistant/hear", "assistant/think", "assistant/speak"]
+    assert times.time == "TTFT"
+    assert times.mean_s < times.within_s <= times.target_s == 1.2
+    assert sum(s.share for s in times.steps) == pytest.approx(1.0)
+    assert sum(s.time_s.mid for s in times.steps) == pytest.approx(times.mean_s)
+    assert demand.usd_per_day == pytest.approx(found.fleet.usd_per_day)
+    rates = {p.demand: p.rate_per_s for p in found.placements}
+    assert rates["assistant/speak"] == pytest.approx(6.0), "one call for each 20 of 120 tokens"
+    said = " ".join(found.verdict())
+    assert "The demand is placed for $" in said
+    assert "assistant takes " in said
+    assert "the target is 1.20 s" in said
+    assert list(found.tables()[1].columns)[:3] == ["chain", "time", "step"]
+    fields = json.loads(to_json(found))
+    assert fields["demands"][0]["chain"][0]["steps"][1]["step"] == "think"
+
+
+def test_a_tighter_target_costs_no_less_and_one_out_of_reach_says_what_is_in_reach() -> None:
+    tight = asked([VOICE | {"ttft": "650ms"}], CARDS)
+    assert tight.fleet.usd_per_day >= voice().fleet.usd_per_day
+    (demand,) = tight.demands
+    assert demand.chain[0].within_s <= 0.65
+    chat = {"name": "chat", "model": "Qwen/Qwen3-8B", "rate": "1/s", "tpot": "60ms"}
+    never = asked([VOICE | {"ttft": "100ms"}, chat], CARDS)
+    assert [d.placed for d in never.demands] == [False, True]
+    why = never.demands[0].why
+    assert "TTFT takes " in why
+    assert " at the least with 90% probability, the target is 100 ms; " in why
+    assert " takes most of it" in why
+    assert isinstance(never.failure, InfeasibleError)
+    with pytest.raises(InfeasibleError, match="no demand has a candidate: assistant: TTFT takes"):
+        asked([VOICE | {"ttft": "100ms"}], CARDS)
+
+
+def test_a_chain_of_one_step_is_placed_as_the_plan_of_its_model() -> None:
+    alone = {"name": "captions", "rate": "1/s", "e2e": "2s", "step": [HEAR]}
+    (placed,) = asked([alone], CARDS).placements
+    plan = plan_of("whisper", rate="1/s", e2e="2s", chips="l40s", settings="audio_s=5")
+    assert placed.chips == plan.chips
+    assert placed.usd_per_h == pytest.approx(plan.price.mid)
+    assert placed.layout is None
+
+
+def test_calls_of_a_step_are_a_batch_of_its_network() -> None:
+    rank = {"name": "rank", "model": "bge-reranker-v2-m3", "settings": "tokens=512", "calls": 20}
+    answer = {"name": "answer", "model": "Qwen/Qwen3-8B", "in": 3000, "out": 100}
+    found = asked([{"name": "ask", "rate": "1/s", "ttft": "1s", "e2e": "5s", "step": [rank, answer]}], CARDS)
+    first, whole = found.demands[0].chain
+    assert (first.time, whole.time) == ("TTFT", "whole answer")
+    assert first.within_s <= 1.0
+    assert whole.within_s <= 5.0
+    assert first.steps[0].time_s == whole.steps[0].time_s
+    assert first.steps[1].time_s.mid < whole.steps[1].time_s.mid
+    ranked = next(p for p in found.placements if p.demand == "ask/rank")
+    assert ranked.rate_per_s == pytest.approx(20.0)
+
+
+def test_a_chain_follows_a_day_on_what_is_owned_and_rented() -> None:
+    day = {k: v for k, v in VOICE.items() if k != "rate"} | {"day": [0.5, 6]}
+    found = asked([day], {**CARDS, "name": "own", "count": 3, "price": "own"}, CARDS)
+    assert found.demands[0].placed
+    assert found.demands[0].chain[0].within_s <= 1.2
+    assert all(s.own_chips <= 3.0 for s in found.slices)
+    assert found.slices[0].usd_per_h <= found.slices[1].usd_per_h
+
+
+def test_a_small_step_shares_a_card_with_another_demand() -> None:
+    slow = {"name": "slow", "rate": "0.05/s", "e2e": "20s"}
+    think = {k: v for k, v in THINK.items() if k != "passes"}
+    chat = {"name": "chat", "model": "Qwen/Qwen3-8B", "rate": "0.1/s", "tpot": "100ms"}
+    together = asked([slow | {"step": [think]}, chat], CARDS)
+    apart = asked([slow | {"step": [think]}, chat], CARDS, mixing=False)
+    assert all(p.sharing for p in together.placements)
+    assert together.fleet.usd_per_day < apart.fleet.usd_per_day
+    assert together.demands[0].chain[0].mean_s > apart.demands[0].chain[0].mean_s
+
+
+def test_a_chain_is_saved_made_again_simulated_and_launched_in_parts(tmp_path: Any) -> None:
+    kept = tmp_path / "kept.json"
+    request = FleetRequest(fleet=json.dumps({"demand": [VOICE], "supply": [CARDS]}), simulate=True)
+    saving.save("fleet", request, str(kept))
+    assert saving.replay(str(kept)).identical
+    report = json.loads(kept.read_text("utf-8"))["report"]
+    assert any("whose times are added up" in said for said in report["unsimulated"])
+    rank = next(p["rank"] for p in report["fleet"]["placements"] if p["demand"] == "assistant/think")
+    runtime = report["fleet"]["placements"][rank - 1]["runtime"]
+    assert "Qwen3-8B" in "".join(f.text for f in launching.launch(str(kept), runtime, rank))
+    with pytest.raises(UsageError, match="whisper, which generates no tokens"):
+        launching.launch(str(kept), runtime, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "said"),
+    [
+        ({"step": [HEAR | {"setings": "x"}]}, UnknownNameError, "did you mean settings"),
+        ({"step": [HEAR | {"out": 100}]}, UnknownNameError, "step hear of demand assistant"),
+        ({"step": [THINK | {"settings": "audio_s=5"}]}, UnknownNameError, "step think"),
+        ({"model": "Qwen/Qwen3-8B"}, UnknownNameError, "key of demand assistant, a chain"),
+        ({"percentile": "p99"}, UnknownNameError, "a chain"),
+        ({"step": []}, UsageError, "[[demand.step]]"),
+        ({"step": "whisper"}, UsageError, "[[demand.step]]"),
+        ({"step": [HEAR, HEAR]}, UsageError, "two steps are called hear"),
+        ({"step": [HEAR | {"name": str(n)} for n in range(6)]}, UsageError, "at most 5"),
+        ({"step": [{"name": "hear"}]}, UsageError, "has no model"),
+        ({"step": [{"model": "net.py:make"}, SPEAK]}, UsageError, "code is not run"),
+        ({"step": [HEAR | {"calls": 0}]}, UsageError, "a whole number from 1"),
+        ({"step": [HEAR | {"calls": 100_000}]}, UsageError, "1 to 10,000"),
+        ({"step": [HEAR | {"on": ["halls"]}]}, UnknownNameError, "halls"),
+        ({"step": [THINK]}, UsageError, "in a step that another follows"),
+        ({"step": [THINK | {"passes": 500}, SPEAK]}, UsageError, "passes = 500 of 120 tokens"),
+        ({"step": [THINK | {"tpot": 40}, SPEAK]}, UsageError, "40ms or 40s?"),
+        ({"step": [HEAR | {"settings": "audio=5"}]}, ChipwiseError, "audio_s"),
+        ({"ttft": 1200}, UsageError, "ms"),
+        ({"ttft": None}, UsageError, "has a target for the time of all its steps"),
+        ({"rate": None}, UsageError, "it has no load"),
+        ({"confidence": "20%"}, UsageError, "50% to 99%"),
+    ],
+)
+def test_what_is_wrong_in_a_chain_is_said(changed: dict[str, Any], kind: type, said: str) -> None:
+    table = {key: value for key, value in (VOICE | changed).items() if value is not None}
+    with pytest.raises(kind) as error:
+        FleetRequest(fleet=json.dumps({"demand": [table], "supply": [CARDS]})).run()
+    assert said in f"{error.value} {error.value.hint}"
+    assert error.value.field == "fleet"
+
+
+def test_a_chain_on_apis_alone_has_no_times() -> None:
+    with pytest.raises(InfeasibleError, match="speed of APIs is not known"):
+        asked([VOICE | {"step": [{k: v for k, v in THINK.items() if k != "passes"}]}], {"price": "api"})
