@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 import chipwise as cw
-from chipwise.api.estimating import asked
+from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.launching import launch
 from chipwise.api.over_time import WaryReplica
 from chipwise.api.placing import Given, Terms
-from chipwise.api.scaling_day import COUNTED, ClockPolicy, Slices
+from chipwise.api.scaling_day import COUNTED, GROWTH, ClockPolicy, DayHeld, Slices, over_a_day
+from chipwise.catalog.price import HOURS_PER_MONTH
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout
 from chipwise.predict.events.engine import run
-from chipwise.predict.events.scaling import Scaling
+from chipwise.predict.events.scaling import Scaling, ScalingGiven
+from chipwise.report.decision import usd_words
 from chipwise.report.plans import PlanRecord
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.curve import RateCurve
@@ -60,10 +62,32 @@ def test_the_policy_is_cheaper_than_a_fixed_fleet_and_no_dearer_than_formulas_th
     assert "the rule of formulas" in printed
 
 
-def _wary(best: PlanRecord, workload: Workload) -> WaryReplica:
-    degrees = {name: float(getattr(best.layout, name)) for name in ("tp", "pp", "dp", "ep")}
+def test_the_verdict_has_the_dollars_of_the_policy(planned: cw.PlanReport) -> None:
+    found, decision = planned.best.scaling, planned.decision
+    assert found is not None
+    assert decision is not None
+    assert decision.rent_usd_per_month == pytest.approx(found.usd_per_day * HOURS_PER_MONTH / 24.0)
+    assert decision.all_on_usd_per_month == pytest.approx(found.fixed_usd_per_day * HOURS_PER_MONTH / 24.0)
+    assert decision.follows == "day"
+    verdict = " ".join(planned.verdict())
+    assert f"{usd_words(decision.rent_usd_per_month)} rented, scaled with the day (price of " in verdict
+    assert f"; {usd_words(decision.all_on_usd_per_month)} with all replicas always on)" in verdict
+    assert f"Scaled with the day, {found.least} to {found.most} replicas run, about $" in verdict
+    steady = cw.plan(MODEL, rate="20/s", **LENGTHS, **ASKED)
+    assert steady.decision is not None
+    assert steady.decision.rent_usd_per_month == pytest.approx(decision.all_on_usd_per_month)
+    assert (steady.decision.all_on_usd_per_month, steady.decision.follows) == (None, "")
+    assert "Scaled" not in " ".join(steady.verdict())
+
+
+def _one(plan: PlanRecord, workload: Workload) -> AskedLoad:
+    degrees = {name: float(getattr(plan.layout, name)) for name in ("tp", "pp", "dp", "ep")}
     terms = Terms(runtime="vllm", precision="fp8")
-    return WaryReplica.of(asked(MODEL, workload, Given(best.chip, Layout(**degrees)), terms), workload)
+    return asked(MODEL, workload, Given(plan.chip, Layout(**degrees)), terms)
+
+
+def _wary(best: PlanRecord, workload: Workload) -> WaryReplica:
+    return WaryReplica.of(_one(best, workload), workload)
 
 
 def test_the_steepest_rise_of_the_day_keeps_the_targets_when_the_engine_follows_the_clock(
@@ -96,14 +120,103 @@ def test_the_steepest_rise_of_the_day_keeps_the_targets_when_the_engine_follows_
     assert late.ttft_s.mean() > ended.ttft_s.mean()
 
 
-def test_the_least_change_of_a_plan_that_misses_holds() -> None:
+def test_what_holds_in_simulation_is_said_of_a_plan_that_formulas_doubt() -> None:
+    """No plan keeps the targets as surely as asked by formulas: it stays as it is, with how many would hold."""
     given = {**LENGTHS, **ASKED, "ttft": "110ms", "precision": "bf16"}
-    missed = cw.plan(MODEL, day=DAY, **given).best
-    assert missed.scaling is None
-    assert "no policy holds the targets in simulation: with all" in missed.note
-    used = missed.note.partition("(--utilisation ")[2].partition(")")[0]
-    assert used.endswith("%")
-    assert cw.plan(MODEL, day=DAY, utilisation=used, **given).best.scaling is not None
+    report = cw.plan(MODEL, day=DAY, **given)
+    assert not report.kept
+    assert report.verdict()[0].startswith("No plan keeps")
+    assert "simulated" not in report.verdict()[0]
+    assert report.best.scaling is None
+    assert f"{report.best.replicas} replicas, as formulas ask, miss the targets" in report.best.note
+    assert "hold them (" in report.best.note
+
+
+def _as_sized(planned: cw.PlanReport) -> PlanRecord:
+    """The plan as formulas have it."""
+    return replace(planned.best, peak=None, scaling=None)
+
+
+def _busier(peak: float, most: int, ttft_s: float = TTFT_S) -> DayHeld:
+    """A day whose peak is higher than that for which formulas sized the plans."""
+    workload = Workload("serve", 1000.0, 100.0, peak, ttft_s, TPOT_S)
+
+    curve = RateCurve((1.0, peak))
+    return DayHeld(curve, workload, lambda p: _one(p, workload), lambda p: most, ScalingGiven(), lambda p: p)
+
+
+def test_a_plan_that_misses_at_the_peak_grows_until_it_holds(planned: cw.PlanReport) -> None:
+    before = _as_sized(planned)
+    day = _busier(45.0, 10**6)
+    (best,), said = over_a_day([before], day)
+    assert best.replicas > before.replicas
+    assert best.peak is not None
+    assert (best.peak.holds, best.peak.asked, best.peak.replicas) == (True, before.replicas, best.replicas)
+    assert best.peak.times.ttft_s is not None
+    assert best.peak.times.ttft_s <= TTFT_S
+    assert best.chips == best.replicas * before.chips // before.replicas
+    assert best.requests_per_s == pytest.approx(45.0)
+    assert best.price is not None
+    assert before.price is not None
+    assert best.price.mid > before.price.mid
+    assert best.keeps_targets(0.9)
+    assert set(best.tails) == set(before.tails)
+    assert f"{before.replicas} replicas, as formulas ask, miss the targets" in best.note
+    assert f"{best.replicas} replicas hold them" in best.note
+    assert len(said) == 1
+    slices = day.slices(day.asking(before))
+    assert slices is not None
+    assert not slices.seen(45.0, best.replicas - 1)[0], "one replica less misses"
+    assert best.scaling is not None
+    assert best.scaling.most == best.replicas
+
+
+def test_what_a_plan_grows_to_may_be_dearer_than_another_that_holds(planned: cw.PlanReport) -> None:
+    before, price = _as_sized(planned), planned.best.price
+    assert price is not None
+    ample = replace(
+        before,
+        chip="l40",
+        replicas=30,
+        chips=30,
+        price=replace(price, mid=1.3 * price.mid, low=1.3 * price.low, high=1.3 * price.high),
+    )
+    day = _busier(45.0, 10**6)
+    one = day.asking(before)
+    plans, _ = over_a_day((before, ample), replace(day, asking=lambda p: one))
+    assert [p.chip for p in plans] == ["l40", before.chip]
+    assert plans[0].peak is not None
+    assert plans[0].peak.before is None
+    assert not plans[0].note
+
+
+def test_where_no_size_holds_the_verdict_says_so_first(planned: cw.PlanReport) -> None:
+    before = _as_sized(planned)
+    (best,), said = over_a_day([before], _busier(45.0, before.replicas))
+    assert best.replicas == before.replicas
+    assert best.peak is not None
+    assert not best.peak.holds
+    assert best.note.endswith("and more are not allowed")
+    assert not best.keeps_targets(0.9)
+    assert best.scaling is None
+    assert said
+    (slow,), _ = over_a_day([before], _busier(45.0, 10**6, ttft_s=0.02))
+    assert slow.replicas == GROWTH * before.replicas
+    assert f"and {slow.replicas} replicas do not hold them either" in slow.note
+    verdict = replace(planned, plans=(slow,), kept=False, decision=None).verdict()[0]
+    assert verdict.startswith(
+        "No plan keeps 600 ms to the first token and 22.0 ms per token with 90% probability"
+    )
+    assert f"where the peak of the day is simulated. Nearest: {slow.machines}" in verdict
+
+
+def test_a_plan_of_one_replica_is_held_against_the_peak_too() -> None:
+    given = {**LENGTHS, "chips": "h100", "runtime": "vllm", "ttft": "600ms", "tpot": "22ms"}
+    best = cw.plan(MODEL, day="1,2", **given).best
+    assert best.replicas == 1
+    assert best.peak is not None
+    assert best.peak.holds
+    assert (best.scaling, best.note) == (None, "")
 
 
 def test_a_flat_day_has_nothing_to_follow() -> None:
@@ -157,7 +270,8 @@ def test_what_a_day_pays_counts_starts_ahead_and_the_hold() -> None:
 
 def test_what_is_known_of_a_slice_is_not_simulated_again(planned: cw.PlanReport) -> None:
     workload = Workload("serve", 1000.0, 100.0, 20.0, TTFT_S, TPOT_S)
-    slices = Slices(_wary(planned.best, workload), Lengths(1000.0, 100.0))
+    one = _one(planned.best, workload)
+    slices = Slices(one, WaryReplica.of(one, workload), Lengths(1000.0, 100.0))
     assert slices.holds(1.0, 2)
     assert slices.holds(0.5, 2)
     assert slices.holds(1.0, 3)

@@ -17,6 +17,7 @@ from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, Re
 from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import JobRecord, PriceRecord
+from chipwise.report.simulated import FollowingRecord
 from chipwise.workload.workload import Workload
 
 SECONDS_PER_DAY = 86400.0
@@ -83,7 +84,7 @@ def decision(
     if not asked or first.parts or not first.keeps_targets(w.confidence):
         return None
     kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
-    return weighed(kept, _called(first, sold, w), pricing, first.job, today)
+    return weighed(kept, _called(first, sold, w), pricing, first.job, today, first.scaling)
 
 
 def weighed(
@@ -92,12 +93,14 @@ def weighed(
     pricing: Pricing | None,
     job: JobRecord | None,
     today: date,
+    scaling: FollowingRecord | None = None,
 ) -> DecisionRecord | None:
     """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
     `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
     costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
     are owned are in use at all hours, as rented ones are; where nobody sells those of the first plan, they are those of
-    the plan that is cheapest to own, but not of a job, which takes other machines another time."""
+    the plan that is cheapest to own, but not of a job, which takes other machines another time. What is rented is paid
+    for while it runs where its replicas follow the load (`scaling`)."""
     first = plans[0]
     if pricing is None or first.price is None:
         return None
@@ -105,23 +108,26 @@ def weighed(
     rent = _rented(first, pricing, today)
     others = plans[1:] if job is None else ()
     own = _owned(first, pricing, rent, api) or _others_owned(others, pricing, rent, api)
-    run = own.usd_per_month if bought and own else first.price.mid * HOURS_PER_MONTH
+    share = 1.0 if scaling is None else scaling.share
+    run = own.usd_per_month if bought and own else share * first.price.mid * HOURS_PER_MONTH
     choice: Way = "own" if bought else "rent"
     return DecisionRecord(
         choice="api" if api and not named and api <= run * (1.0 - preferences().worth) else choice,
         api_usd_per_month=api,
-        **_rent(rent, today),
+        **_rent(rent, today, share),
         own=own,
-        supply=_supply(first, pricing, today),
+        supply=_supply(first, pricing, today, share),
         job_hours=job.hours.mid if job else None,
+        all_on_usd_per_month=rent.mid * HOURS_PER_MONTH if rent and scaling else None,
+        follows=scaling.follows if rent and scaling else "",
     )
 
 
-def _rent(rent: PriceRecord | None, today: date) -> dict[str, Any]:
-    """What a decision says of renting."""
+def _rent(rent: PriceRecord | None, today: date, share: float) -> dict[str, Any]:
+    """What a decision says of renting for a share of all hours."""
     if rent is None:
         return {"rent_usd_per_month": None, "rent_date": "", "rent_age_days": None}
-    usd = rent.mid * HOURS_PER_MONTH
+    usd = share * rent.mid * HOURS_PER_MONTH
     return {"rent_usd_per_month": usd, "rent_date": rent.date, "rent_age_days": age_days(rent.date, today)}
 
 
@@ -136,15 +142,15 @@ def _rented(first: Plan, pricing: Pricing, today: date) -> PriceRecord | None:
     return price_record(Pricing().basis(first.chip, today), first.chips, first.group)
 
 
-def _supply(first: Plan, pricing: Pricing, today: date) -> RentalRecord | None:
-    """Who rents the chips of a plan, and for how much on the other basis; None where the user named the price, owns the
-    chips, or nobody rents them."""
+def _supply(first: Plan, pricing: Pricing, today: date, share: float) -> RentalRecord | None:
+    """Who rents the chips of a plan, and for how much on the other basis for a share of all hours; None where the user
+    named the price, owns the chips, or nobody rents them."""
     rent = pricing.basis(first.chip, today)
     if not isinstance(rent, Rent) or first.chip in pricing.given:
         return None
     otherwise = replace(pricing, kind="rent" if rent.spot else "spot")
     other = price_record(otherwise.basis(first.chip, today), first.chips, first.group)
-    usd = None if other is None else other.mid * HOURS_PER_MONTH
+    usd = None if other is None else share * other.mid * HOURS_PER_MONTH
     return RentalRecord(
         0 if pricing.provider else len(rent.providers), rent.spot, usd, other.provider if other else ""
     )

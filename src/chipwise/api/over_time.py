@@ -110,7 +110,7 @@ def _followed(
         name = _next(ranked, tried, told)
         if name is None:
             return ranked
-        place = [_name(p) for p in ranked].index(name)
+        place = [plan_name(p) for p in ranked].index(name)
         found, new = tried.get(name), name not in tried
         if new:
             tried[name] = found = _counted(asking(ranked[place]), ranked[place], workload, peak, most, ample)
@@ -128,7 +128,7 @@ def _next(
     ranked: Sequence[PlanRecord], tried: Mapping[Name, CountedPlan | None], told: Set[Name]
 ) -> Name | None:
     """The plan to look at next: of the first one that was not `tried`, then one that was not `told`."""
-    names = [_name(p) for p in ranked]
+    names = [plan_name(p) for p in ranked]
     waiting = [n for n in names[: FIRST if len(tried) < TRIED else 1] if n not in tried]
     # what is told of a plan takes three runs of the whole log: of the best of a chip alone
     best = {p.chip: n for p, n in zip(reversed(ranked), reversed(names), strict=True) if tried.get(n)}
@@ -136,7 +136,8 @@ def _next(
     return next(iter(waiting), None)
 
 
-def _name(p: PlanRecord) -> Name:
+def plan_name(p: PlanRecord) -> Name:
+    """What tells a plan from the others of an answer."""
     return p.chip, p.layout, p.precision, p.runtime, p.prompt_workers
 
 
@@ -218,21 +219,7 @@ class CountedPlan:
         return replace(self._more(workload), chance=workload.confidence)
 
     def _more(self, workload: Workload) -> PlanRecord:
-        if self.replicas == self.before:
-            return self.plan
-        asked_ = [replace(self.one, replicas=self.replicas, rate_per_s=workload.rate_per_s)]
-        group, loads = loads_of(asked_)
-        fleet = ReplicaSet(
-            self.replicas,
-            self.plan.spare,
-            largest_per_s=self.each_per_s,
-            slope=self.plan.rate_slope,
-            driven=True,
-        )
-        (more,) = self.one.context.records(
-            group, loads, served(asked_, loads), [fleet], rate_per_s=workload.rate_per_s, quantiles={}
-        )
-        return more
+        return grown_plan(self.plan, self.one, self.replicas, workload, quantiles={})
 
     def told(self, workload: Workload) -> PlanRecord:
         """`grown` with the times of a simulation, and what formulas had said of the plan in its note."""
@@ -241,6 +228,28 @@ class CountedPlan:
             replace(self.one, replicas=self.replicas), SimulatedTraffic(workload.log, workload.log.line)
         )
         return _told(self._more(workload), self.plan, runs, workload)
+
+
+def grown_plan(
+    plan: PlanRecord,
+    one: AskedLoad,
+    replicas: int,
+    workload: Workload,
+    quantiles: Mapping[str, tuple[Array, Array]] | None = None,
+) -> PlanRecord:
+    """A plan, of which `one` is a replica, with so many that carry the load, as formulas see it; `quantiles` are those
+    of its times (None: those of formulas)."""
+    before = plan.replicas - plan.spare
+    if replicas == before:
+        return plan
+    asked_ = [replace(one, replicas=replicas, rate_per_s=workload.rate_per_s)]
+    group, loads = loads_of(asked_)
+    each = plan.largest_requests_per_s / before
+    fleet = ReplicaSet(replicas, plan.spare, largest_per_s=each, slope=plan.rate_slope, driven=True)
+    (more,) = one.context.records(
+        group, loads, served(asked_, loads), [fleet], rate_per_s=workload.rate_per_s, quantiles=quantiles
+    )
+    return replace(more, converted=plan.converted, note=plan.note)
 
 
 @dataclass(frozen=True)
@@ -430,7 +439,7 @@ def fewest(holds: Callable[[int], bool], least: int, limit: int, guess: int) -> 
 
 def _told(more: PlanRecord, plan: PlanRecord, runs: RepeatedRuns, workload: Workload) -> PlanRecord:
     """A plan with as many replicas as carry a log, its times those of `runs`, with what formulas had said of `plan`."""
-    chances = _chances(runs, workload)
+    sure = chances(runs, workload)
     tails = {
         name: TailRecord(
             *(float(np.quantile(t, q)) if len(t) else None for t in (runs.mid.ttft_s, runs.mid.tpot_s))
@@ -448,13 +457,13 @@ def _told(more: PlanRecord, plan: PlanRecord, runs: RepeatedRuns, workload: Work
         ttft_s=_mean(more.ttft_s, [o.ttft_s for o in runs.all]),
         tpot_s=None if more.tpot_s is None else _mean(more.tpot_s, [o.tpot_s for o in runs.all]),
         tails=tails,
-        chance=min(chances) if chances else plan.chance,
+        chance=min(sure) if sure else plan.chance,
         note=_also(said, plan.note),
         converted=plan.converted,
     )
 
 
-def _chances(runs: RepeatedRuns, workload: Workload) -> list[float]:
+def chances(runs: RepeatedRuns, workload: Workload) -> list[float]:
     """The probability that each target holds; one that is missed by what was never served has none."""
     limits = (_limits(o, workload) for o in runs.all)
     ends = ([(limit, _bounded(times, workload)) for limit, times in found] for found in limits)

@@ -23,13 +23,13 @@ from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import Given, Terms
 from chipwise.api.scaling import start_up_s
-from chipwise.api.scaling_day import followed_day
+from chipwise.api.scaling_day import DayHeld, over_a_day
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.failures import failing_fleets
 from chipwise.catalog.machine import DESKS, Machine, parse_machine
-from chipwise.catalog.price import OwnCosts, Rent
+from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
 from chipwise.parallel.layout import Layout, Reason
@@ -184,15 +184,17 @@ class PlansAsked:
         plans, curve = found.plans, self.curve
         if not plans:
             return Preferred()
-        if curve is not None:
-            plans = [replace(p, day=self.day(p, curve)) for p in plans]
-        if any(p.spare for p in plans):
-            plans = [replace(p, up=_up(p)) for p in plans]
-        chosen = self._ordered(found.space, plans)
         if curve is None:
-            return chosen
-        first, *others = chosen.plans
-        return replace(chosen, plans=(self.followed(first, curve), *others))
+            return self._ordered(found.space, [_with_up(p) for p in plans])
+
+        def dated(p: PlanRecord) -> PlanRecord:
+            return _with_up(replace(p, day=self.day(p, curve)))
+
+        in_order = rank_plans([dated(p) for p in plans], self.workload)
+        replicated = _replicated(self.model, self.workload, self.terms, self.market.limits)
+        return Preferred(
+            *over_a_day(in_order, DayHeld(curve, self.workload, *replicated, self.terms.scaling, dated))
+        )
 
     def refusal(self, found: PlansFound) -> InfeasibleError:
         """Why nothing is left, with what would be within a larger budget, and what works."""
@@ -224,11 +226,6 @@ class PlansAsked:
         """A plan under a day's arrivals, with replicas started ahead by the time that they take."""
         day, start_s = _day(p, curve, self.workload), self.start_s(p)
         return day.led(start_s) if start_s else day
-
-    def followed(self, p: PlanRecord, curve: RateCurve) -> PlanRecord:
-        """A plan with how its replicas follow a day, found by simulation."""
-        asking, _ = _replicated(self.model, self.workload, self.terms, self.market.limits)
-        return followed_day(p, curve, self.workload, asking, self.terms.scaling)
 
     def _ordered(self, space: Space, plans: list[PlanRecord]) -> Preferred[PlanRecord]:
         """The plans in order; where a log drives the load the first are simulated."""
@@ -264,7 +261,7 @@ class PlansAsked:
             cheapest=least,
             saves=saves,
             kept=kept,
-            ways=() if kept else tuple(kept_with(market, space.formats, first)),
+            ways=() if kept or first.peak else tuple(kept_with(market, space.formats, first)),
             by=market.limits.by,
             max_watts=market.limits.max_watts,
         )
@@ -334,18 +331,27 @@ def _replicated(
             return None
         degrees = {name: float(getattr(plan.layout, name)) for name in ("tp", "pp", "dp", "ep")}
         precision = plan.precision if plan.converted else terms.precision
-        own = replace(terms, runtime=plan.runtime, precision=precision)
+        own = replace(terms, runtime=plan.runtime, precision=precision, pricing=_paid(plan, terms, limits))
         try:
             return asked(model, workload, Given(plan.chip, Layout(**degrees)), own)
         except (UsageError, UnknownNameError, InfeasibleError):
             return None  # a chip that its file alone names, or a layout that only a fleet has
 
     def most(plan: PlanRecord) -> int:
-        each = plan.chips // plan.replicas
-        chips = [limits.max_chips, limits.have.get(plan.chip), limits.at_most.get(plan.chip)]
-        return min((n // each for n in chips if n is not None), default=10**6)
+        chips = limits.chips(plan.chip) / (plan.chips // plan.replicas)
+        paid = np.inf
+        if limits.max_usd_per_h is not None and plan.price is not None:
+            paid = limits.max_usd_per_h * plan.replicas / plan.price.mid
+        return int(min(chips, paid, 10.0**6))
 
     return asking, most
+
+
+def _paid(plan: PlanRecord, terms: Terms, limits: Limits) -> Pricing | None:
+    """How the chips of a plan are paid: not those that one has, of plans by provider at the plan's own."""
+    if limits.have or terms.pricing is None or plan.price is None or limits.by != "provider":
+        return None if limits.have else terms.pricing
+    return replace(terms.pricing, provider=plan.price.provider)
 
 
 def _machine(limits: Limits, workload: Workload, terms: Terms) -> Machine | None:
@@ -469,6 +475,11 @@ def _day(p: PlanRecord, curve: RateCurve, workload: Workload) -> Day:
     return over_day(
         curve, p.largest_requests_per_s / carrying, p.replicas, usd, workload.output_tokens, p.spare
     )
+
+
+def _with_up(p: PlanRecord) -> PlanRecord:
+    """A plan with how surely its replicas are up, where some are spare."""
+    return replace(p, up=_up(p)) if p.spare else p
 
 
 def _up(p: PlanRecord) -> UpRecord | None:

@@ -1,4 +1,7 @@
-"""`plan --day`: replicas of the first plan that follow a day by the clock, under the cheapest policy that holds.
+"""`plan --day`: the first plan holds the peak of the day in simulation, and its replicas follow the day by the clock.
+
+Formulas count replicas, and a simulation of the busiest slice says whether the targets hold with these: where they do
+not, more are taken, and the plans are ranked again, until the first one holds.
 
 A day's shape is known ahead, so that replicas can be there when a slice begins. How many a slice needs is what a
 simulation says: of a small grid of loads per replica and floors the cheapest is found with which the targets hold in
@@ -7,22 +10,33 @@ every slice. The closed rule, full replicas as formulas count them, is one point
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, floor
+from math import ceil
 
 import numpy as np
 
-from chipwise.api.over_time import Asking, WaryReplica, bounded_times, fewest, usd_per_day
+from chipwise.api.estimating import AskedLoad
+from chipwise.api.over_time import (
+    Asking,
+    Name,
+    WaryReplica,
+    bounded_times,
+    chances,
+    fewest,
+    grown_plan,
+    plan_name,
+    usd_per_day,
+)
 from chipwise.api.scaling import policy
-from chipwise.api.simulating import HOUR_S, SimulatedTraffic
+from chipwise.api.simulating import HOUR_S, SimulatedTraffic, runs_of
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.fleet import DAY_S, replicas_for
+from chipwise.report.assemble import rank_plans
 from chipwise.report.plans import PlanRecord
-from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord
-from chipwise.workload.arrivals import rate_words
+from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord, PeakRecord
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.lengths import Lengths
 from chipwise.workload.workload import Workload
@@ -44,6 +58,36 @@ SLICES = 24
 cheapest policies miss."""
 GROWTH = 4
 """Times the replicas of a plan up to which more are tried where it misses at the peak."""
+TRIED = 8
+"""count: plans whose peak is simulated at most, until one comes first that holds. Chosen: half a second each; moves
+what an answer takes where many miss."""
+LESS_SURE = 0.01
+"""probability: that a plan which misses has less of than was asked for, at least. Chosen: what can be read."""
+UNSEEN = "not simulated at the peak of the day: the plans before it missed there"
+
+
+@dataclass(frozen=True)
+class DayHeld:
+    """A day that plans go through (`curve`): how one is simulated (`asking`), `most` replicas that it may have, what is
+    said of policies (`given`), and a plan with its figures of the day (`dated`)."""
+
+    curve: RateCurve
+    workload: Workload
+    asking: Asking
+    most: Callable[[PlanRecord], int]
+    given: ScalingGiven
+    dated: Callable[[PlanRecord], PlanRecord]
+
+    def slices(self, one: AskedLoad | None) -> Slices | None:
+        """The slices of the day as `one` replica sees them; None where there is nothing to hold, or to simulate."""
+        w = self.workload
+        if one is None or all(t is None for t in (w.ttft_s, w.tpot_s, w.e2e_s)):
+            return None
+        try:
+            wary = WaryReplica.of(one, w)
+        except (InfeasibleError, UsageError):
+            return None
+        return Slices(one, wary, w.lengths or Lengths(w.prompt_tokens, w.output_tokens))
 
 
 @dataclass
@@ -51,6 +95,7 @@ class Slices:
     """Slices of a day as a replica's simulation sees them: whether the targets hold at a rate with so many replicas.
     What is harder than one that misses misses too, what is easier than one that holds holds too."""
 
+    one: AskedLoad
     wary: WaryReplica
     lengths: Lengths
     runs: dict[tuple[float, int], tuple[bool, Outcome]] = field(default_factory=dict)
@@ -60,7 +105,7 @@ class Slices:
         cell = min(replicas, CELL)
         key = rate_per_s * cell / replicas, cell
         if key not in self.runs:
-            traffic = SimulatedTraffic.random(self.lengths, COUNTED, key[0])
+            traffic = self.traffic(key[0])
             found = run(traffic.arrivals, self.wary.times(cell)).delayed(self.wary.host_s)
             found = found.counting(traffic.counted)
             self.runs[key] = self.wary.keeps(found), found
@@ -77,31 +122,95 @@ class Slices:
                 return False
         return self.seen(rate_per_s, replicas)[0]
 
+    def traffic(self, rate_per_s: float) -> SimulatedTraffic:
+        """Requests of a slice; those of one rate are the same ones each time."""
+        return SimulatedTraffic.random(self.lengths, COUNTED, rate_per_s)
+
+    def chance(self, rate_per_s: float, replicas: int) -> float:
+        """The probability that the targets hold at a rate with so many replicas, by the interval of their passes."""
+        cell = min(replicas, CELL)
+        runs = runs_of(replace(self.one, replicas=cell), self.traffic(rate_per_s * cell / replicas))
+        return min(chances(runs, self.wary.workload))
+
     @property
     def requests(self) -> int:
         """Requests simulated so far."""
         return COUNTED * len(self.runs)
 
 
-def followed_day(
-    plan: PlanRecord, curve: RateCurve, workload: Workload, asking: Asking, given: ScalingGiven
-) -> PlanRecord:
+def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
+    """Ranked plans of which the first holds the peak of a day in simulation, with as many replicas as that takes, and
+    the cheapest policy under which these follow the day; and what was found, in words, where formulas had counted too
+    few. Where no plan that was tried holds, the likeliest is first."""
+    ranked, known, tried, more = list(plans), dict[Name, Slices | None](), 0, 0
+
+    def slices(plan: PlanRecord) -> Slices | None:
+        name = plan_name(plan)
+        if name not in known:
+            known[name] = day.slices(day.asking(plan))
+        return known[name]
+
+    while ranked[0].peak is None and ranked[0].keeps_targets(day.workload.confidence):
+        seen = slices(ranked[0])
+        if seen is None:
+            break
+        if tried == TRIED:
+            ranked[0] = replace(ranked[0], note=_also(ranked[0].note, UNSEEN))
+            break
+        tried += 1
+        ranked[0] = _held(ranked[0], _peak(ranked[0], seen, day), seen, day)
+        if ranked[0].peak and ranked[0].peak.before:
+            ranked, more = list(rank_plans(ranked, day.workload)), more + 1
+    first, seen = ranked[0], slices(ranked[0])
+    if seen is not None and first.peak is None and not first.keeps_targets(day.workload.confidence):
+        ranked[0] = replace(first, note=_also(first.note, _peak(first, seen, day).words))
+    if seen is not None:
+        ranked[0] = followed_day(ranked[0], day.curve, seen, day.given)
+    words = (
+        f"the peak of the day is simulated for the first plan: formulas had counted too few replicas with {more} that "
+        "came first, as they may with the others"
+    )
+    return tuple(ranked), (words,) if more else ()
+
+
+def _peak(plan: PlanRecord, slices: Slices, day: DayHeld) -> PeakRecord:
+    """What a simulation of the peak of a day says of a plan: how many replicas hold the targets, from those that it has
+    on."""
+    carrying, peak, w = plan.replicas - plan.spare, day.curve.peak, day.workload
+    held, found = slices.seen(peak, carrying)
+    before = bounded_times(found, w)
+    if held:
+        return PeakRecord(peak, carrying, carrying, True, w.percentile, before)
+    most = max(min(day.most(plan) - plan.spare, GROWTH * carrying), carrying)
+    enough = most + 1
+    if most > carrying:
+        enough = fewest(lambda n: slices.holds(peak, n), carrying + 1, most, carrying + 1)
+    count = min(enough, most)
+    times = bounded_times(slices.seen(peak, count)[1], w)
+    return PeakRecord(peak, carrying, count, enough <= most, w.percentile, times, before)
+
+
+def _held(plan: PlanRecord, peak: PeakRecord, slices: Slices, day: DayHeld) -> PlanRecord:
+    """A plan with as many replicas as hold the targets at the `peak` of a day, or the most that were tried, then as
+    likely as the simulation says."""
+    if peak.before is None:
+        return replace(plan, peak=peak)
+    sure = day.workload.confidence
+    more = grown_plan(plan, slices.one, peak.replicas, day.workload)
+    chance = max(more.chance or 0.0, sure)
+    if not peak.holds:
+        chance = min(slices.chance(peak.rate_per_s, peak.replicas), max(sure - LESS_SURE, 0.0))
+    return day.dated(replace(more, peak=peak, chance=chance, note=_also(plan.note, peak.words)))
+
+
+def followed_day(plan: PlanRecord, curve: RateCurve, slices: Slices, given: ScalingGiven) -> PlanRecord:
     """The plan with the cheapest policy under which its replicas follow a day, or with what keeps it from one in its
-    note; as it is where there is nothing to follow, or to hold, or to simulate."""
-    carrying = plan.replicas - plan.spare
-    one = asking(plan) if carrying > 1 else None
-    targets = (workload.ttft_s, workload.tpot_s, workload.e2e_s)
-    if one is None or all(t is None for t in targets):
+    note; as it is where there is nothing to follow, or its replicas do not hold the peak."""
+    carrying, workload = plan.replicas - plan.spare, slices.wary.workload
+    if carrying == 1 or not slices.holds(curve.peak, carrying):
         return plan
-    try:
-        wary = WaryReplica.of(one, workload)
-    except (InfeasibleError, UsageError):
-        return plan
-    slices = Slices(wary, workload.lengths or Lengths(workload.prompt_tokens, workload.output_tokens))
     each = plan.largest_requests_per_s / carrying
-    if not slices.holds(curve.peak, carrying):
-        return replace(plan, note=_also(plan.note, _missed(slices, curve.peak, carrying, each)))
-    grid = _grid(curve, policy(given, one, np.inf, 1, carrying), each, given)
+    grid = _grid(curve, policy(given, slices.one, np.inf, 1, carrying), each, given)
     ruled = next(p for p in grid if p.closed)
     found = _cheapest(grid, slices)
     if found is None or found.paid_s >= carrying * DAY_S * (1.0 - 1e-9):
@@ -113,8 +222,9 @@ def followed_day(
 def _cheapest(grid: Iterable[ClockPolicy], slices: Slices) -> ClockPolicy | None:
     """The cheapest policy with which the targets hold in all slices, of equally cheap ones that of the most load per
     replica; None where none is found in as many simulations as are allowed."""
+    most = len(slices.runs) + SLICES
     for one in sorted(grid, key=lambda p: (p.paid_s, -p.each_per_s)):
-        if len(slices.runs) > SLICES:
+        if len(slices.runs) > most:
             return None
         if all(slices.holds(*hard) for hard in one.hardest):
             return one
@@ -179,21 +289,6 @@ def _grid(curve: RateCurve, base: Scaling, each: float, given: ScalingGiven) -> 
             counts = tuple(int(n) for n in np.clip(needed, least, base.most))
             found.setdefault(counts, ClockPolicy(curve, base, load, least, counts, closed=not found))
     return list(found.values())
-
-
-def _missed(slices: Slices, peak: float, carrying: int, each: float) -> str:
-    """That a plan misses its targets at the peak of a day, and the least change with which it holds them."""
-    times = bounded_times(slices.seen(peak, carrying)[1], slices.wary.workload)
-    words = (
-        f"no policy holds the targets in simulation: with all {carrying} replicas, and passes as slow as the "
-        f"confidence asks, {rate_words(peak)} has {times.words(slices.wary.workload.percentile)}"
-    )
-    most = GROWTH * carrying
-    enough = fewest(lambda n: slices.holds(peak, n), carrying + 1, most, carrying + 1)
-    if enough > most:
-        return f"{words}, and {most} do not hold them either"
-    used = floor(100.0 * peak / (enough * each))
-    return f"{words}; {enough} replicas hold them (--utilisation {used}%)"
 
 
 def _record(

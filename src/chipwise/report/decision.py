@@ -79,7 +79,8 @@ class DecisionRecord:
     """The cheapest of the ways that bind nobody, or `own` where chips were asked to be bought; dollars a month of each
     at the load asked for, None where no price is known. `rent_age_days`: the age of the price of renting, None where it
     is not dated. `job_hours`: how long a job runs, of which these are dollars a month of such jobs one after another
-    (None: a load that lasts)."""
+    (None: a load that lasts). `follows`: what rented replicas follow, a day or a log, so that they are paid for while
+    they run; `all_on_usd_per_month` is then what all of them cost throughout ("", None: that is what is rented)."""
 
     choice: Way
     api_usd_per_month: float | None
@@ -89,6 +90,8 @@ class DecisionRecord:
     own: OwningRecord | None
     supply: RentalRecord | None = None
     job_hours: float | None = None
+    all_on_usd_per_month: float | None = None
+    follows: str = ""
 
     def usd_words(self, usd_per_month: float) -> str:
         """Dollars a month, of a job those of the hours that it runs."""
@@ -152,9 +155,12 @@ def _rent(decision: DecisionRecord) -> tuple[str, str]:
     if decision.rent_usd_per_month is None:
         return "", ""
     spot = " on the spot market" if decision.supply and decision.supply.spot else ""
-    return decision.usd_words(
-        decision.rent_usd_per_month
-    ), f"rented{spot}{dated(decision.rent_date, decision.rent_age_days)}"
+    priced = dated(decision.rent_date, decision.rent_age_days)
+    if decision.all_on_usd_per_month is not None:
+        whole = decision.usd_words(decision.all_on_usd_per_month)
+        spot += f", scaled with the {decision.follows}"
+        priced = f"{priced.removesuffix(')')}; {whole} with all replicas always on)"
+    return decision.usd_words(decision.rent_usd_per_month), f"rented{spot}{priced}"
 
 
 def _own(decision: DecisionRecord) -> tuple[str, str]:

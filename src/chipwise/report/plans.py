@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -54,7 +54,7 @@ from chipwise.report.records import (
     TailRecord,
     WorkloadRecord,
 )
-from chipwise.report.simulated import FollowingRecord
+from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.space import By
 from chipwise.units import duration_words, format_count, format_number, format_seconds
@@ -99,7 +99,8 @@ class PlanRecord(Plan, Tabled):
     share the model (none: it lies on one kind of chip), as `placed` says; `memory` is then that of the first.
     `memory_range` are the bytes that a device needs at its load, with `memory_chance` the probability that they fit.
     `scaling` is how replicas may follow a log or a day with the targets held (None: not looked for, or all have to
-    run); `up` how often all are up that carry the load (None: no replica is spare).
+    run); `up` how often all are up that carry the load (None: no replica is spare); `peak` what a simulation of the
+    busiest slice of a day says of it (None: not simulated).
     """
 
     layout: LayoutRecord
@@ -140,6 +141,7 @@ class PlanRecord(Plan, Tabled):
     rate_slope: float = 1.0
     scaling: FollowingRecord | None = None
     up: UpRecord | None = None
+    peak: PeakRecord | None = None
 
     def tables(self) -> tuple[Table, ...]:
         """Its figures, and where time and memory go, as `explain` shows them."""
@@ -435,10 +437,11 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         opening = f"To run it yourself: {verb.lower()}{what}"
     if not report.kept:
         missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
+        missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         opening = f"{missed}{works}. Nearest: {what}"
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    said = (opening, _does(report), found, *_alternatives(report))
+    said = (opening, _does(report), *_follows(first), found, *_alternatives(report))
     return said if report.decision is None else (decided(report.decision, _cheapest_api(report)), *said)
 
 
@@ -482,6 +485,14 @@ def _does(report: PlanReport) -> str:
         )  # is more than is allowed: this decides their number
         said += f" (--utilisation {w.utilisation:.0%})" if carrying > 1 and one_less > w.utilisation else ""
     return f"{said}."
+
+
+def _follows(first: PlanRecord) -> Iterator[str]:
+    """How many replicas of the first plan run while they follow the load, and what that costs an hour in the mean."""
+    s = first.scaling
+    if s is not None:
+        usd = "" if s.usd_per_day is None else f", about ${format_number(s.usd_per_day / 24.0)}/h on average"
+        yield f"Scaled with the {s.follows}, {s.least} to {s.most} replicas run{usd}."
 
 
 def _targets(w: WorkloadRecord, first: PlanRecord) -> str:

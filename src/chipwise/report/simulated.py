@@ -120,9 +120,19 @@ class FollowingRecord:
         return cls(**found)
 
     @property
+    def follows(self) -> str:
+        """What replicas follow, in a word."""
+        return "day" if self.clock else "log"
+
+    @property
+    def share(self) -> float:
+        """Hours that are paid for over those of all replicas throughout."""
+        return self.replica_h / self.fixed_h
+
+    @property
     def words(self) -> str:
         """The policy and what it saves."""
-        less = 1.0 - self.replica_h / self.fixed_h
+        less = 1.0 - self.share
         if self.clock:
             each = f"by the clock, one for every {rate_words(self.per_replica_per_s or 0.0, 'requests')}"
             ready = f"asked for {duration_words(self.start_s)} ahead"
@@ -153,6 +163,44 @@ class FollowingRecord:
                 f"{does}"
             )
         return tuple(said)
+
+
+@dataclass(frozen=True, slots=True)
+class PeakRecord:
+    """The busiest slice of a day in a simulation whose passes are as slow as the probability asked for says:
+    `rate_per_s` requests a second on `replicas`, spare ones not counted. Formulas ask for `asked`; where the targets
+    are missed with these (`before`: their times), more are taken until they hold, or `holds` is False with the most
+    that were tried. Times are means, or the `percentile` that was asked for."""
+
+    rate_per_s: float
+    asked: int
+    replicas: int
+    holds: bool
+    percentile: float | None
+    times: BoundedTimes
+    before: BoundedTimes | None = None
+
+    @property
+    def words(self) -> str:
+        """That fewer replicas miss the targets, and what more of them do; "" where as many as formulas ask for hold
+        them."""
+        if self.before is None:
+            return ""
+        missed = (
+            f"simulated at the peak of the day, {rate_words(self.rate_per_s)}: {_replicas(self.asked)}, as formulas "
+            f"ask, miss{'es' if self.asked == 1 else ''} the targets with passes as slow as the confidence asks "
+            f"({self.before.words(self.percentile)})"
+        )
+        times = self.times.words(self.percentile)
+        if self.holds:
+            return f"{missed}; {_replicas(self.replicas)} hold them ({times})"
+        if self.replicas == self.asked:
+            return f"{missed}, and more are not allowed"
+        return f"{missed}, and {_replicas(self.replicas)} do not hold them either ({times})"
+
+
+def _replicas(count: int) -> str:
+    return f"{count} replica{'s' if count > 1 else ''}"
 
 
 def _paid(replica_h: float, usd_per_day: float | None) -> str:
