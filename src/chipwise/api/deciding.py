@@ -114,21 +114,23 @@ def weighed(
     return DecisionRecord(
         choice="api" if api and not named and api <= run * (1.0 - preferences().worth) else choice,
         api_usd_per_month=api,
-        **_rent(rent, today, share),
+        **_rent(rent, today, scaling),
         own=own,
         supply=_supply(first, pricing, today, share),
         job_hours=job.hours.mid if job else None,
-        all_on_usd_per_month=rent.mid * HOURS_PER_MONTH if rent and scaling else None,
-        follows=scaling.follows if rent and scaling else "",
     )
 
 
-def _rent(rent: PriceRecord | None, today: date, share: float) -> dict[str, Any]:
-    """What a decision says of renting for a share of all hours."""
+def _rent(rent: PriceRecord | None, today: date, scaling: FollowingRecord | None) -> dict[str, Any]:
+    """What a decision says of renting; with replicas that follow the load also of all of them."""
     if rent is None:
         return {"rent_usd_per_month": None, "rent_date": "", "rent_age_days": None}
-    usd = share * rent.mid * HOURS_PER_MONTH
-    return {"rent_usd_per_month": usd, "rent_date": rent.date, "rent_age_days": age_days(rent.date, today)}
+    all_on = rent.mid * HOURS_PER_MONTH
+    said = {"rent_date": rent.date, "rent_age_days": age_days(rent.date, today)}
+    if scaling is None:
+        return said | {"rent_usd_per_month": all_on}
+    follows = {"all_on_usd_per_month": all_on, "follows": scaling.follows}
+    return said | follows | {"rent_usd_per_month": scaling.share * all_on}
 
 
 IDLE = 2.0
