@@ -212,10 +212,12 @@ class NetworkSpace:
         """Prices a batch together with the next larger ones that may be tried."""
         short, works = preferences().short, []
         for asked in shared:
+            limit_s = _limit_s(asked)
             for work in self._next(place, asked, batch):
+                if work.least_s > limit_s:
+                    break
                 ways = (replace(work.asked, offload=way) for way in _kept(place, asked))
-                room = any(self.work(place, way).beyond(numbers) <= short for way in ways)
-                if room and work.least_s <= _limit_s(asked):
+                if any(self.work(place, way).beyond(numbers) <= short for way in ways):
                     works.append(work)
         if works:
             hardware, known = works[0].timed.priced

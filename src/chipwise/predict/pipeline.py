@@ -247,22 +247,31 @@ def flash_attention(costs: SimtParameters, device: Device, *, overlapped: bool) 
 
 def seconds(stages: Sequence[StageTimes], pace: Pace) -> Cost:
     """Seconds of a request by resource; the equation is that of the module."""
-    total = Cost({"host": pace.request_s})
+    total: dict[str, Real] = {"host": pace.request_s}
     for stage in stages:
-        device = Cost()
+        device: dict[str, Real] = {}
         for part, cost in stage.parts.items():
             own = cost * pace.factors.get(part, 1.0)
             if part in stage.limited_s:
                 quick = np.maximum(own.total_s, LEAST_S)
                 slow = stage.limited_s[part] * pace.energy
                 own = own * (1.0 + (slow / quick) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
-            device = device + own
+            _gather(device, own.exposed)
+        device_s = Cost(device).total_s
         host_s = stage.launches * pace.host_s + stage.host_s
-        both = soft_maximum({"device": device.total_s, "host": host_s}, HIDES)
+        both = soft_maximum({"device": device_s, "host": host_s}, HIDES).exposed
         # the device's part keeps the proportions of its resources
-        kept = both.exposed["device"] / np.maximum(device.total_s, LEAST_S)
-        total = total + (device * kept + Cost({"host": both.exposed["host"] + pace.call_s})) * stage.calls
-    return total
+        kept = both["device"] / np.maximum(device_s, LEAST_S)
+        each = {name: value * kept for name, value in device.items()}
+        _gather(each, {"host": both["host"] + pace.call_s})
+        _gather(total, {name: value * stage.calls for name, value in each.items()})
+    return Cost(total)
+
+
+def _gather(total: dict[str, Real], more: Mapping[str, Real]) -> None:
+    """Adds seconds by resource to a total."""
+    for name, value in more.items():
+        total[name] = total[name] + value if name in total else value
 
 
 def stage_times(
