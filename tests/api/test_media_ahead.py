@@ -9,7 +9,7 @@ from chipwise.api.media_work import Place
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
-from chipwise.predict.pipeline import ONE, Spread, StageTimes, price_ahead, stage_times
+from chipwise.predict.pipeline import ONE, Known, Spread, price_ahead, stage_times
 
 
 @pytest.mark.parametrize("spread", [ONE, Spread(cfg=2, ulysses=2), Spread(dp=2)])
@@ -21,11 +21,16 @@ def test_batches_that_are_priced_as_one_take_what_each_takes_alone(
     terms = Terms()
     place = Place.of(load_chips()[chip], terms, shipped_parameters())
     batches = [place.pipeline(model, terms, Sampling(batch=n)) for n in (1, 2, 4, 8)]
-    known: dict[object, StageTimes] = {}
-    price_ahead(batches, place.hardware, spread, known)  # type: ignore[arg-type]
+    known: Known = {}
+    # with other ways to share, as a search prices them
+    price_ahead(
+        [(pipeline, s) for pipeline in batches for s in (spread, ONE, Spread(ulysses=4))],
+        place.hardware,
+        known,
+    )
     assert known
     for pipeline in batches:
-        ahead = stage_times(pipeline, place.hardware, spread, known=known)  # type: ignore[arg-type]
+        ahead = stage_times(pipeline, place.hardware, spread, known=known)
         alone = stage_times(pipeline, place.hardware, spread)
         for mine, its in zip(ahead, alone, strict=True):
             assert mine.parts.keys() == its.parts.keys()

@@ -3,9 +3,9 @@ what waits on the host, and batches by doubling."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import repeat
 from math import ceil, inf
 
@@ -34,7 +34,7 @@ OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
 COUNTS = (2, 4, 8, 16, 32, 64)  # devices that share a request
 SATURATED = 1.01  # of samples a second, below which a batch twice as large is no better
-AHEAD = 4  # batches that are priced as one
+AHEAD = 8  # batches that are priced as one
 PATIENCE = 2  # batches in a row that are no better, after which none larger is tried
 NEAREST: tuple[Nearness, ...] = ("own", "chip", "vendor", "generation", "kind")
 FAR = NEAREST.index("kind")  # from where on figures are modelled
@@ -81,6 +81,7 @@ class NetworkSpace:
     most: float = inf
     every: bool = False
     made: dict[tuple[object, ...], Work] = field(default_factory=dict, compare=False, repr=False)
+    sized: dict[tuple[object, ...], Pipeline] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -114,23 +115,20 @@ class NetworkSpace:
         """One replica."""
         key = (place.runtime.id, asked.batch, asked.spread, asked.offload)
         if key not in self.made:
-            pipeline = place.pipeline(self.model, self.terms, asked)
-            self.made[key] = Work.of(pipeline, place, self.terms, asked)
+            size = key[:2]
+            if size not in self.sized:
+                self.sized[size] = place.pipeline(self.model, self.terms, asked)
+            self.made[key] = Work.of(self.sized[size], place, self.terms, asked)
         found = self.made[key]
-        return found if found.asked is asked else replace(found, asked=asked)
+        return found if found.asked == asked else replace(found, asked=asked)
 
     def tried(self, asked: Sampling, numbers: Parameters) -> Tried:
         """Every way; where devices lack memory in all of them, also those that are short of a little. Raises the errors
         of `Place.pipeline`."""
         if asked.job is not None and asked.batch is not None and family_of(self.model) != WINDOWED:
             asked = replace(asked, batch=min(asked.batch, max(ceil(asked.job.tokens), 1)))
-        ways: list[Way] = []
-        lacking: list[Way] = []
-        for order, place in self._worth(asked, numbers):
-            terms = replace(self.terms, runtime=place.runtime.id)
-            for spread in self._spreads(place, asked):
-                for doing, fits in self._doubled(place, asked, spread, numbers):
-                    (ways if fits else lacking).append(Way(doing, place, terms, order))
+        found = list(self._found(asked, numbers))
+        ways, lacking = ([way for way, fits in found if fits == wanted] for wanted in (True, False))
         pipeline = self._plain(self.places[0], asked)
         if ways:
             return Tried(self.chip, pipeline, tuple(self._filled(ways, asked, numbers)))
@@ -143,6 +141,16 @@ class NetworkSpace:
             min(off_device, key=lambda w: float(w.doing.work.held(numbers).total_bytes), default=None),
             min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
         )
+
+    def _found(self, asked: Sampling, numbers: Parameters) -> Iterator[tuple[Way, bool]]:
+        """Every way, each with whether it fits."""
+        for order, place in self._worth(asked, numbers):
+            terms = replace(self.terms, runtime=place.runtime.id)
+            shared = [replace(asked, spread=spread) for spread in self._spreads(place, asked)]
+            ahead = cache(partial(self._ahead, place, shared, numbers))
+            for one in shared:
+                for doing, fits in self._doubled(place, one, numbers, ahead):
+                    yield Way(doing, place, terms, order), fits
 
     def _filled(self, ways: Sequence[Way], asked: Sampling, numbers: Parameters) -> Iterator[Way]:
         """Ways for rent with the replicas that the machines hold which are billed anyhow: of a job as many as find a
@@ -167,23 +175,23 @@ class NetworkSpace:
             yield replace(way, doing=Doing.of(d.work, numbers, d.speed, larger)) if grown else way
 
     def _doubled(
-        self, place: Place, asked: Sampling, spread: Spread, numbers: Parameters
+        self, place: Place, asked: Sampling, numbers: Parameters, ahead: Callable[[int], None]
     ) -> Iterator[tuple[Doing, bool]]:
         """Batches of one way to share, as long as larger ones give more samples a second, fit and may keep the limit.
         Devices that share a sequence take one sample at a time: two batches of half the size, each on half of them,
         give no less and no later. Of the smallest batch also what lacks memory, by less than may be wrong of it on
-        devices. Each with whether it fits."""
-        alone, single = asked.task == "local" or spread.cfg * spread.sequence > 1, self._single(asked)
-        batch, best, worse, ahead = asked.batch or 1, 0.0, 0, 0
+        devices. Each with whether it fits. `ahead` prices a batch and the next larger ones of all ways to share."""
+        alone, single = _alone(asked), self._single(asked)
+        batch, best, worse, tried = asked.batch or 1, 0.0, 0, 0
         while worse < PATIENCE:
-            sized = replace(asked, batch=batch, spread=spread)
+            sized = replace(asked, batch=batch)
             work = self.work(place, sized)
             if best and work.least_s > _limit_s(asked):
                 return
             # the members of one sample end sooner, the more of them are at work together
             parted = work.pipeline.members > batch
-            if batch > ahead and not single and (parted or not alone):
-                ahead = self._ahead(place, sized, numbers)
+            if tried % AHEAD == 0:
+                ahead(batch)
             # what waits on the host makes larger batches slower, so they have to be worth something without
             doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
             if doing is None:
@@ -194,21 +202,34 @@ class NetworkSpace:
             best = max(best, doing.part_per_s)
             if single or not (parted or _more(doing, asked, alone=alone, worse=worse > 0)):
                 return
-            batch *= 2
+            batch, tried = 2 * batch, tried + 1
 
     def _single(self, asked: Sampling) -> bool:
         """Whether no other batch is tried."""
         return asked.batch is not None or one_size(self.model)
 
-    def _ahead(self, place: Place, asked: Sampling, numbers: Parameters) -> int:
-        """Prices a batch together with the next larger ones that fit; the largest of them."""
-        batches, limit_s = [(asked.batch or 1) << i for i in range(AHEAD)], _limit_s(asked)
-        works = [self.work(place, replace(asked, batch=n)) for n in batches]
-        fits = [work for work in works if work.fits(numbers) and work.least_s <= limit_s]
-        if len(fits) > 1:
-            hardware, known = fits[0].timed.priced
-            price_ahead([work.timed.pipeline for work in fits], hardware, asked.spread, known)
-        return batches[-1]
+    def _ahead(self, place: Place, shared: Sequence[Sampling], numbers: Parameters, batch: int) -> None:
+        """Prices a batch together with the next larger ones that may be tried."""
+        short, works = preferences().short, []
+        for asked in shared:
+            limit_s = _limit_s(asked)
+            for work in self._next(place, asked, batch):
+                if work.least_s > limit_s:
+                    break
+                ways = (replace(work.asked, offload=way) for way in _kept(place, asked))
+                if any(self.work(place, way).beyond(numbers) <= short for way in ways):
+                    works.append(work)
+        if works:
+            hardware, known = works[0].timed.priced
+            price_ahead([(work.timed.pipeline, work.asked.spread) for work in works], hardware, known)
+
+    def _next(self, place: Place, asked: Sampling, batch: int) -> Iterator[Work]:
+        """A batch and the next larger ones."""
+        for larger in (batch << i for i in range(AHEAD)):
+            work = self.work(place, replace(asked, batch=larger))
+            yield work
+            if self._single(asked) or (_alone(asked) and work.pipeline.members <= larger):
+                return
 
     def _held(
         self, place: Place, asked: Sampling, numbers: Parameters, *, alone: bool
@@ -216,10 +237,9 @@ class NetworkSpace:
         """The first way to keep parts on the host that devices and hosts hold, which is the fastest (`alone`: as asked
         only); else None, and those that come near."""
         lacking = []
-        more = asked.offload == "none" and place.runtime.offloads and not alone
-        for way in OFFLOADS if more else (asked.offload,):
+        for way in (asked.offload,) if alone else _kept(place, asked):
             work = self.work(place, asked if way == asked.offload else replace(asked, offload=way))
-            beyond = float(work.held(numbers).total_bytes) / work.capacity_bytes - 1.0
+            beyond = work.beyond(numbers)
             if beyond > preferences().short:
                 continue
             doing = self._doing(work, numbers)
@@ -357,6 +377,16 @@ def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
     if pipeline.settings.get("passes", 1) > 1:
         found += [Spread(cfg=2, ulysses=s.ulysses // 2) for s in found]
     return sorted(found, key=lambda s: s.devices)
+
+
+def _kept(place: Place, asked: Sampling) -> Sequence[Offload]:
+    """Ways to keep parts on the host that are tried, fastest first."""
+    return OFFLOADS if asked.offload == "none" and place.runtime.offloads else (asked.offload,)
+
+
+def _alone(asked: Sampling) -> bool:
+    """Whether one sample is at work at a time: of a lone user, and of devices that share a sequence."""
+    return asked.task == "local" or asked.spread.cfg * asked.spread.sequence > 1
 
 
 def _more(doing: Doing, asked: Sampling, *, alone: bool, worse: bool) -> bool:

@@ -57,7 +57,7 @@ LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 
 
-Priced = tuple[Hardware, dict[Known, StageTimes]]
+Priced = tuple[Hardware, Known]
 """Hardware, and the stages that were priced on it."""
 Attends = Literal["library", "registers", "overlapped"]
 """Kernels of attention: the vendor's, FlashAttention through registers, or at the full rate of matrix instructions."""
@@ -293,7 +293,10 @@ class Work:
             )
         _check_spread(pipeline, place, spread)
         aside = _aside(pipeline, asked)
-        kept = replace(pipeline, stages=tuple(stage for stage in pipeline.stages if stage.name not in aside))
+        kept = pipeline
+        if aside:
+            stages = tuple(stage for stage in pipeline.stages if stage.name not in aside)
+            kept = replace(pipeline, stages=stages)
         timed = Timed(kept, place.doing(asked, pipeline), spread, asked.offload)
         tensors = account(pipeline, spread, offload=asked.offload, aside=aside)
         narrowed = place.runtime.narrows_loaded
@@ -316,12 +319,12 @@ class Work:
         """The machine that holds the chip."""
         return machine_for(self.chip)
 
-    @property
+    @cached_property
     def packages(self) -> int:
         """Chips of a replica."""
         return packages(self.chip, self.asked.spread)
 
-    @property
+    @cached_property
     def copies(self) -> int:
         """How many times a replica runs the model at once, where its chips have more devices than share a request: a
         lone user has one request, a training step one batch."""
@@ -329,8 +332,8 @@ class Work:
             return 1
         return self.packages * self.chip.devices_per_package // self.asked.spread.devices
 
-    @property
-    def labels(self) -> dict[str, str]:
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
         """By what numbers of pipelines are shared."""
         return {
             "chip": self.chip.software_id,
@@ -410,7 +413,7 @@ class Work:
             return pace_of(stock)
         return tuned_pace(stock, numbers.derived(_factors).of(self.submitted))
 
-    @property
+    @cached_property
     def least_s(self) -> float:
         """Seconds of a request in which devices at their peaks would only compute."""
         rates = {name: float(x) for name, x in self.device.matrix.items() if np.isfinite(float(x))}
@@ -448,6 +451,10 @@ class Work:
     def fits(self, numbers: Parameters) -> bool:
         """Whether a device has the memory."""
         return bool(self.held(numbers).fits())
+
+    def beyond(self, numbers: Parameters) -> float:
+        """The share of a device's memory that it holds more than there is; negative where some is left."""
+        return float(self.held(numbers).total_bytes) / self.capacity_bytes - 1.0
 
     def held(self, numbers: Parameters) -> MemoryAccount:
         """Bytes of one device. Rows of tables that are hardly ever looked up may wait on the host, up to the share of

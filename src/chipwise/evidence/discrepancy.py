@@ -471,6 +471,8 @@ class Scatter:
     @classmethod
     def join(cls, parts: Sequence[Scatter]) -> Scatter:
         """The rows of several, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
     def take(self, index: NDArray[np.intp]) -> Scatter:

@@ -18,11 +18,12 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
-from chipwise.cost.simt.family import Labels, SimtParameters, group_of, limited_s
+from chipwise.cost.simt.family import Labels, SimtParameters, group_of, kernel_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
@@ -246,22 +247,31 @@ def flash_attention(costs: SimtParameters, device: Device, *, overlapped: bool) 
 
 def seconds(stages: Sequence[StageTimes], pace: Pace) -> Cost:
     """Seconds of a request by resource; the equation is that of the module."""
-    total = Cost({"host": pace.request_s})
+    total: dict[str, Real] = {"host": pace.request_s}
     for stage in stages:
-        device = Cost()
+        device: dict[str, Real] = {}
         for part, cost in stage.parts.items():
             own = cost * pace.factors.get(part, 1.0)
             if part in stage.limited_s:
                 quick = np.maximum(own.total_s, LEAST_S)
                 slow = stage.limited_s[part] * pace.energy
                 own = own * (1.0 + (slow / quick) ** POWER_SOFTNESS) ** (1.0 / POWER_SOFTNESS)
-            device = device + own
+            _gather(device, own.exposed)
+        device_s = Cost(device).total_s
         host_s = stage.launches * pace.host_s + stage.host_s
-        both = soft_maximum({"device": device.total_s, "host": host_s}, HIDES)
+        both = soft_maximum({"device": device_s, "host": host_s}, HIDES).exposed
         # the device's part keeps the proportions of its resources
-        kept = both.exposed["device"] / np.maximum(device.total_s, LEAST_S)
-        total = total + (device * kept + Cost({"host": both.exposed["host"] + pace.call_s})) * stage.calls
-    return total
+        kept = both["device"] / np.maximum(device_s, LEAST_S)
+        each = {name: value * kept for name, value in device.items()}
+        _gather(each, {"host": both["host"] + pace.call_s})
+        _gather(total, {name: value * stage.calls for name, value in each.items()})
+    return Cost(total)
+
+
+def _gather(total: dict[str, Real], more: Mapping[str, Real]) -> None:
+    """Adds seconds by resource to a total."""
+    for name, value in more.items():
+        total[name] = total[name] + value if name in total else value
 
 
 def stage_times(
@@ -270,7 +280,7 @@ def stage_times(
     spread: Spread = ONE,
     *,
     offload: Offload = "none",
-    known: dict[Known, StageTimes] | None = None,
+    known: Known | None = None,
 ) -> tuple[StageTimes, ...]:
     """Every stage of a pipeline on its devices.
 
@@ -279,14 +289,11 @@ def stage_times(
     priced on this very hardware, so that ways to share a request price alike stages once.
     """
     known = {} if known is None else known
-    does, found = _Does.of(hardware), []
-    for stage in pipeline.stages:
-        key = _Same(stage), _own(pipeline, stage, spread)
-        if key not in known:
-            groups = _grouped(key[0], does, key[1])[1]
-            costs = [price(group.stacked, hardware.device, hardware.costs).exposed for group in groups]
-            known[key] = _timed(pipeline, stage, hardware, key[1], costs)
-        times, copied = known[key], _copied(stage, hardware, offload)
+    price_ahead([(pipeline, spread)], hardware, known)
+    found = []
+    for stage, own in _shared(pipeline, spread):
+        side, at = known[_Same(stage), own]
+        times, copied = side.at(at, stage), _copied(stage, hardware, offload)
         if copied:
             times = replace(times, parts={**times.parts, "offload": Cost({"host": copied})})
         itself = sum(amount * hardware.host.get(kind, 0.0) for kind, amount in stage.host)
@@ -296,48 +303,71 @@ def stage_times(
     return tuple(found)
 
 
-def _own(pipeline: Pipeline, stage: Stage, spread: Spread) -> Spread:
-    """How devices share a stage: one that is called again all of it, others their samples."""
-    return spread if stage.calls >= _repeated(pipeline) else Spread(dp=spread.dp)
+def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], hardware: Hardware, known: Known) -> None:
+    """Prices pipelines, each shared by devices in some way, into `known`: stages that differ in numbers alone as one.
+    `stage_times` of each is what it is without."""
+    left = {
+        (_Same(stage), own): pipeline
+        for pipeline, spread in ways
+        for stage, own in _shared(pipeline, spread)
+        if (_Same(stage), own) not in known
+    }
+    for joined in _joined(tuple(left), _Does.of(hardware)):
+        times = _timed(joined, [left[way] for way in joined.ways], hardware)
+        known.update((way, (times, i)) for i, way in enumerate(joined.ways))
 
 
-def _timed(
-    pipeline: Pipeline, stage: Stage, hardware: Hardware, own: Spread, costs: Sequence[Mapping[str, Real]]
-) -> StageTimes:
-    """A stage without what waits on the host; `costs` are exposed seconds of each group's operators by resource."""
-    ops, groups = _grouped(_Same(stage), _Does.of(hardware), own)
-    parts = _parts(groups, costs, own)
-    exposed = _exchanged(pipeline, stage, parts, hardware, own)
-    times: dict[MediaPart, Cost] = {part: cost for part, (cost, _) in parts.items()}
-    times |= {"exchange": Cost({"network": exposed})} if exposed else {}
+def _shared(pipeline: Pipeline, spread: Spread) -> Iterator[tuple[Stage, Spread]]:
+    """Stages and how devices share each: one that is called again all of it, others their samples."""
+    repeated, samples = _repeated(pipeline), Spread(dp=spread.dp)
+    for stage in pipeline.stages:
+        yield stage, spread if stage.calls >= repeated else samples
+
+
+@dataclass(frozen=True)
+class _Times:
+    """What `StageTimes` says of stages without what waits on the host: exposed seconds by part and resource, and the
+    rest, of one stage after the other."""
+
+    parts: Mapping[MediaPart, Mapping[str, Sequence[float]]]
+    launches: Sequence[float]
+    limited_s: Mapping[MediaPart, Sequence[float]]
+
+    def at(self, i: int, stage: Stage) -> StageTimes:
+        """Of one stage: without exchanges where there are none."""
+        parts = {
+            part: Cost({name: each[i] for name, each in exposed.items()})
+            for part, exposed in self.parts.items()
+            if part != "exchange" or exposed["network"][i]
+        }
+        limited = {part: each[i] for part, each in self.limited_s.items()}
+        return StageTimes(stage.name, stage.calls, parts, self.launches[i], limited)
+
+
+def _timed(joined: _Joined, pipelines: Sequence[Pipeline], hardware: Hardware) -> _Times:
+    """Stages, each of one of the pipelines."""
+    parts = _parts(joined, hardware)
+    exposed = _exchanged(joined, pipelines, parts, hardware)
+    times = {
+        part: {name: np.asarray(each).tolist() for name, each in cost.exposed.items()}
+        for part, (cost, _) in parts.items()
+    }
+    times |= {"exchange": {"network": exposed.tolist()}} if exposed.any() else {}
     starts = hardware.starts
-    launches = sum(n * _hosted(op, starts) / (own.dp if "apart" in op.dims else 1) for n, op in ops)
-    limited = _limited(parts, hardware, own)
-    return StageTimes(stage.name, stage.calls, times, float(launches) + _moves(ops, own, starts), limited)
+    # what is started for each sample takes as long as one product
+    each = [1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names]
+    launches = _one_by_one(joined.counts * (joined.launches * each) / joined.apart)
+    limited = _limited(parts, joined, hardware)
+    return _Times(
+        times,
+        (launches + _moves(joined, starts)).tolist(),
+        {part: each.tolist() for part, each in limited.items()},
+    )
 
 
-def _hosted(op: Op, starts: Mapping[str, float]) -> float:
-    """Kernels of an operator in the host's time of a product; what is started for each sample takes as long as one."""
-    each = 1.0 if "apart" in op.dims else starts.get(op.name, starts.get(op.kind, 1.0))
-    return op.launches * each
-
-
-def price_ahead(
-    pipelines: Sequence[Pipeline], hardware: Hardware, spread: Spread, known: dict[Known, StageTimes]
-) -> None:
-    """Prices a pipeline at several sizes as one, into `known`; `stage_times` of each is what it is without."""
-    does = _Does.of(hardware)
-    for stages in zip(*(pipeline.stages for pipeline in pipelines), strict=False):
-        own = _own(pipelines[0], stages[0], spread)
-        left = [(p, s) for p, s in zip(pipelines, stages, strict=True) if (_Same(s), own) not in known]
-        joined = _joined(tuple(_Same(s) for _, s in left), does, own) if len(left) > 1 else ()
-        exposed = [price(whole, hardware.device, hardware.costs).exposed for whole, _ in joined]
-        for i, (pipeline, stage) in enumerate(left if joined else ()):
-            costs = [
-                {name: np.broadcast_to(v, (ends[-1],))[ends[i] : ends[i + 1]] for name, v in each.items()}
-                for each, (_, ends) in zip(exposed, joined, strict=True)
-            ]
-            known[_Same(stage), own] = _timed(pipeline, stage, hardware, own, costs)
+def _one_by_one(values: Array) -> Array:
+    """The sum along the last axis, in order."""
+    return np.add.accumulate(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,49 +401,91 @@ class _Same:
         return isinstance(other, _Same) and other.stage is self.stage
 
 
+_Way = tuple[_Same, Spread]
+Known = dict[_Way, tuple[_Times, int]]
+"""What was priced: a stage and how devices share it, in an array at some place."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Operators whose formulas differ in numbers alone: the `members`, their repeats, and all as one (`whole`), as one
-    device runs them (`stacked`)."""
+    """Operators whose formulas differ in numbers alone, of some ways to share a stage: their repeats [ways, operators],
+    and all as one (`whole`), as one device runs them (`shared`), one way after the other."""
 
-    members: tuple[Counted, ...]
-    counts: np.ndarray
+    counts: Array
     whole: Op
-    stacked: Op
+    shared: Op
+
+    def over_ways(self, value: Real) -> Array:
+        """A number of each operator, [ways, operators]."""
+        return np.broadcast_to(value, (self.counts.size,)).reshape(self.counts.shape)
 
 
-Known = tuple[_Same, Spread]
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """Ways to share stages that differ in numbers alone: their groups, and of every operator name and kind, whether it
+    is started apart for each sample, its repeats and launches and the devices that deal samples out [ways,
+    operators]."""
+
+    ways: tuple[_Way, ...]
+    groups: tuple[_Group, ...]
+    names: tuple[tuple[str, str, bool], ...]
+    counts: Array
+    launches: Array
+    apart: Array
+
+    def degree(self, of: Callable[[Spread], float]) -> Array:
+        """A number of every way to share, [ways, 1]."""
+        return np.array([[float(of(spread))] for _, spread in self.ways])
+
+
 Parts = dict["MediaPart", tuple[Cost, list[_Group]]]
 
 
-@lru_cache(maxsize=1024)
-def _grouped(same: _Same, does: _Does, spread: Spread) -> tuple[tuple[Counted, ...], tuple[_Group, ...]]:
-    """The operators of a stage as software runs them, and the same in groups; chips of a search share them."""
+@lru_cache(maxsize=2048)
+def _grouped(
+    same: _Same, does: _Does, spread: Spread
+) -> tuple[tuple[object, ...], tuple[Counted, ...], tuple[_Group, ...]]:
+    """The operators of a stage as software runs them, and the same in groups; before both what stages have in common
+    that are priced as one. Chips of a search share them."""
     ops = tuple(made for n, op in same.stage.ops for made in _converted(n, _started(op, does), does))
-    groups = []
-    for group in _alike(ops):
+    groups, keys = [], []
+    for key, group in _alike(ops).items():
         whole = _stacked([op for _, op in group])
         shared = _stacked([device_share(op, spread) for _, op in group]) if spread != ONE else whole
-        groups.append(_Group(tuple(group), np.array([n for n, _ in group]), whole, shared))
-    return ops, tuple(groups)
+        groups.append(_Group(np.array([[n for n, _ in group]]), whole, shared))
+        # how heads are shared may change the kernel
+        kernel = repr(kernel_of(shared)) if shared.kind == "attention" else ""
+        keys.append((key, len(group), kernel, *whole.dims, *shared.dims))
+    names = tuple((op.name, op.kind, "apart" in op.dims) for _, op in ops)
+    return (names, *keys), ops, tuple(groups)
 
 
 @lru_cache(maxsize=1024)
-def _joined(stages: tuple[_Same, ...], does: _Does, spread: Spread) -> tuple[tuple[Op, tuple[int, ...]], ...]:
-    """The groups of stages as one operator each, with the places at which those of each stage begin and the last ends;
-    none where their groups differ in more than numbers."""
-    each = [_grouped(same, does, spread)[1] for same in stages]
-    alike = {
-        tuple((g.stacked.kind, g.stacked.compute, g.stacked.weight, *g.stacked.dims) for g in one)
-        for one in each
-    }
-    if len(alike) != 1:
-        return ()
+def _joined(ways: tuple[_Way, ...], does: _Does) -> tuple[_Joined, ...]:
+    """Ways to share stages, those as one that differ in numbers alone."""
+    alike: dict[tuple[object, ...], list[_Way]] = {}
+    for same, spread in ways:
+        alike.setdefault(_grouped(same, does, spread)[0], []).append((same, spread))
     found = []
-    for groups in zip(*each, strict=True):
-        ends = np.cumsum([0, *(len(group.counts) for group in groups)])
-        whole = _stacked([group.stacked for group in groups], _end_to_end)
-        found.append((whole, tuple(ends.tolist())))
+    for some in alike.values():
+        each = [_grouped(same, does, spread) for same, spread in some]
+        groups = []
+        for members in zip(*(one for _, _, one in each), strict=True):
+            whole = _stacked([group.whole for group in members], _end_to_end)
+            shared = _stacked([group.shared for group in members], _end_to_end)
+            groups.append(_Group(np.concatenate([group.counts for group in members]), whole, shared))
+        names = tuple((op.name, op.kind, "apart" in op.dims) for _, op in each[0][1])
+        columns = (
+            [[n for n, _ in ops] for _, ops, _ in each],
+            [[op.launches for _, op in ops] for _, ops, _ in each],
+        )
+        apart = [
+            [float(s.dp) if "apart" in op.dims else 1.0 for _, op in ops]
+            for (_, ops, _), (_, s) in zip(each, some, strict=True)
+        ]
+        found.append(
+            _Joined(tuple(some), tuple(groups), names, *(np.array(c, dtype=float) for c in (*columns, apart)))
+        )
     return tuple(found)
 
 
@@ -422,34 +494,31 @@ def _end_to_end(values: Iterable[Real]) -> Array:
     return np.concatenate([np.atleast_1d(value) for value in values])
 
 
-def _limited(parts: Parts, hardware: Hardware, s: Spread) -> dict[MediaPart, Real]:
-    """Seconds of products and convolutions at the power limit; none of chips that are not held back by one. Attention
-    waits for exponentials too often to reach it."""
-    if not isinstance(hardware.costs, SimtParameters) or not np.isfinite(
-        float(np.asarray(hardware.device.power_w))
-    ):
+def _limited(parts: Parts, joined: _Joined, hardware: Hardware) -> dict[MediaPart, Array]:
+    """Seconds of products and convolutions at the power limit, [ways]; none of chips that are not held back by one.
+    Attention waits for exponentials too often to reach it."""
+    costs, device = hardware.costs, hardware.device
+    if not isinstance(costs, SimtParameters) or not np.isfinite(float(np.asarray(device.power_w))):
         return {}
-    costs, share = hardware.costs, float(s.devices)
+    devices = joined.degree(lambda s: s.devices)[:, 0]
     return {
         part: sum(
-            float(np.sum(group.counts * limited_s(group.whole, hardware.device, costs)))
+            np.sum(group.counts * group.over_ways(limited_s(group.whole, device, costs)), axis=1)
             for group in groups
             if group.whole.compute != "fp32"
         )
-        / share
+        / devices
         for part, (_, groups) in parts.items()
         if part in ("gemm", "conv")
     }
 
 
-def _moves(ops: Sequence[Counted], s: Spread, starts: Mapping[str, float]) -> float:
-    """What a host starts around exchanges of attention: tensors are packed, sent and unpacked."""
-    if s.sequence * s.tp == 1:
-        return 0.0
-    each = (1.0 + PACKED * starts.get("pointwise", 1.0)) * (
-        4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.cp - 1)
-    )
-    return float(sum(n * each for n, op in ops if op.kind == "attention"))
+def _moves(joined: _Joined, starts: Mapping[str, float]) -> Array:
+    """What a host starts around exchanges of attention, [ways]: tensors are packed, sent and unpacked."""
+    tensors = joined.degree(lambda s: 4.0 * (s.ulysses > 1) + 2.0 * (s.tp > 1) + 2.0 * (s.cp - 1))
+    attends = [kind == "attention" for _, kind, _ in joined.names]
+    each = (1.0 + PACKED * starts.get("pointwise", 1.0)) * tensors
+    return _one_by_one(joined.counts[:, attends] * each)
 
 
 def _repeated(pipeline: Pipeline) -> float:
@@ -534,22 +603,25 @@ def _part(op: Op) -> MediaPart:
     return op.kind if op.kind in ("gemm", "conv", "attention", "pointwise") else "other"
 
 
-def _parts(groups: Sequence[_Group], exposed: Sequence[Mapping[str, Real]], spread: Spread) -> Parts:
-    """Seconds of the operators of one device by part, with the groups that it is of; `exposed` seconds of each group's
-    operators by resource."""
+def _parts(joined: _Joined, hardware: Hardware) -> Parts:
+    """Seconds of the operators of one device by part, [ways], with the groups that it is of."""
     found: Parts = {}
-    for group, each in zip(groups, exposed, strict=True):
-        # layers that are dealt out follow each other: a device runs its part of them
-        dealt = group.counts / spread.pp
-        summed = Cost({name: float(np.sum(dealt * value)) for name, value in each.items()})
-        part = _part(group.stacked)
+    # layers that are dealt out follow each other: a device runs its part of them
+    dealt = joined.degree(lambda s: s.pp)
+    for group in joined.groups:
+        exposed, counts = price(group.shared, hardware.device, hardware.costs).exposed, group.counts / dealt
+        summed = Cost(
+            {name: np.sum(counts * group.over_ways(value), axis=1) for name, value in exposed.items()}
+        )
+        part = _part(group.whole)
         cost, others = found.get(part, (Cost(), []))
         found[part] = (cost + summed, [*others, group])
     return found
 
 
-def _alike(ops: Sequence[Counted]) -> Iterator[list[Counted]]:
-    """Operators whose formulas differ in numbers alone, so that they are priced as one array."""
+def _alike(ops: Sequence[Counted]) -> Mapping[tuple[object, ...], list[Counted]]:
+    """Operators whose formulas differ in numbers alone, by what they have in common, so that they are priced as one
+    array."""
     groups: dict[tuple[object, ...], list[Counted]] = {}
     for n, op in ops:
         d = op.dims
@@ -562,7 +634,7 @@ def _alike(ops: Sequence[Counted]) -> Iterator[list[Counted]]:
         elif op.kind == "pointwise":
             key += (group_of(op),)
         groups.setdefault(key, []).append((n, op))
-    yield from groups.values()
+    return groups
 
 
 def _in_line(values: Iterable[Real]) -> Array:
@@ -636,46 +708,59 @@ def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
     return times * stage.weight_bytes / (COPY_SHARE * hardware.host_bytes_per_s)
 
 
-def _exchanged(
-    pipeline: Pipeline,
-    stage: Stage,
-    parts: Parts,
-    hardware: Hardware,
-    s: Spread,
-) -> float:
-    """Exposed seconds of exchanges of one call.
+def _exchanged(joined: _Joined, pipelines: Sequence[Pipeline], parts: Parts, hardware: Hardware) -> Array:
+    """Exposed seconds of exchanges of one call, [ways]."""
+    found = np.zeros(len(joined.ways))
+    work_s = found + sum(cost.total_s for cost, _ in parts.values())
+    attention, groups = parts.get("attention", (Cost(), []))
+    attention_s = found + attention.total_s
+    for s in {spread for _, spread in joined.ways if spread.devices > 1}:
+        at = np.array([i for i, (_, spread) in enumerate(joined.ways) if spread == s])
+        own = _around_attention(at, groups, attention_s[at], hardware, s)
+        for i, exposed in zip(at.tolist(), own.tolist(), strict=True):
+            stage = joined.ways[i][0].stage
+            found[i] = exposed + _of_weights(pipelines[i], stage, float(work_s[i]), hardware, s)
+    return found
+
+
+def _around_attention(
+    at: NDArray[np.intp], groups: Sequence[_Group], attention_s: Array, hardware: Hardware, s: Spread
+) -> Array:
+    """Exposed seconds of exchanges of what is computed, of the ways `at` that share a stage alike.
 
     Around every attention: Ulysses sends queries, keys, values and results to all (4), tensor parallelism sums twice;
     a ring passes keys and values on, r - 1 times, hidden by attention. A call ends with one exchange of guided passes,
-    and of stages that are dealt out. Gathered weights and summed gradients hide behind the work of the call.
+    and of stages that are dealt out.
     """
-    if s.devices == 1:
-        return 0.0
-    work_s = float(sum(cost.total_s for cost, _ in parts.values()))
-    attention_s, groups = parts.get("attention", (Cost(), []))
-    exposed, ring_s, last = 0.0, 0.0, 0.0
+    exposed, ring_s, last = (np.zeros(len(at)) for _ in range(3))
     for group in groups:
-        op, counts = group.whole, group.counts
-        d = op.dims
+        op, d = group.whole, group.whole.dims
         rows = d["batch"] * d["q"] * d["heads"] * d["head_dim"] / (s.dp * s.cfg * s.sequence)
         size = op.activation_bytes / np.maximum(
             d["batch"] * d["q"] * d["heads"] * (d["head_dim"] + d["value_dim"]), 1.0
         )
-        each = np.atleast_1d(rows * size)
-        last = float(each[-1])
+        each, counts = group.over_ways(rows * size)[at], group.counts[at]
+        last = each[:, -1]
         if s.ulysses > 1:
             sent_s = hardware.exchange_s("all_to_all", each / s.tp, s.ulysses)
-            exposed += float(np.sum(counts * 4.0 * sent_s))
+            exposed = exposed + np.sum(counts * 4.0 * sent_s, axis=1)
         if s.tp > 1:
-            exposed += float(np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp)))
+            exposed = exposed + np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp), axis=1)
         if s.cp > 1:
             passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
-            ring_s += float(np.sum(counts * (s.cp - 1) * passed_s))
-    exposed = exposed / s.pp + float(uncovered(ring_s, attention_s.total_s))
+            ring_s = ring_s + np.sum(counts * (s.cp - 1) * passed_s, axis=1)
+    exposed = exposed / s.pp + uncovered(ring_s, attention_s)
     if s.cfg > 1:
-        exposed += float(hardware.exchange_s("all_gather", s.cfg * last, s.cfg))
+        exposed = exposed + hardware.exchange_s("all_gather", s.cfg * last, s.cfg)
     if s.pp > 1:
-        exposed += float(hardware.exchange_s("p2p", last, 2))
+        exposed = exposed + hardware.exchange_s("p2p", last, 2)
+    return exposed
+
+
+def _of_weights(pipeline: Pipeline, stage: Stage, work_s: float, hardware: Hardware, s: Spread) -> float:
+    """Exposed seconds of exchanges of weights, rows of tables and gradients: gathered weights and summed gradients hide
+    behind the work of the call."""
+    exposed = 0.0
     if s.fsdp:
         gathered_s = float(hardware.exchange_s("all_gather", stage.weight_bytes, s.devices))
         exposed += max(0.0, pipeline.settings.get(PARTS, 1.0) * gathered_s - work_s)

@@ -30,8 +30,8 @@ from math import ceil, inf, log, sqrt
 
 import numpy as np
 
-from chipwise.numeric import root
-from chipwise.units import Array, Real
+from chipwise.numeric import place
+from chipwise.units import Real
 
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
 SLOWEST = 1e6
@@ -56,12 +56,13 @@ def wait_s(load: float, busy_s: float, batch: int, replicas: int, share: float |
     return busy_s * (ended + queued / (2.0 * (1.0 - load) * places))
 
 
-def all_at_work(load: Real, places: Real) -> Array:
+def all_at_work(load: Real, places: Real) -> Real:
     """The part of the time for which all of so many alike places are at work: u^(sqrt(2 (c + 1)) - 1).
 
     Source: Sakasegawa, "An approximation formula for L_q = alpha rho^beta / (1 - rho)", 1977; exact for one place.
     """
-    return np.asarray(np.asarray(load, dtype=float) ** (np.sqrt(2.0 * (np.asarray(places) + 1.0)) - 1.0))
+    found: Real = load ** (np.sqrt(2.0 * (places + 1.0)) - 1.0)
+    return found
 
 
 def _exceeded(at_work: float, share: float, replicas: float) -> float:
@@ -91,7 +92,7 @@ def replicas_within(
     def short(replicas: int) -> bool:
         return wait_s(at_work / replicas, busy_s, batch, replicas, share) > limit_s
 
-    return None if short(MOST) else int(root(lambda n: short(int(n)), max(0, ceil(at_work) - 1), MOST)[1])
+    return None if short(MOST) else int(place(lambda n: short(int(n)), max(0, ceil(at_work) - 1), MOST)[1])
 
 
 @dataclass(frozen=True)
@@ -123,4 +124,4 @@ class Queue:
 
 def _largest(keeps: Callable[[float], bool], high: float) -> float:
     """The largest number up to `high` that `keeps`, where all smaller ones do too; 0 where none does."""
-    return float(root(lambda x: keeps(float(x)), 0.0, high, HALVINGS)[0]) if keeps(0.0) else 0.0
+    return place(keeps, 0.0, high, HALVINGS)[0] if keeps(0.0) else 0.0

@@ -64,6 +64,7 @@ a short one cannot take more than its own depth and a half; moves products with 
 LANES_SHARE = 0.3
 """share of the vector peak: that depthwise filters reach on the lanes. Chosen: they wait for memory, and none was
 measured alone; moves networks of depthwise filters where they compute."""
+_DECODING = ("simt.decode", "simt.latent_decode")
 _LATENT_DIM = 256.0
 """elements: one shared key head wider than this is a latent. Chosen: between the widest plain heads, 256 of Gemma,
 and the narrowest latent, 576 of DeepSeek; moves nothing between those two."""
@@ -298,31 +299,47 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     )
 
 
+def kernel_of(op: Op) -> tuple[str, Mapping[str, str]]:
+    """The formula of an attention, under the name of its fitted numbers, and the labels of those."""
+    d, group = op.dims, group_of(op)
+    latent = group.startswith("simt.latent")
+    cache = "fp8" if _first(_read(op, group)[1]) < 1.5 else "b16"
+    dim = "0" if latent else f"{_first(d['head_dim']):.0f}"
+    if group not in _DECODING:
+        return group, {"dtype": "fp8" if op.compute == "fp8" else "b16", "cache": cache, "head_dim": dim}
+    heads = "mha" if _all(d["heads"], d["kv_heads"]) and not latent else "gqa"
+    return group, {"cache": cache, "heads": heads, "dtype": "b16", "head_dim": dim}
+
+
+def _holds_values(op: Op, group: str) -> bool:
+    """Whether values are a part of the keys."""
+    latent, widths = group.startswith("simt.latent"), (op.dims["head_dim"], op.dims["value_dim"])
+    return latent and (group in _DECODING or (_first(widths[0]), _first(widths[1])) != _EXPANDED)
+
+
+def _read(op: Op, group: str) -> tuple[Real, Real]:
+    """Tokens that an attention sees, and what it reads of the cache, whatever it selects: bytes per element that make
+    up its traffic."""
+    d = op.dims
+    if group in _DECODING:
+        reach = np.where(np.asarray(d["top_k"]) > 0, d["top_k"], d["window"])
+        seen = np.where(np.asarray(reach) > 0, np.minimum(d["kv"], reach), d["kv"])
+    else:
+        seen = np.where(np.asarray(d["window"]) > 0, np.minimum(d["kv"], d["window"] + d["q"]), d["kv"])
+    width = d["head_dim"] if _holds_values(op, group) else d["head_dim"] + d["value_dim"]
+    return seen, op.kv_bytes / (d["batch"] * d["kv_heads"] * seen * width)
+
+
 def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     d = op.dims
     key, value = d["head_dim"], d["value_dim"]
     heads, groups = d["heads"], d["kv_heads"]
-    group = group_of(op)
+    group, labels = kernel_of(op)
     latent = group.startswith("simt.latent")
-    decoding = group in ("simt.decode", "simt.latent_decode")
-    shared = latent and (
-        decoding or (_first(key), _first(value)) != _EXPANDED
-    )  # values are a part of the keys
-    reach = np.where(np.asarray(d["top_k"]) > 0, d["top_k"], d["window"])
-    seen = np.where(np.asarray(reach) > 0, np.minimum(d["kv"], reach), d["kv"])
-    if not decoding:
-        seen = np.where(np.asarray(d["window"]) > 0, np.minimum(d["kv"], d["window"] + d["q"]), d["kv"])
-    width = key if shared else key + value
-    # what the operator reads of the cache, whatever it selects: bytes per element that make up its traffic
-    size = op.kv_bytes / (d["batch"] * groups * seen * width)
-    cache = "fp8" if _first(size) < 1.5 else "b16"
-    dim = "0" if latent else f"{_first(key):.0f}"
+    seen, size = _read(op, group)
     rates = Rates.at(device, device.matrix[op.compute])
-    if decoding:
-        kind = "mha" if _all(heads, groups) and not latent else "gqa"
-        found = p.pick(
-            DecodeParameters, group, launches=op.launches, cache=cache, heads=kind, dtype="b16", head_dim=dim
-        )
+    if group in _DECODING:
+        found = p.pick(DecodeParameters, group, launches=op.launches, **labels)
         between = Cost({"launch": p.latent_layer_s if latent else p.layer_s})
         return between + decode_attention(
             d["batch"],
@@ -337,14 +354,13 @@ def _attention(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
             queries=d["q"],
             resident=run.hot,
         )
-    label = "fp8" if op.compute == "fp8" else "b16"
-    prompt = p.pick(PromptParameters, group, launches=op.launches, dtype=label, cache=cache, head_dim=dim)
+    prompt = p.pick(PromptParameters, group, launches=op.launches, **labels)
     pairs = op.flops / (2.0 * d["batch"] * heads * (key + value))
     whole = prompt_attention(
         d["batch"], d["q"], d["kv"], heads, groups, key, pairs, size, rates, prompt,
         window=d["window"], causal=d.get("causal", 1.0), value_dim=value,
     )  # fmt: skip
-    if not shared or not np.any(np.asarray(d["top_k"])):
+    if not _holds_values(op, group) or not np.any(np.asarray(d["top_k"])):
         return whole
     # who sees no more than may be selected, and kernels that are not known to do so, share tiles of queries
     apart = (np.asarray(prompt.least_heads) > 0) & (np.asarray(d["kv"]) > d["top_k"])
