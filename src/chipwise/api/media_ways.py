@@ -27,6 +27,7 @@ from chipwise.evidence.tiers import network_tier
 from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
+from chipwise.workload.media.assemble import MOST_BATCH
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline
 
@@ -183,7 +184,7 @@ class NetworkSpace:
         devices. Each with whether it fits. `ahead` prices a batch and the next larger ones of all ways to share."""
         alone, single = _alone(asked), self._single(asked)
         batch, best, worse, tried = asked.batch or 1, 0.0, 0, 0
-        while worse < PATIENCE:
+        while worse < PATIENCE and batch <= MOST_BATCH:
             sized = replace(asked, batch=batch)
             work = self.work(place, sized)
             if best and work.least_s > _limit_s(asked):
@@ -225,7 +226,7 @@ class NetworkSpace:
 
     def _next(self, place: Place, asked: Sampling, batch: int) -> Iterator[Work]:
         """A batch and the next larger ones."""
-        for larger in (batch << i for i in range(AHEAD)):
+        for larger in (batch << i for i in range(AHEAD) if batch << i <= MOST_BATCH):
             work = self.work(place, replace(asked, batch=larger))
             yield work
             if self._single(asked) or (_alone(asked) and work.pipeline.members <= larger):

@@ -24,6 +24,7 @@ from chipwise.workload.media.voice import GPTVoice
 from chipwise.workload.pipeline import Pipeline, Stage
 
 MOST_CACHED = 0.9  # of the steps of a request
+MOST_BATCH = 10_000_000  # samples of a call
 TEXT = "text_precision"  # setting of generators that read text
 HOP = "hop_s"  # setting of networks that hear sound in windows
 TALK = 0.3
@@ -917,8 +918,9 @@ def pipeline(
         if not isinstance(value, (int, float, str, tuple, list)):
             raise UsageError(f"{key} {value!r} cannot be read", "a number or a text", field=key)
     frozen = tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in given.items()))
-    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= 10_000_000:
-        raise UsageError(f"batch {batch!r} cannot be used", "a whole number of at least 1", field="batch")
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 1 <= batch <= MOST_BATCH:
+        hint = f"a whole number of 1 to {MOST_BATCH:,}"
+        raise UsageError(f"batch {batch!r} cannot be used", hint, field="batch")
     return _built(current(), name, batch, precision, trained, frozen)
 
 
