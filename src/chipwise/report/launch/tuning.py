@@ -71,7 +71,7 @@ def _told(spec: TrainSpec, target: str) -> None:
     if spec.dp > 1 and spec.sharding not in (tool.sharding or (spec.sharding,)):
         raise UsageError(
             f"{tool.name} is not configured here for {spec.sharding}, only for {', '.join(tool.sharding)}",
-            "plan with --layout zero=3",
+            f"plan with --layout zero={STAGES[tool.sharding[-1]]}",
         )
     known_precision(spec, target, ("bf16",))
     _states(spec, target)
