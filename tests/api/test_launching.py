@@ -317,13 +317,12 @@ def test_tools_that_tune_are_told_the_plan(target: str, method: str, tmp_path: P
     model = "meta-llama/Llama-3.1-8B"
     if (target, method) == ("unsloth", "full"):
         pytest.skip("it is configured to train adapters")
-    count = "1" if target == "unsloth" else "8"
-    fixed = {"automodel": "zero=3", "torchtune": "zero=3", "unsloth": "recompute=full"}.get(target, "")
+    fixed = {"automodel": "zero=3", "torchtune": "zero=3", "unsloth": "recompute=full,zero=0"}.get(target, "")
     asked = TrainRequest(
         model=model,
         task="finetune",
         chips=CHIP,
-        counts=count,
+        counts="8",
         tokens="100M",
         method=method,
         layout=fixed or None,
@@ -457,7 +456,7 @@ def planned(trainer: str, **changes: str) -> Saved:
         task="finetune" if tuning else "train",
         method="lora" if tuning else "full",
         chips=chip,
-        counts="1" if trainer == "unsloth" else "64",
+        counts="64",
         trainer=trainer,
         global_batch=512,
         **(asked | changes),
@@ -501,17 +500,17 @@ def test_every_setting_of_a_plan_is_told_or_refused(trainer: str) -> None:
     tool = get_trainer(trainer).tool
     spec = spec_of(planned(trainer))
     assert isinstance(spec, TrainSpec)
-    alone = trainer == "unsloth"
+    copies = trainer == "unsloth"
     plain = replace(spec, tp=1, pp=1, vp=1, cp=1, schedule="", selective=False, recomputed=0.0, micro_batch=1)
-    sharding = "none" if alone else "fsdp" if 3 in (get_trainer(trainer).zero or (3,)) else "zero-1"
-    ranks = 1 if alone else 64
+    sharding = "none" if copies else "fsdp" if 3 in (get_trainer(trainer).zero or (3,)) else "zero-1"
+    ranks = 64
     batch = ranks if trainer == "fms-fsdp" else 512  # one micro-batch a step
-    plain = replace(plain, recomputed=float(alone))  # Unsloth's file knows nothing else
+    plain = replace(plain, recomputed=float(copies))  # Unsloth's file knows nothing else
     plain = replace(plain, dp=ranks, sharding=sharding, shard_ranks=ranks, global_batch=batch)
     before = [file.text for file in launch_files(plain, tool)]
     for setting in SETTINGS:
         changed = replace(plain, **setting)  # type: ignore[arg-type]
-        if changed == plain or (alone and "sharding" in setting):
+        if changed == plain or (copies and "sharding" in setting):
             continue
         try:
             after = [file.text for file in launch_files(changed, tool)]
