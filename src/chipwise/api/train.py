@@ -30,6 +30,7 @@ from chipwise.api.train_infeasible import (
     needs,
     relaxed,
     tally,
+    verdict_words,
 )
 from chipwise.api.train_input import (
     BEST,
@@ -799,7 +800,7 @@ def situate(run: Training, numbers: Parameters) -> tuple[Site, Point]:
     check_layout(pins, job, count * site.devices)
     searched = _searched(site, job, count, pins)
     if searched.at is None:
-        raise InfeasibleError(f"{found.graph.model.name}: no plan", blocker(searched.verdicts).value)
+        raise InfeasibleError(f"{found.graph.model.name}: no plan", verdict_words(blocker(searched.verdicts)))
     return replace(site, job=searched.job), searched.at
 
 

@@ -21,7 +21,7 @@ from chipwise.search.training import PricedLayouts, TrainJob, best, search
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
 
-LEANEST = "does not fit, recomputed and in the smallest micro-batches that --layout leaves open"
+LEANEST = "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
 # What makes a run lighter than each method.
 LIGHTER = {
     "full": "adapters (method lora or qlora), or another chip",
@@ -89,14 +89,17 @@ def _without(
     if reason is Reason.MEMORY and full:
         return f"does not fit, and no more chips meet: {LIGHTER[method]}"
     if reason is Reason.MEMORY and alone:
-        return f"{LEANEST}: more chips, at most {most:,}"
-    if reason is Reason.MEMORY:
-        return f"{LEANEST}: more chips"
+        return f"{LEANEST}, at most {most:,}"
     if reason is Reason.TP_DOMAIN:
         return f"tp leaves the scale-up domain: choose at most {most:,}"
     if reason is Reason.BATCH:
         return f"no layout divides the batch of {job.global_batch:,}: {_divided(job, counts)}"
-    return str(reason.value)
+    return verdict_words(reason)
+
+
+def verdict_words(reason: Reason) -> str:
+    """Why a run has no layout; what does not fit was tried in every way to save memory."""
+    return LEANEST if reason is Reason.MEMORY else reason.value
 
 
 def _divided(job: TrainJob, counts: Sequence[int]) -> str:
