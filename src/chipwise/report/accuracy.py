@@ -277,8 +277,7 @@ def _unknown(s: Summary) -> str:
 
 
 def _table(rows: Sequence[object], columns: Sequence[Column] = ACCURACY) -> Iterator[str]:
-    heads = ("", *(c.head for c in columns[1:]))
-    yield "| " + " | ".join(heads) + " |"
+    yield "| " + " | ".join(c.head for c in columns) + " |"
     yield "".join("|---:" if c.right else "|---" for c in columns) + "|"
     for s in rows:
         yield "| " + " | ".join(c.text(s) for c in columns) + " |"
