@@ -480,9 +480,8 @@ def _does(report: PlanReport) -> str:
     if w.rate_per_s is not None and report.considered > 1:
         said += f", at {first.load:.0%} of the load it could carry"
         carrying = first.replicas - first.spare
-        one_less = (
-            first.load * carrying / max(carrying - 1, 1)
-        )  # is more than is allowed: this decides their number
+        # where one replica fewer would take more than is allowed, that decides their number
+        one_less = first.load * carrying / max(carrying - 1, 1)
         said += f" (--utilisation {w.utilisation:.0%})" if carrying > 1 and one_less > w.utilisation else ""
     return f"{said}."
 
