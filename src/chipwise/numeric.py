@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from math import floor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,19 +20,6 @@ def root(keeps: Callable[[Any], Any], low: Real, high: Real, steps: int = 0) -> 
         below, left = keeps(middle), left - 1
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray(low), np.asarray(high)
-
-
-def place(keeps: Callable[[float], bool], low: float, high: float, steps: int = 0) -> tuple[float, float]:
-    """The ends of `root` of a condition on one number, without arrays."""
-    left = steps
-    while left > 0 if steps else high - low > 1.0:
-        middle = 0.5 * (low + high) if steps else floor(0.5 * (low + high))
-        left -= 1
-        if keeps(middle):
-            low = middle
-        else:
-            high = middle
-    return low, high
 
 
 def crossing(

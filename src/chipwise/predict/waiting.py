@@ -30,7 +30,7 @@ from math import ceil, inf, log, sqrt
 
 import numpy as np
 
-from chipwise.numeric import place
+from chipwise.numeric import root
 from chipwise.units import Real
 
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
@@ -92,7 +92,7 @@ def replicas_within(
     def short(replicas: int) -> bool:
         return wait_s(at_work / replicas, busy_s, batch, replicas, share) > limit_s
 
-    return None if short(MOST) else int(place(lambda n: short(int(n)), max(0, ceil(at_work) - 1), MOST)[1])
+    return None if short(MOST) else int(root(lambda n: short(int(n)), max(0, ceil(at_work) - 1), MOST)[1])
 
 
 @dataclass(frozen=True)
@@ -124,4 +124,4 @@ class Queue:
 
 def _largest(keeps: Callable[[float], bool], high: float) -> float:
     """The largest number up to `high` that `keeps`, where all smaller ones do too; 0 where none does."""
-    return place(keeps, 0.0, high, HALVINGS)[0] if keeps(0.0) else 0.0
+    return float(root(lambda x: keeps(float(x)), 0.0, high, HALVINGS)[0]) if keeps(0.0) else 0.0
