@@ -630,7 +630,7 @@ def test_names(name: str, meant: str) -> None:
         ("bert-base", {"targets": 5}, "no decoder"),
         ("bert-base", {"trained": True, "optimizer": "lion"}, "adamw"),
         ("bert-base", {"head": "tail"}, "no head"),
-        ("sdxl", {"batch": 0}, "at least 1"),
+        ("sdxl", {"batch": 0}, "whole number of 1 to"),
         ("vit", {"resolution": 15}, "smaller than a patch"),
         ("sam", {"resolution": 1000}, "multiples of 16.*992x992"),
     ],
