@@ -155,6 +155,10 @@ def test_a_desk_has_one_answer(chip: str) -> None:
         ),
         ("Qwen/Qwen3-30B-A3B", {"chips": "h200,a100-sxm4-80gb", "rate": "9/s", "e2e": "8s"}),
         ("openai/gpt-oss-120b", {"chips": "b200,h100", "rate": "9/s", "tpot": "15ms", "percentile": "p99"}),
+        (
+            "meta-llama/Llama-3.1-8B",
+            {"chips": "l40s", "rate": "9/s", "ttft": "400ms", "percentile": "p99"},
+        ),
     ],
 )
 def test_the_chance_that_is_printed_is_the_chance_that_ranks(

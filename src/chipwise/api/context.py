@@ -275,7 +275,7 @@ class Context:
         if len(known) == len(fleets):
             return known
         passes = self.caution(group.deployments).take(group.which).passes
-        return stretched(loads, found, rate_per_s, passes)
+        return stretched(loads, found, self.workload, rate_per_s, passes)
 
     def _corrections(
         self, group: Group, found: Prediction, fleets: Sequence[ReplicaSet], doubts: Sequence[Doubt]

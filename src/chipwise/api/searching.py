@@ -221,7 +221,7 @@ def _at_load(w: Workload, together: Loads, groups: Sequence[_Loaded]) -> tuple[P
     if w.task == "serve" and w.rate_per_s is not None:
         loaded = together.open(one * w.rate_per_s)
         passes = np.concatenate([each.passes for each in groups], axis=1)
-        return loaded, stretched(together, loaded, w.rate_per_s, passes)
+        return loaded, stretched(together, loaded, w, w.rate_per_s, passes)
     loaded = together.closed(one) if w.task == "local" else together.at(_most(w, together, groups)[:, None])
     return loaded, [Stretch()] * len(one)
 

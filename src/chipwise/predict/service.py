@@ -132,11 +132,14 @@ class Prediction:
 class Stretch:
     """With which powers of the length of passes the times to the `first` token and to each `further` one grow, towards
     the lower end and the upper end of their intervals: 1 of clients who wait for their answers, more at a given rate,
-    where longer passes hold more requests. `room`: how many times as long passes may take until the rate is no longer
-    carried."""
+    where longer passes hold more requests. `bounded_first` and `bounded_further` are those of the percentile that
+    targets bound, and the same where they bound means. `room`: how many times as long passes may take until the rate is
+    no longer carried."""
 
     first: tuple[float, float] = (1.0, 1.0)
     further: tuple[float, float] = (1.0, 1.0)
+    bounded_first: tuple[float, float] = (1.0, 1.0)
+    bounded_further: tuple[float, float] = (1.0, 1.0)
     room: float = inf
 
 

@@ -244,9 +244,11 @@ def _timed(
     *,
     passes: Scatter,
     basis: Basis,
-    least: float,
+    least: float = 0.0,
 ) -> Estimate:
-    """A time whose ends are those of `passes` at either power of their length."""
+    """A time whose ends are those of `passes` at either power of their length; endless where it is not known."""
+    if not np.isfinite(mid):
+        return Estimate(mid, mid, mid, basis)
     lower, upper = (
         judge(
             mid,
@@ -305,9 +307,16 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
     shares = _shares(prediction.cost.exposed)
+    ahead = one(prediction.in_step_s) / one(prediction.ttft_s) if fleet.in_step else 1.0
     ttft = timed(one(prediction.ttft_s), first, stretch.first, least=one(bounds.ttft_s))
-    if fleet.in_step:
-        ttft = ttft.reaching(one(prediction.in_step_s) / one(prediction.ttft_s), by.first)
+    ttft = ttft.reaching(ahead, by.first)
+    bounded = ttft, tpot
+    if workload.percentile is not None:
+        first_s, further_s = _tail(does.tails.get(f"p{workload.percentile * 100:g}"))
+        bounded = (
+            timed(first_s, first, stretch.bounded_first).reaching(ahead, by.first),
+            tpot and timed(further_s, passes, stretch.bounded_further),
+        )
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
@@ -352,7 +361,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
         prompt_workers=fleet.prompt_workers,
         note=deployment.note,
         system=deployment.system.id if deployment.system else "",
-        chance=_chance(workload, ttft, tpot, does.tails, hours, carried),
+        chance=_chance(workload, *bounded, hours, carried),
         job=job,
         hosts=hosts,
         replica_hosts=_hosts(deployment, ReplicaSet(), layout),
@@ -386,39 +395,22 @@ def _tail(tail: TailRecord | None) -> tuple[float, float]:
 
 
 def _chance(
-    w: Workload,
-    ttft: Estimate,
-    tpot: Estimate | None,
-    tails: Mapping[str, TailRecord],
-    hours: Estimate | None,
-    carried: float,
+    w: Workload, first: Estimate, further: Estimate | None, hours: Estimate | None, carried: float
 ) -> float | None:
-    """The probability that the least certain of the targets holds, of a percentile with the spread of the mean: no
-    more than that with which a given rate is `carried`; None without a target."""
+    """The probability that the least certain of the targets holds, which bound these times to the `first` token and per
+    `further` one: no more than that with which a given rate is `carried`; None without a target."""
     if w.job is not None and w.job.deadline_s is not None and hours is not None:
         return hours.kept(w.job.deadline_s / 3600.0)
-    further = tpot or Estimate(0.0, 0.0, 0.0, ttft.basis)
-    first_s, further_s = ttft.mid, further.mid
-    if w.percentile is not None:
-        first_s, further_s = _tail(tails.get(f"p{w.percentile * 100:g}"))
+    one, more = (1.0, first), [(w.output_tokens - 1.0, further)] if further else []
 
-    def kept(target: float, one: float, more: float) -> float:
-        """Of a target of so many first tokens and further ones."""
-        if not np.isfinite(one * first_s + (more * further_s if more else 0.0)):
-            return 0.0
-        firsts = one * first_s / ttft.mid
-        furthers = more * further_s / further.mid if more and further.mid else 0.0
-        return chance(
-            target,
-            *(firsts * getattr(ttft, e) + furthers * getattr(further, e) for e in ("centre", "low", "high")),
-        )
+    def kept(target: float, *parts: tuple[float, Estimate]) -> float:
+        """Of a target of a sum of so many of each."""
+        ends = (sum(n * getattr(e, end) for n, e in parts) for end in ("centre", "low", "high"))
+        return chance(target, *ends)
 
-    targets = (
-        (w.ttft_s, 1.0, 0.0),
-        (w.tpot_s if tpot else None, 0.0, 1.0),
-        (w.e2e_s, 1.0, w.output_tokens - 1.0),
-    )
-    chances = [kept(target, one, more) for target, one, more in targets if target is not None]
+    chances = [] if w.ttft_s is None else [kept(w.ttft_s, one)]
+    chances += [] if w.tpot_s is None or further is None else [kept(w.tpot_s, (1.0, further))]
+    chances += [] if w.e2e_s is None else [kept(w.e2e_s, one, *more)]
     return min(*chances, carried) if chances else None
 
 

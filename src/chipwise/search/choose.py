@@ -446,7 +446,7 @@ def _contenders(
         carried = _between(p.requests_per_s, most, rate, seen)
         last = np.full(len(at), p.requests_per_s.shape[1] - 1)
         slowed = _between(p.requests_per_s, last, rate * longer, seen[2:])
-        wary = wary.at_rate(*powers(carried[2:], longer, slowed))
+        wary = wary.at_rate(*powers(carried[2:], slowed, longer))
     else:
         carried = seen[:, rows, at]
     times, limited = carried[:2], carried[2:, :, None]

@@ -110,7 +110,7 @@ def longer_by(ends: Array) -> Array:
     return np.asarray(np.exp(np.where(np.abs(at) < LEAST_LONGER, small, at)))
 
 
-def powers(times: Array, longer: Array, slowed: Array) -> Array:
+def powers(times: Array, slowed: Array, longer: Array) -> Array:
     """With which power of the length of passes times grow at a given rate: all passes s times as long are as many
     passes at a rate s times as high, told in seconds s times as long, so that T becomes s T(s X). `slowed` are T(s X)
     for every s of `longer`. At least 1, which it is of a lone request."""
@@ -119,20 +119,23 @@ def powers(times: Array, longer: Array, slowed: Array) -> Array:
     return np.asarray(np.where(np.isfinite(power), np.maximum(power, 1.0), 1.0))
 
 
-def stretched(loads: Loads, found: Prediction, rate_per_s: float | None, passes: Array) -> list[Stretch]:
+def stretched(
+    loads: Loads, found: Prediction, w: Workload, rate_per_s: float | None, passes: Array
+) -> list[Stretch]:
     """What `passes` [2, N] (`Caution.passes`) as much shorter and longer as their intervals reach do to times of
-    engines at a given rate (None: none is given), beside what was `found` [N, 1]."""
+    engines at a given rate (None: none is given), beside what was `found` [N, 1], means and what targets bound
+    (`held`)."""
     if rate_per_s is None:
         return [Stretch()] * len(loads.engines)
     centre, end = passes
     longer = longer_by(np.stack([centre * centre / end, end], axis=1))
     slowed = loads.open(rate_per_s * longer, by_resource=False)
-    first, further = (
-        powers(getattr(found, name), longer, getattr(slowed, name)).tolist() for name in ("ttft_s", "tpot_s")
-    )
+    before, after = ((p.ttft_s, p.tpot_s, *held(loads, p, w)) for p in (found, slowed))
+    grow = [powers(*pair, longer) for pair in zip(before, after, strict=True)]
     most, wanted = slowed.requests_per_s[:, 1], rate_per_s * longer[:, 1]
-    room = np.where(most < wanted * (1.0 - 1e-6), most / rate_per_s, np.inf).tolist()
-    return [Stretch((a, b), (c, d), e) for (a, b), (c, d), e in zip(first, further, room, strict=True)]
+    room = np.where(most < wanted * (1.0 - 1e-6), most / rate_per_s, np.inf)
+    rows = zip(*(values.tolist() for values in (*grow, room)), strict=True)
+    return [Stretch((a, b), (c, d), (e, f), (g, h), far) for (a, b), (c, d), (e, f), (g, h), far in rows]
 
 
 def tails_at(loads: Loads, p: Prediction, w: Workload, shares: Sequence[float]) -> Tails:
