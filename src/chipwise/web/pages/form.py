@@ -38,6 +38,9 @@ class Slider:
 SLIDERS = {name: Slider(*said) for name, said in _SAID["sliders"].items()}
 """Figures that people try out: load, lengths, context, targets."""
 
+STARTS: Sequence[Mapping[str, Any]] = _SAID["starts"]
+"""Questions that the first page offers: their text, the verb, and its fields."""
+
 ANY = "*"
 """Stands for any value that a field may have but none."""
 When = Mapping[str, Sequence[str]]
