@@ -88,7 +88,9 @@ def test_no_line_is_longer_than_the_terminal(name: str, run: Run, monkeypatch: p
 
 
 @pytest.mark.parametrize("width", [None, *WIDTHS])
-@pytest.mark.parametrize("command", [("chips", "list"), ("plan", "--help"), ("--help",)])
+@pytest.mark.parametrize(
+    "command", [("chips", "list"), ("plan", "--help"), ("plan", "--help-all"), ("--help",)]
+)
 def test_a_pipe_and_a_terminal_get_the_same(
     command: tuple[str, ...], width: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

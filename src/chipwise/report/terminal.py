@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import IO, Protocol
 
 WIDEST = 100
@@ -18,6 +19,8 @@ PAIRS = "   "
 INDENT = "    "
 PROSE = (24, 14)  # the least width of a column of prose, and where nothing else helps
 COMMAND = "next: "  # such a line holds a command, to be copied whole
+EXPLAINED: ContextVar[bool] = ContextVar("EXPLAINED", default=False)
+"""Whether help explains every option, or the first ones."""
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
