@@ -19,7 +19,7 @@ from chipwise.cli.help import grouped
 from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.saved import write_saved
 from chipwise.report.table import Format, Table, render
-from chipwise.report.terminal import tell
+from chipwise.report.terminal import tell, waiting
 
 OTHERS = "Besides"
 """What options are about that a question alone has."""
@@ -124,7 +124,8 @@ class Output:
 
     def of(self, verb: str, request: Any) -> Any:
         """The answer to a request, which knows its question."""
-        report = self._answered(verb, request)
+        with waiting():
+            report = self._answered(verb, request)
         for sentence in families(request):
             tell(sentence)
         object.__setattr__(report, "_origin", Origin(verb, request))
