@@ -627,7 +627,9 @@ def test_an_onnx_file_is_dropped_anywhere_and_asked_about(visit: Open) -> None:
 
 
 def test_the_first_page_offers_questions(visit: Open) -> None:
-    page = visit().open("/")
+    on = visit()
+    page = on.open("/")
+    assert on.faults() == []
     links = page.locator(".starts a")
     assert links.count() == len(STARTS)
     for start in STARTS:
