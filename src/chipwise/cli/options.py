@@ -40,7 +40,7 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
     homes = {
         name: home
         for kind in reversed(kinds)
-        for name, home in homes_of(kind, OTHERS).items()
+        for name, home in homes_of(kind, OTHERS if kind is kinds[0] else "").items()
         if name in known
     }
     options = [_within(known[name], group) for name, group in grouped(homes).items()]
