@@ -1,4 +1,5 @@
-"""What a reader of the page waits for in a browser: from the form, and from a slider, to an answer on the screen.
+"""What a reader of the page waits for in a browser: from the form, and from a slider, to an answer on the screen, and
+from a link to the first paint.
 
     python -m bench.browser [--times 7]
 
@@ -47,6 +48,27 @@ SLIDE = """at => new Promise(done => {
     : requestAnimationFrame(() => done({glance: performance.now() - start}));
   look();
 })"""
+LINKS = (
+    "/train?model=deepseek-ai/DeepSeek-V3&curves=true&tokens={}T",
+    "/plan?model=Wan-AI/Wan2.2-T2V-A14B&rate={}/h&e2e=2min",
+    "/plan?model=meta-llama/Llama-3.1-70B&rate={}/s",
+)
+"""Questions whose answers take long, as somebody sends them."""
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+
+
+def painted(page: Any, link: str) -> float:
+    """Milliseconds from opening a link to its first paint, in a page of its own."""
+    other = page.context.browser.new_page()
+    try:
+        other.goto(page.evaluate("location.origin") + link, wait_until="commit")
+        for _ in range(2_000):
+            if found := other.evaluate(PAINT):
+                return float(found)
+            other.wait_for_timeout(20)
+    finally:
+        other.close()
+    raise RuntimeError(f"{link} paints nothing")
 
 
 @contextlib.contextmanager
@@ -86,12 +108,16 @@ def main() -> None:
         for i in range(times):
             slid.append(page.evaluate(SLIDE, 300 + 20 * i))
             page.wait_for_timeout(200)
+        paints = []
+        for i in range(times):
+            paints.append({"paint": max(painted(page, link.format(31 + i)) for link in LINKS)})
     for name, rows, key in (
         ("form to the answer among the first chips", seen, "first"),
         ("form to the whole answer", seen, "whole"),
         ("form to what would make it cheaper", seen, "beside"),
         ("form to its charts", seen, "charts"),
         ("slider to answer", slid, "glance"),
+        ("link to first paint, the slowest of three", paints, "paint"),
     ):
         print(f"{name:<44}{median(row[key] for row in rows) / 1000.0:6.2f} s")
 

@@ -200,7 +200,7 @@ DRAWN = (
 
 SHOTS = (
     Drawn(
-        "page-wide", "how/web.md",
+        "page-wide", "index.md",
         "The page in the browser: the form on the left, the verdict, three charts and a table on the right.",
         "The page, 1,400 pixels wide.", "chipwise web", kind="webp",
     ),

@@ -54,7 +54,7 @@ def help_page(_: str) -> str:
     parts = ["```text\n" + run("chipwise --help").text + "\n```"]
     for name in commands():
         level = "##" if " " not in name else "###"
-        parts.append(f"{level} chipwise {name}\n\n```text\n{run(f'chipwise {name} --help').text}\n```")
+        parts.append(f"{level} chipwise {name}\n\n```text\n{run(f'chipwise {name} --help-all').text}\n```")
     return "\n\n".join(parts)
 
 

@@ -168,6 +168,89 @@ def test_the_action_runs_no_text_of_others() -> None:
     assert asked == set(action["inputs"])
 
 
+GH = """#!{python}
+import json, os, re, sys
+words, file = sys.argv[2:], os.environ["COMMENTS"]
+kept = json.load(open(file))
+if "--jq" in words:
+    print("\\n".join(json.dumps(c) for c in kept))
+else:
+    body = open(words[-1].removeprefix("body=@")).read()
+    if "PATCH" in words:
+        number = int(words[words.index("PATCH") + 1].rpartition("/")[2])
+        next(c for c in kept if c["id"] == number)["body"] = body
+    else:
+        kept.append({{"id": len(kept) + 1, "kind": "Bot", "body": body}})
+    json.dump(kept, open(file, "w"))
+"""
+
+
+def steps(repository: Path, temp: Path) -> list[dict[str, str]]:
+    """The comments of a pull request after the last steps of the action, run as GitHub runs them; its `gh` is one that
+    keeps comments in a file."""
+    (temp / "chipwise" / "bin").mkdir(parents=True, exist_ok=True)
+    python = temp / "chipwise" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (temp / "gh").write_text(GH.format(python=sys.executable))
+    for program in (python, temp / "gh"):
+        program.chmod(0o755)
+    outputs = temp / "outputs"
+    outputs.write_text("")
+    env = os.environ | {
+        "RUNNER_TEMP": str(temp), "GITHUB_ACTION_PATH": str(ROOT), "GITHUB_OUTPUT": str(outputs),
+        "GITHUB_STEP_SUMMARY": str(temp / "summary.md"), "QUESTIONS": "chat/*.toml", "BASE": "HEAD",
+        "REPOSITORY": "own/repository", "NUMBER": "7", "GH_TOKEN": "none", "COMMENTS": str(temp / "comments.json"),
+        "PATH": f"{temp}:{os.environ['PATH']}",
+    }  # fmt: skip
+    action: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+    for step in action["runs"]["steps"]:
+        if step.get("name") in ("Compare", "Comment"):
+            # what a file of the project imports is that of this checkout
+            text = step["run"].replace('python" -I', 'python"')
+            env |= {"CHANGED": outputs.read_text().partition("changed=")[2].strip()}
+            done = subprocess.run(
+                ["bash", "-e", "-o", "pipefail", "-c", text],
+                cwd=repository,
+                env=env,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stderr
+            assert "::warning::" not in done.stdout
+    found: list[dict[str, str]] = json.loads((temp / "comments.json").read_text())
+    return found
+
+
+def test_only_its_own_comment_is_edited_and_says_when_nothing_changes_any_more(
+    repository: Path, tmp_path: Path
+) -> None:
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    others = [
+        {"id": 1, "kind": "Bot", "body": "Coverage: 97 %"},
+        {"id": 2, "kind": "User", "body": "<!-- chipwise "},
+    ]
+    (temp / "comments.json").write_text(json.dumps(others))
+    assert steps(repository, temp) == others, "no comment where nothing changes"
+    config = repository / "chat" / "config.json"
+    config.write_text(json.dumps(CONFIG | {"num_hidden_layers": 48}))
+    first = steps(repository, temp)
+    assert first[:2] == others
+    assert len(first) == 3
+    assert first[2]["body"].startswith("<!-- chipwise ")
+    assert "| weights " in first[2]["body"]
+    config.write_text(json.dumps(CONFIG | {"num_hidden_layers": 40}))
+    second = steps(repository, temp)
+    assert second[:2] == others
+    assert len(second) == 3
+    assert second[2]["body"] != first[2]["body"]
+    config.write_text(json.dumps(CONFIG))
+    third = steps(repository, temp)
+    assert third[:2] == others
+    assert len(third) == 3
+    assert "No change any more" in third[2]["body"]
+
+
 def test_another_verb_is_another_question(repository: Path) -> None:
     """Two verbs have no answers to compare one by one: the table says that it is another, and what both say."""
     asked = SERVING.replace('"plan"', '"compare"')

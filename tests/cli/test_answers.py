@@ -7,10 +7,11 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 
 from chipwise import __version__, api
 from chipwise.api.placing import Given
-from chipwise.api.requests.field import Asked
+from chipwise.api.requests.field import Asked, outer
+from chipwise.api.requests.verbs import VERBS
 from chipwise.cli.app import COMMANDS as SUMMARIES
 from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
@@ -234,6 +236,25 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
     words = " ".join(own.out.split("╭")[0].split())
     assert words.endswith(SUMMARIES[place])
     assert f"│ {name} " in whole.out
+
+
+@pytest.mark.parametrize("name", ["plan", "estimate", "train"])
+def test_help_explains_the_first_options_and_names_all(run: Run, name: str) -> None:
+    short, whole = run(name, "--help").out, run(name, "--help-all").out
+    assert len(short.splitlines()) < 60 < len(whole.splitlines())
+    assert "--help-all explains these too" in short
+    explained = short.partition("╯")[0]
+    assert "MODEL" in explained
+    options = set(re.findall(r"--[a-z][a-z-]+", explained)) - {
+        "--all",
+        "--format",
+        "--save",
+        "--html",
+        "--model",
+    }
+    assert 12 <= len(options) <= 14
+    names = {f"--{outer(f).replace('_', '-')}" for f in fields(VERBS[name])}  # type: ignore[arg-type]
+    assert {n for n in names if n not in short} == set()
 
 
 def test_every_command_is_tried_here() -> None:

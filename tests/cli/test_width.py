@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
 
 from chipwise.report.table import Table
+from chipwise.report.terminal import WIPED, waiting
 from command_line import Run
 
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -88,7 +91,9 @@ def test_no_line_is_longer_than_the_terminal(name: str, run: Run, monkeypatch: p
 
 
 @pytest.mark.parametrize("width", [None, *WIDTHS])
-@pytest.mark.parametrize("command", [("chips", "list"), ("plan", "--help"), ("--help",)])
+@pytest.mark.parametrize(
+    "command", [("chips", "list"), ("plan", "--help"), ("plan", "--help-all"), ("--help",)]
+)
 def test_a_pipe_and_a_terminal_get_the_same(
     command: tuple[str, ...], width: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,3 +121,28 @@ def test_answers_of_one_token_have_no_price_of_tokens(run: Run) -> None:
     assert "answers of one token" in text
     assert "$/k requests" in text
     assert not re.search(r"\bb0\b|\b0-0\b", text)
+
+
+class Terminal(io.StringIO):
+    """What is written to a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_takes_long_is_counted_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown, piped = Terminal(), io.StringIO()
+    for out in (shown, piped):
+        monkeypatch.setattr(sys, "stderr", out)
+        with waiting(after_s=0.02):
+            time.sleep(0.2)
+    assert "working, 0 s" in shown.getvalue()
+    assert shown.getvalue().endswith(WIPED), "nothing of it is left"
+    assert piped.getvalue() == ""
+    quick = Terminal()
+    monkeypatch.setattr(sys, "stderr", quick)
+    with waiting():
+        pass
+    assert quick.getvalue() == ""

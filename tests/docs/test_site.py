@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FETCHED = re.compile(r"<(?:script|img|iframe|source)[^>]*\ssrc=\"([^\"]+)\"|<link[^>]*\shref=\"([^\"]+)\"")
 ELSEWHERE = re.compile(r"^(?:https?:)?//")
 LOOKED_AT = (
-    "404.html", "catalogue/index.html", "concepts/tpu.html", "how/dataflow.html", "how/time.html", "questions.html",
-    "reference/index.html", "reference/launch.html", "training.html",
+    "404.html", "accuracy.html", "catalogue/index.html", "concepts/tpu.html", "how/dataflow.html", "how/time.html",
+    "questions.html", "reference/index.html", "reference/launch.html", "training.html",
 )  # fmt: skip
 """A page of each make: axe takes seconds for one."""
 

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from chipwise.cli.app import app
 from chipwise.mcp.tools import listed
+from chipwise.report.terminal import EXPLAINED
 from chipwise.web.openapi import openapi
 
 from .net import Answer, Kind
@@ -77,11 +78,12 @@ def _once(found: Iterator[tuple[str, Answer]]) -> Iterator[tuple[str, Answer]]:
 
 
 def _help(command: str) -> Iterator[tuple[str, Answer]]:
-    """What `chipwise COMMAND --help` says, and of the commands below it."""
+    """What `chipwise COMMAND --help-all` says, and of the commands below it."""
     name = f"chipwise {command}".strip()
     head, below, title = [], [], ""
     rows: list[tuple[str, Answer]] = []
     console = Console(file=io.StringIO(), width=WIDE, color_system=None)
+    EXPLAINED.set(True)
     app.help_print(command.split(), console=console)
     for line in console.file.getvalue().splitlines():
         if line.startswith("╭"):

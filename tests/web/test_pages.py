@@ -23,13 +23,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from chipwise.api.launching import launch
-from chipwise.api.requests.doors import Problem
+from chipwise.api.requests.doors import Problem, read_request
 from chipwise.api.requests.verbs import VERBS
 from chipwise.api.saving import replay
 from chipwise.errors import UsageError
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages import routes
-from chipwise.web.pages.form import controls
+from chipwise.web.pages.form import STARTS, controls
 from chipwise.web.views import VIEWS
 
 PLAN = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=l4,h100-sxm5-80gb,tpu-v6e,mi300x"
@@ -269,11 +269,12 @@ def test_ranked_plans_do_not_wait_for_what_would_make_them_cheaper(visit: Open) 
     lines = page.locator("#cheaper ul.notes li")
     expect(page.locator("#cheaper h2")).to_have_text(title)
     assert rest.value.ok
+    verdict = page.locator(".verdict").inner_text()
     # who asks without a browser, or again, has all of it at once, and the same
     again = httpx.get(page.url, headers={"HX-Request": "true", "HX-Target": "section#result"})
     for text in (httpx.get(page.url).text, again.text):
         assert 'id="cheaper"' not in text
-        assert all(line in html.unescape(text) for line in (title, *lines.all_inner_texts()))
+        assert all(line in html.unescape(text) for line in (title, verdict, *lines.all_inner_texts()))
 
 
 def test_older_questions_of_a_slider_are_given_up(visit: Open) -> None:
@@ -428,6 +429,12 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     )
     on.open(path)
     expect(page.locator(".since")).to_contain_text("$/h 99 →")
+    page.evaluate(
+        """localStorage.setItem('kept', localStorage.getItem('kept')
+        .replace('"figures":{', '"figures":{"gone":"7",'))"""
+    )
+    on.open(path)
+    expect(page.locator(".since")).to_contain_text("gone 7 → unknown")
     assert page.locator("#kept a").all_inner_texts()[1].startswith("model meta-llama/Llama-3.1-8B")
     fill = page.locator("[data-fill]")
     if fill.count():
@@ -483,7 +490,7 @@ def test_a_plan_is_launched_from_the_page(visit: Open, site: str) -> None:
 
 def test_a_config_is_pasted(visit: Open) -> None:
     page = visit().open("/fit?model=meta-llama/Llama-3.1-8B&chips=h100-sxm5-80gb")
-    page.click("text=Your own config.json or GGUF file")
+    page.click("text=Your own config.json, GGUF or ONNX file")
     page.fill("textarea[data-into=model]", "no config")
     expect(page.locator(".paste [role=status]")).to_contain_text("not the JSON")
     page.fill("textarea[data-into=model]", json.dumps(CONFIG))
@@ -515,8 +522,9 @@ def test_a_header_of_weights_is_read_where_it_lies(visit: Open, tmp_path: Path) 
     numbers = {"embedding_length": 2048, "block_count": 16, "attention.head_count": 32}
     numbers |= {"attention.head_count_kv": 8, "feed_forward_length": 8192, "context_length": 8192}
     pairs = {"general.architecture": "llama"} | {f"llama.{key}": value for key, value in numbers.items()}
-    page = visit().open("/fit?model=meta-llama/Llama-3.1-8B&chips=h100-sxm5-80gb")
-    page.click("text=Your own config.json or GGUF file")
+    on = visit()
+    page = on.open("/fit?model=meta-llama/Llama-3.1-8B&chips=h100-sxm5-80gb")
+    page.click("text=Your own config.json, GGUF or ONNX file")
     said = page.locator(".paste [role=status]")
     sent: list[str] = []
     page.on("request", lambda request: sent.append(unquote_plus(request.url + (request.post_data or ""))))
@@ -527,22 +535,22 @@ def test_a_header_of_weights_is_read_where_it_lies(visit: Open, tmp_path: Path) 
         page.set_input_files(".paste input[type=file]", file)
 
     choose(gguf(pairs | {"llama.secret": 7, "other.secret": "kept here"}, rest=b"SECRET" * 200_000))
-    expect(said).to_contain_text("llama loaded")
-    page.wait_for_timeout(300)
-    assert sent == []
-    page.click("#ask button[type=submit]")
+    expect(said).to_contain_text("llama, 16 layers of 2048 loaded")
     expect(page.locator("#result .headline")).to_contain_text("975 M parameters")
+    expect(page.locator(".own b")).to_have_text("llama, 16 layers of 2048")
+    expect(page.locator("#f-model")).to_be_hidden()
     assert any("llama.block_count" in address for address in sent)
     assert all("secret" not in address.lower() and len(address) < 2000 for address in sent)
     assert '"tie_word_embeddings":true' in page.input_value("textarea[data-into=model]")
 
     choose(gguf(pairs, parts=2))
     expect(page.locator("textarea[data-into=model]")).not_to_have_value(re.compile("tie_word_embeddings"))
-    expect(said).to_contain_text("llama loaded")
+    expect(said).to_contain_text("loaded")
     asked = json.loads(page.input_value("textarea[data-into=model]"))
     assert "tie_word_embeddings" not in asked
     assert set(asked) == {*pairs, "tokenizer.ggml.tokens"}
 
+    on.settle()
     sent.clear()
     key = struct.pack("<Q", 1) + b"k"
     arrays = key + struct.pack("<IIQ", 9, 4, 2**40)
@@ -560,6 +568,87 @@ def test_a_header_of_weights_is_read_where_it_lies(visit: Open, tmp_path: Path) 
         expect(said).to_contain_text(what)
         assert page.input_value("textarea[data-into=model]") == "before"
     assert sent == []
+    page.get_by_role("button", name="Remove").click()
+    expect(page.locator("#f-model")).to_be_visible()
+    assert page.input_value("#f-model") == ""
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    """A field of a message of protobuf whose numbers are small."""
+
+    def integer(n: int) -> bytes:
+        return bytes([n]) if n < 128 else bytes([n % 128 + 128]) + integer(n // 128)
+
+    if isinstance(value, int):
+        return integer(8 * number) + integer(value)
+    return integer(8 * number + 2) + integer(len(value)) + value
+
+
+def onnx(*, shaped: bool) -> bytes:
+    """A convolution of 16 filters of 3 x 3 x 3 over 224 x 224, and its result with sizes or without."""
+
+    def value(name: bytes, sizes: tuple[int, ...]) -> bytes:
+        dims = b"".join(field(1, field(1, n) if n else field(2, b"batch")) for n in sizes)
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+    node = field(1, b"x") + field(1, b"w") + field(2, b"y") + field(4, b"Conv")
+    weight = field(1, 16) + field(1, 3) + field(1, 3) + field(1, 3) + field(2, 1) + field(8, b"w")
+    weight += field(9, b"SECRET" * 288)
+    graph = field(1, node) + field(5, weight) + field(11, value(b"x", (0, 3, 224, 224)))
+    if shaped:
+        graph += field(12, value(b"y", (0, 16, 224, 224)))
+    return field(1, 10) + field(7, graph)
+
+
+def test_an_onnx_file_is_dropped_anywhere_and_asked_about(visit: Open) -> None:
+    """Its totals are asked about; its weights stay in the browser."""
+    on = visit()
+    page = on.open("/plan?model=sdxl&chips=rtx-4090")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(unquote_plus(request.url + (request.post_data or ""))))
+    drop = """([name, bytes]) => {
+      const given = new DataTransfer();
+      given.items.add(new File([new Uint8Array(bytes)], name));
+      const said = {dataTransfer: given, bubbles: true, cancelable: true};
+      document.querySelector('#answer').dispatchEvent(new DragEvent('drop', said));
+    }"""
+    page.evaluate(drop, ["own.onnx", list(onnx(shaped=False))])
+    expect(page.locator(".paste [role=status]")).to_contain_text("does not state the shapes of its Conv")
+    page.evaluate(drop, ["own.onnx", list(onnx(shaped=True))])
+    asked = f"macs:params=432,gmacs={432 * 224 * 224 / 1e9:.6g},macts=0.802816M,style=conv"
+    expect(page.locator("#f-model")).to_have_value(asked)
+    on.settle()
+    expect(page.locator("#result .headline")).to_contain_text("432 parameters")
+    assert sent
+    assert all("SECRET" not in address and len(address) < 2000 for address in sent)
+    page.evaluate(drop, ["own.onnx", [7, 7, 7, 7]])
+    expect(page.locator(".paste [role=status]")).to_contain_text("cut off or damaged")
+    assert on.wrong == []
+
+
+def test_the_first_page_offers_questions(visit: Open) -> None:
+    on = visit()
+    page = on.open("/")
+    assert on.faults() == []
+    links = page.locator(".starts a")
+    assert links.count() == len(STARTS)
+    for start in STARTS:
+        assert start["verb"] in VIEWS
+        read_request(start["verb"], dict(start["ask"]))
+    links.last.click()
+    expect(page.locator("#result")).to_contain_text("A 70B model cannot run on RTX 4090s")
+
+
+def test_a_short_screen_shows_the_first_plans_and_the_others_on_request(visit: Open) -> None:
+    on = visit()
+    on.page.set_viewport_size({"width": 390, "height": 900})
+    page = on.open("/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&evidence=none")
+    shown = "all => all.filter(row => row.getClientRects().length).length"
+    rows = page.locator("table.plans").first.locator("tbody tr")
+    assert rows.evaluate_all(shown) == 5
+    page.get_by_role("button", name="Show 7 more").click()
+    assert rows.evaluate_all(shown) == 12
+    assert on.too_wide() <= 0
 
 
 @pytest.mark.parametrize(

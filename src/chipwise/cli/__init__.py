@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 from chipwise.errors import ChipwiseError, shorten
-from chipwise.report.terminal import tell, width_of
+from chipwise.report.terminal import EXPLAINED, tell, width_of
 
 if TYPE_CHECKING:
     from cyclopts.exceptions import CycloptsError
@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     _open_streams()
     tokens = _with_negatives(list(sys.argv[1:] if arguments is None else arguments))
+    EXPLAINED.set(EVERYTHING in tokens)
+    tokens = ["--help" if token == EVERYTHING else token for token in tokens]
     try:
         app(tokens, exit_on_error=False, print_error=False, **_help_console(tokens))
         sys.stdout.flush()
@@ -59,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
+
+
+EVERYTHING = "--help-all"
+"""Asks for help with all options explained."""
 
 
 def _help_console(tokens: Sequence[str]) -> dict[str, Any]:

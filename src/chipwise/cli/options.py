@@ -8,18 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from chipwise.api.checkup import asks_for_own_chips, with_own_chips
-from chipwise.api.requests.field import ALSO, option_of, outer
+from chipwise.api.requests.field import ALSO, homes_of, option_of, outer
 from chipwise.api.requests.written import Origin, families
 from chipwise.catalog.files import output_file
 from chipwise.cli.app import read
+from chipwise.cli.help import grouped
 from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.saved import write_saved
 from chipwise.report.table import Format, Table, render
-from chipwise.report.terminal import tell
+from chipwise.report.terminal import tell, waiting
 
+OTHERS = "Besides"
+"""What options are about that a question alone has."""
 FIRST = ("model", "fleet")  # the fields that need no option before them
 
 
@@ -33,7 +36,14 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
     dictionary, its first argument. `changed` are other annotated types for some of them (None: no option).
     """
     # what two questions both ask is one option
-    options = list({o.name: o for kind in reversed(kinds) for o in _options(kind, changed)}.values())
+    known = {o.name: o for kind in reversed(kinds) for o in _options(kind, changed)}
+    homes = {
+        name: home
+        for kind in reversed(kinds)
+        for name, home in homes_of(kind, OTHERS if kind is kinds[0] else "").items()
+        if name in known
+    }
+    options = [_within(known[name], group) for name, group in grouped(homes).items()]
 
     def of(run: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
@@ -89,6 +99,14 @@ def _options(kind: Any, changed: Mapping[str, Any]) -> list[inspect.Parameter]:
     return found
 
 
+def _within(option: inspect.Parameter, group: Group | None) -> inspect.Parameter:
+    """An option in a group of help."""
+    if group is None:
+        return option
+    kind, *told = get_args(option.annotation)
+    return option.replace(annotation=Annotated[kind, *told, Parameter(group=group)])
+
+
 def refuse(given: Mapping[str, Any], kind: Any, but: tuple[str, ...], task: str) -> None:
     """Raise `UsageError` for an option of `kind` that was given and that the task does not read."""
     for f in fields(kind):
@@ -106,7 +124,8 @@ class Output:
 
     def of(self, verb: str, request: Any) -> Any:
         """The answer to a request, which knows its question."""
-        report = self._answered(verb, request)
+        with waiting():
+            report = self._answered(verb, request)
         for sentence in families(request):
             tell(sentence)
         object.__setattr__(report, "_origin", Origin(verb, request))

@@ -99,7 +99,7 @@ SAID: Mapping[str, Offered] = {
         ("model", "chips", "rate", "in", "out", "ttft", "tpot", "precision", "task"),
     ),
     "local": Offered(
-        "What a desk runs",
+        "What your machine runs",
         "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
         "buy for a budget. Name the machine, e.g. rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
         rows_answer,
@@ -175,7 +175,7 @@ SAID: Mapping[str, Offered] = {
         ("model", "search"),
     ),
     "check_statement": Offered(
-        "Is it true what they say",
+        "Fact check",
         "A verdict on what people say about hardware (torus, FP8, wafers, cores), with figures and the commands "
         "that show "
         "them. Call it before repeating such a statement.",

@@ -7,7 +7,11 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import IO, Protocol
 
 WIDEST = 100
@@ -18,6 +22,9 @@ PAIRS = "   "
 INDENT = "    "
 PROSE = (24, 14)  # the least width of a column of prose, and where nothing else helps
 COMMAND = "next: "  # such a line holds a command, to be copied whole
+EXPLAINED: ContextVar[bool] = ContextVar("EXPLAINED", default=False)
+"""Whether help explains every option, or the first ones."""
+WIPED = "\r\x1b[2K"  # the line that the cursor is in
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -36,6 +43,35 @@ def takes_bold(out: IO[str]) -> bool:
 def tell(text: str) -> None:
     """A message beside the answer, on stderr: as wide as tables are."""
     print("\n".join(_broken(text, width_of(), "  ")), file=sys.stderr)
+
+
+@contextmanager
+def waiting(after_s: float = 2.0) -> Iterator[None]:
+    """A line on stderr that counts the seconds of what takes longer than `after_s`, where that is a terminal; it is
+    gone before anything else is written."""
+    out = sys.stderr
+    if not takes_bold(out):
+        yield
+        return
+    done, began = threading.Event(), time.monotonic()
+
+    def count() -> None:
+        if done.wait(after_s):
+            return
+        while not done.is_set():
+            out.write(f"{WIPED}working, {time.monotonic() - began:.0f} s")
+            out.flush()
+            done.wait(1.0)
+        out.write(WIPED)
+        out.flush()
+
+    counting = threading.Thread(target=count, daemon=True)
+    counting.start()
+    try:
+        yield
+    finally:
+        done.set()
+        counting.join()
 
 
 class Grid(Protocol):

@@ -7,6 +7,7 @@ compared, saved and shown as a command, and reads that text once, when it is mad
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import operator
@@ -183,6 +184,17 @@ ELSEWHERE: Mapping[str, str] = names("catalog/data/elsewhere.toml")
 def outer(f: Any) -> str:
     """The public name of a field: `in` for `in_`."""
     return str(f.metadata.get("alias") or f.name)
+
+
+def homes_of(kind: Any, own: str = "") -> dict[str, str]:
+    """What the part of a question that brings each field says of itself, in a few words, by the name of the field;
+    `own` is said of those that the question brings itself."""
+    found: dict[str, str] = {}
+    for cls in reversed(kind.__mro__):
+        title = (cls.__doc__ or "").split("\n")[0].split(":")[0].rstrip(".")
+        title = own if own and cls is kind else title
+        found = dict.fromkeys(inspect.get_annotations(cls), title) | found
+    return {f.name: found[f.name] for f in fields(kind)}
 
 
 def option_of(name: str) -> str:

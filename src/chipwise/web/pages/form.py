@@ -6,7 +6,6 @@ that people try out have a slider.
 
 from __future__ import annotations
 
-import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from chipwise.api.operators import OPERATORS
+from chipwise.api.requests.field import homes_of, outer
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.parts import TOKENS, SampleOptions
 from chipwise.catalog.parsed import names
@@ -37,6 +37,9 @@ class Slider:
 
 SLIDERS = {name: Slider(*said) for name, said in _SAID["sliders"].items()}
 """Figures that people try out: load, lengths, context, targets."""
+
+STARTS: Sequence[Mapping[str, Any]] = _SAID["starts"]
+"""Questions that the first page offers: their text, the verb, and its fields."""
 
 ANY = "*"
 """Stands for any value that a field may have but none."""
@@ -113,23 +116,12 @@ def _operators(name: str) -> When:
 def groups(request: type, found: Mapping[str, Control], front: Sequence[str]) -> tuple[FieldGroup, ...]:
     """The fields that are not in front, by the part of the question that brings them."""
     table: dict[str, list[Control]] = {}
-    homes = _homes(request)
+    titles = homes_of(request)
+    homes = {outer(f): titles[f.name] for f in fields(request)}
     for name, control in found.items():
         if name not in front:
             table.setdefault(homes[name], []).append(control)
     return tuple(FieldGroup(title, tuple(members)) for title, members in table.items())
-
-
-def _homes(request: type) -> dict[str, str]:
-    """The first words of the class that brings each field."""
-    homes: dict[str, str] = {}
-    for cls in reversed(request.__mro__):
-        title = (cls.__doc__ or "").split("\n")[0].split(":")[0].rstrip(".")
-        for name in inspect.get_annotations(cls):
-            field = getattr(request, "__dataclass_fields__", {}).get(name)
-            if field is not None:
-                homes.setdefault(str(field.metadata.get("alias") or name), title)
-    return homes
 
 
 def _control(f: Any, name: str, hint: Any, value: Any) -> Control:

@@ -27,12 +27,12 @@ from chipwise.report.table import render
 from chipwise.web.api import ask, run, soon, written
 from chipwise.web.limits import RefusedError
 from chipwise.web.openapi import operations
-from chipwise.web.pages.form import controls, groups
+from chipwise.web.pages.form import STARTS, controls, groups
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
 from chipwise.web.security import FOREIGN
 from chipwise.web.views import VIEWS, View
-from chipwise.web.views.view import given, named, query_of
+from chipwise.web.views.view import given, link, named, query_of
 from chipwise.workload import media
 
 GLANCE = "chipwise-glance"
@@ -103,8 +103,8 @@ def _headers(view: View, result: Mapping[str, Any], *, pushed: bool) -> dict[str
     return {"vary": "HX-Request, Accept", **address}
 
 
-def _form(view: View, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of a page, with the names that its fields offer."""
+def _form(view: View, values: Mapping[str, Any], *, home: bool) -> dict[str, Any]:
+    """The form of a page, with the names that its fields offer; on the first page, questions to begin with."""
     found = controls(view.request, values)
     return {
         "front": [found[name] for name in view.front if name in found],
@@ -112,6 +112,7 @@ def _form(view: View, values: Mapping[str, Any]) -> dict[str, Any]:
         "models": sorted(bundled_configs()),
         "generators": sorted({n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}),
         "chips": sorted(load_chips()),
+        "starts": [(s["text"], link(s["verb"], s["ask"])) for s in STARTS if home],
     }
 
 
@@ -144,7 +145,7 @@ def _page(view: View, *, home: bool = False) -> Handler:
             "part": not whole and not into.startswith("section#"),
         }
         if whole:
-            context |= _form(view, values)
+            context |= _form(view, values, home=home)
         fragment = "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
         name = "page.html" if whole else fragment
         text = await run_in_threadpool(environment().get_template(name).render, context)

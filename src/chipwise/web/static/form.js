@@ -125,33 +125,64 @@
   form.addEventListener("htmx:abort", stopGlance);
   follow();
 
-  // ---- what is pasted or dropped becomes a field: a configuration of a model, a table of chips
+  // ---- a model of one's own stands in the form by its kind and size, not as the text that it is
+  function briefly(config) {
+    const kind = config.model_type ?? config.architecture ?? config["general.architecture"] ?? config._class_name ?? "a configuration";
+    const within = config.text_config ?? config, of = (plain, key) => within[plain] ?? config[`${kind}.${key}`];
+    const layers = of("num_hidden_layers", "block_count"), width = of("hidden_size", "embedding_length");
+    return `${kind}${layers ? `, ${layers} layers` : ""}${width ? ` of ${width}` : ""}`;
+  }
+  const own = form.querySelector(".own");
+  function ownShown() {
+    const model = field("model");
+    if (!own || !model) return;
+    let text = "";
+    if (model.value.trim().startsWith("{")) {
+      try { text = briefly(JSON.parse(model.value)); } catch { /* shown as it stands */ }
+    }
+    own.hidden = !text;
+    model.classList.toggle("replaced", Boolean(text));
+    own.querySelector("b").textContent = text;
+  }
+  own?.querySelector("button").addEventListener("click", () => {
+    field("model").value = "";
+    changed(field("model"));
+    field("model").focus();
+  });
+  form.addEventListener("input", ownShown);
+  ownShown();
+
+  // ---- what is pasted or dropped becomes a field: a configuration of a model, a table of chips. A file and what is
+  // pasted is asked about at once
   const takes = {
     model(text, said) {
       if (/^(macs|transformer):/.test(text.trim())) {
         field("model").value = text.trim();
-        said.textContent = "included when you submit";
+        said.textContent = "loaded";
         changed(field("model"));
-        return;
+        return true;
       }
       try {
         const config = JSON.parse(text);
         if (typeof config !== "object" || config === null || Array.isArray(config)) throw new Error("no object");
         field("model").value = JSON.stringify(config);
-        said.textContent = `${config.model_type ?? config._class_name ?? config["general.architecture"] ?? "a configuration"} loaded: submit to use it`;
+        said.textContent = `${briefly(config)} loaded`;
         changed(field("model"));
+        return true;
       } catch {
         said.textContent = text.trim() ? "this is not the JSON of a configuration" : "";
+        return false;
       }
     },
     own_chips(text, said) {
       const names = [...text.matchAll(/^\s*\[([a-z0-9.+-]+)\]\s*$/gm)].map((found) => found[1]).filter((name) => name !== "sources");
       const chips = field("chips") ?? field("chip");
       said.textContent = names.length ? `${names.join(", ")}: included when you submit` : text.trim() ? "no table of a chip, as in [my-chip], stands in this text" : "";
-      if (!names.length || !chips) return;
+      if (!names.length || !chips) return false;
       if (chips.name === "chip") chips.value = names[0];
       else chips.value = [...new Set([...chips.value.split(",").map((name) => name.trim()).filter(Boolean), ...names])].join(",");
       changed(chips);
+      return true;
     },
   };
   // ---- the header of a GGUF file (ggml-org/ggml, docs/gguf.md, version 2 and 3): the keys that say the model's sizes,
@@ -227,6 +258,7 @@
     // of several parts another one may hold the head
     return { ...Object.fromEntries(asked), ...(head || !(parts > 1) ? { tie_word_embeddings: !head } : {}) };
   }
+  const GRAPH = 512 * 2 ** 20;
   async function textOf(file) {
     if (await file.slice(0, 4).text() === "GGUF") {
       try {
@@ -236,31 +268,46 @@
         throw error;
       }
     }
-    if (/\.onnx$/i.test(file.name)) throw new Error(`ONNX files are not read on this page: run chipwise trace ${file.name} on your machine, or give the model's totals, as in macs:params=25.6M,gmacs=4.1`);
+    if (/\.onnx$/i.test(file.name)) {
+      if (file.size > GRAPH) throw new Error(`${file.name} is larger than 512 MiB: save its weights as external data`);
+      return onnxTotals(new Uint8Array(await file.arrayBuffer()), file.name);
+    }
     if (file.size > 200_000) throw new Error("file too large: a config.json is under 200 kB");
     return file.text();
   }
   document.querySelectorAll("textarea[data-into]").forEach((area) => {
     const said = area.parentElement.querySelector("[role=status]"), chooser = area.parentElement.querySelector("input[type=file]");
     const take = (text) => takes[area.dataset.into](text, said);
+    const askNow = (taken) => { if (taken && form.checkValidity()) form.requestSubmit(); };
     async function open(file) {
       try {
         area.value = await textOf(file);
-        take(area.value);
+        askNow(take(area.value));
       } catch (error) {
         said.textContent = error.message;
       }
     }
-    area.addEventListener("input", () => take(area.value));
+    area.addEventListener("input", (event) => {
+      const taken = take(area.value);
+      if (event.inputType === "insertFromPaste") askNow(taken);
+    });
     if (chooser) {
       chooser.hidden = false;
       chooser.addEventListener("change", () => { if (chooser.files[0]) open(chooser.files[0]); chooser.value = ""; });
     }
-    const place = area.closest(".field");
-    place.addEventListener("dragover", (event) => event.preventDefault());
+    // a model is dropped anywhere on the page, other things on their field
+    const place = area.dataset.into === "model" ? document : area.closest(".field");
+    const over = (event, on) => {
+      if (event.defaultPrevented || !event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      area.closest(".field").classList.toggle("dropping", on);
+    };
+    place.addEventListener("dragover", (event) => over(event, true));
+    place.addEventListener("dragleave", () => area.closest(".field").classList.remove("dropping"));
     place.addEventListener("drop", (event) => {
+      area.closest(".field").classList.remove("dropping");
       const file = event.dataTransfer?.files[0];
-      if (!file) return;
+      if (!file || event.defaultPrevented) return;
       event.preventDefault();
       const folded = area.closest("details");
       if (folded) folded.open = true;

@@ -5,7 +5,10 @@
   if (!place || !result) return;
   const MOST = 8;
   let store = { recent: [], pinned: {} };
-  try { store = { ...store, ...JSON.parse(localStorage.getItem("kept") ?? "{}") }; } catch { /* kept for this page only */ }
+  function read() {
+    try { store = { ...store, ...JSON.parse(localStorage.getItem("kept") ?? "{}") }; } catch { /* kept for this page only */ }
+  }
+  read();
   const keep = () => { try { localStorage.setItem("kept", JSON.stringify(store)); } catch { /* nothing is kept */ } };
   const element = (name, text, more = {}) => Object.assign(document.createElement(name), { textContent: text }, more);
 
@@ -34,8 +37,9 @@
   function changes(then, now) {
     const said = [];
     if (then.title !== now.title) said.push(`${then.title} → ${now.title}`);
-    for (const [name, value] of Object.entries(now.figures)) {
-      if (then.figures[name] !== value) said.push(`${name} ${then.figures[name] ?? "unknown"} → ${value}`);
+    for (const name of new Set([...Object.keys(then.figures), ...Object.keys(now.figures)])) {
+      const [before, after] = [then.figures[name], now.figures[name]];
+      if (before !== after) said.push(`${name} ${before ?? "unknown"} → ${after ?? "unknown"}`);
     }
     if (then.version !== now.version) said.push(`chipwise ${then.version} → ${now.version}`);
     return said;
@@ -69,6 +73,13 @@
     since();
   }
   document.addEventListener("htmx:after:swap", (event) => { if (event.target === result || event.target.id === "ask") answered(); });
+  // another page of this browser has kept something
+  addEventListener("storage", (event) => {
+    if (event.key !== "kept") return;
+    read();
+    show();
+    since();
+  });
   show();
   answered();
 })();

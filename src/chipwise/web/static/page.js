@@ -154,6 +154,20 @@
   }
   // a table that does not fit is set closer, and then in more lines, and becomes cards where that is not enough
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+  // of a long table of plans a short screen shows the first ones, until the others are asked for
+  const FEW = 5;
+  function few(table) {
+    const more = table.tBodies[0].rows.length - FEW;
+    if (more < 1 || table.dataset.few || !table.matches(".plans")) return;
+    table.dataset.few = String(FEW);
+    table.classList.add("few");
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet rest", textContent: `Show ${more} more` });
+    button.addEventListener("click", () => {
+      table.classList.remove("few");
+      button.remove();
+    });
+    table.after(button);
+  }
   function fitted() {
     document.querySelectorAll(".scroll > table").forEach((table) => {
       table.classList.remove("cards", "tight", "tighter");
@@ -165,6 +179,7 @@
       }
       table.classList.remove("tight", "tighter");
       table.classList.add("cards");
+      few(table);
       if (table.getAttribute("role")) return;
       [table, ...table.querySelectorAll("thead, tbody, tr, td")].forEach((part) => part.setAttribute("role", ROLES[part.tagName]));
       table.querySelectorAll("th").forEach((head) => head.setAttribute("role", head.scope === "row" ? "rowheader" : "columnheader"));

@@ -51,7 +51,7 @@ def _show_claim(question: CheckClaimRequest, report: ClaimReport) -> dict[str, A
 MATCH = View(
     verb="match",
     tab="Evidence",
-    title="How do you know",
+    title="Evidence for a plan",
     lead="The published results nearest to a plan, held against it on eight axes, and what they do to the prediction.",
     example=EXAMPLE,
     front=("model", "chip", "count", "in", "out", "ttft", "tpot", "precision", "task", "limit"),

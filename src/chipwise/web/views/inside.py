@@ -155,7 +155,7 @@ def _tables(report: PlanReport) -> tuple[Table, ...]:
 EXPLAIN = View(
     verb="explain",
     tab="Plan in detail",
-    title="One plan from inside",
+    title="Plan details",
     lead="Where the memory and the time of a plan go, what would change that, and what more load does to it.",
     example=EXAMPLE,
     front=FRONT,

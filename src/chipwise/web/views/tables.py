@@ -1,8 +1,9 @@
-"""Pages of a table and a picture: does it fit, what a desk runs, one operator chip by chip, statements."""
+"""Pages of a table and a picture: does it fit, what a machine runs, one operator chip by chip, statements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from chipwise.api.requests.desk import LocalRequest
@@ -93,7 +94,9 @@ def _kernel(question: KernelRequest, report: KernelReport) -> dict[str, Any]:
 
 def _statements(question: CheckStatementRequest, report: StatementsReport) -> dict[str, Any]:
     said = [*(s.text for s in report.statements), *report.nearest]
-    return {"links": {text: link("check_statement", {"text": text}) for text in said}}
+    # basis, sources and commands stand beside the figures of a statement
+    bare = [replace(table, foot=()) for table in report.tables(everything=True)]
+    return {"links": {text: link("check_statement", {"text": text}) for text in said}, "tables": bare}
 
 
 FIT = View(
@@ -108,9 +111,9 @@ FIT = View(
 )
 LOCAL = View(
     verb="local",
-    tab="Desk",
-    title="What a desk runs",
-    lead="Which models a machine of your own runs, in which format, how fast and with which command; or what to buy.",
+    tab="Local",
+    title="What your machine runs",
+    lead="Which models your machine runs, in which format, how fast and with which command; or what to buy.",
     example={"have": "rtx-4090", "host_memory": "64GB"},
     front=("have", "host_memory", "max_usd", "min_tps", "context", "use"),
     show=_local,
@@ -146,7 +149,7 @@ KERNEL = View(
 STATEMENTS = View(
     verb="check_statement",
     tab="Statements",
-    title="Is it true what they say",
+    title="Fact check",
     lead="Statements about hardware with a verdict, how sure it is, and the command whose figures show it.",
     example={},
     front=("text",),
