@@ -201,10 +201,7 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
     row = next((r for r in rows if r["rank"] == rank), None)
     if row is None:
         raise UsageError(f"no placement {rank} in it", f"1 to {len(rows)}", field="plan")
-    if not row["layout"] and row["chips"]:
-        what = f"placement {rank} runs {row['model']}, which generates no tokens: no files are written for it"
-        raise UsageError(what, "--plan names one that runs a language model", field="plan")
-    if not row["layout"]:
+    if not row["chips"]:
         raise UsageError(
             f"placement {rank} calls {row['supply']}", "--plan names one that runs on chips", field="plan"
         )

@@ -41,6 +41,7 @@ from chipwise.report.portfolio import (
     ChainTimeRecord,
     DemandRecord,
     FleetRecord,
+    PlacedNetworkRecord,
     PlacementRecord,
     PortfolioReport,
     SharingRecord,
@@ -106,9 +107,10 @@ POOLED_WORDS = "requests to a network wait in one queue before as many replicas 
 @dataclass(frozen=True)
 class Demand:
     """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
-    job), `tokens` of output a day of a job, which may run in `hours` (from, how many; all day: 0, 24). `on` names the
-    supplies that it may use (none: all), `adapters` those of one model that it serves together. A `step` of a chain has
-    calls of its model for rates, and a target of the chain's in its question (None: it is one by itself)."""
+    job), `tokens` of output a day of a job (of a network samples), which may run in `hours` (from, how many; all day:
+    0, 24). `on` names the supplies that it may use (none: all), `adapters` those of one model that it serves together.
+    A `step` of a chain has calls of its model for rates, and a target of the chain's in its question (None: it is one
+    by itself)."""
 
     name: str
     question: PlanRequest | TrainRequest
@@ -364,7 +366,8 @@ def _taken(asked: FleetAsked, way: _Way) -> Taken:
     assert isinstance(way.plan, PlanRecord | MediaPlan)
     useful = min(way.rate, max(demand.rates_per_s))
     cost = (way.usd_per_h + TIDY * way.chips) / useful
-    return Taken(way.plan, demand.step.times(way.plan), cost, (way.supply, way.card >= 0))
+    times, late = demand.step.times(way.plan), demand.step.late(way.plan)
+    return Taken(way.plan, times, cost, (way.supply, way.card >= 0), late)
 
 
 def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[str, ...]]:
@@ -483,11 +486,13 @@ def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord | MediaPlan) -> _Wa
     demand, supply = asked.demands[d], asked.supplies[p]
     question = demand.question
     each = plan.chips // plan.replicas
-    if demand.step or isinstance(plan, MediaPlan):
+    if demand.step:
         rate = max(demand.rates_per_s) / (plan.replicas - plan.spare)  # its times are those at this load
     elif demand.tokens:
-        rate = _surely(plan.tokens_per_s, question) / plan.replicas
+        made = plan.samples_per_s if isinstance(plan, MediaPlan) else plan.tokens_per_s
+        rate = _surely(made, question) / plan.replicas
     else:
+        assert isinstance(plan, PlanRecord)
         used = UTILISATION if question.values.get("utilisation") is None else question.values["utilisation"]
         rate = plan.largest_requests_per_s / (plan.replicas - plan.spare) * used
     watts = 0.0 if plan.energy is None else plan.energy.wall_w.high / plan.replicas
@@ -720,6 +725,9 @@ class _AssignedFleet:
             note=plan.note if isinstance(plan, PlanRecord) else "",
             adapters=demand.adapters,
             sharing=self._sharing(way, way.part) if way.part else None,
+            network=PlacedNetworkRecord(plan.batch, plan.spread, plan.offload)
+            if isinstance(plan, MediaPlan)
+            else None,
         )
 
     def _sharing(self, way: _Way, part: CardPart) -> SharingRecord:
@@ -915,7 +923,7 @@ class _AssignedFleet:
             yield ADAPTER_WORDS
         if any(d.tokens for d in self.asked.demands):
             yield "jobs run at the throughput that is reached with the probability asked"
-            yield "jobs due within a day come again every day, others do a part of their tokens every day"
+            yield "jobs due within a day come again every day, others do a part of it every day"
         if np.isfinite(self.asked.max_usd_per_h):
             yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
         if np.isfinite(self.asked.max_watts):
@@ -925,16 +933,15 @@ class _AssignedFleet:
 def _chain_words(demands: Sequence[Demand]) -> Iterator[str]:
     """What is assumed of chains."""
     steps = [d.step for d in demands if d.step]
-    if steps:
-        yield CHAIN_WORDS
-    if any(not step.output for step in steps):
-        yield POOLED_WORDS
-    if any(step.calls > 1 and step.output for step in steps):
-        yield CALLS_WORDS
-    if any(step.calls > 1 and not step.output for step in steps):
-        yield BATCH_WORDS
-    if any(step.passes < step.output for step in steps if not step.last):
-        yield PIECES_WORDS
+    written, made = ([s for s in steps if bool(s.output) == tokens] for tokens in (True, False))
+    said = {
+        CHAIN_WORDS: any(not step.alone for step in steps),
+        POOLED_WORDS: bool(made),
+        CALLS_WORDS: any(step.calls > 1 for step in written),
+        BATCH_WORDS: any(step.calls > 1 for step in made),
+        PIECES_WORDS: any(step.passes < step.output for step in steps if not step.last),
+    }
+    yield from (words for words, told in said.items() if told)
 
 
 def _turn_record(asleep: Sleeper) -> TurnRecord:
@@ -968,9 +975,19 @@ def placed_options(
     question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None
 ) -> dict[str, Any]:
     """The options that name the deployment of a placement, a row of the answer, with so many replicas at a rate."""
+    part = {"share": row["sharing"]["share"]} if row.get("sharing") else {}
+    if row.get("network"):
+        chips = round(row["chips"] / row["replicas"]) * replicas
+        each = {
+            "chip": row["chip"],
+            "chips": chips,
+            "replicas": replicas,
+            "spare": 0,
+            "runtime": row["runtime"],
+        }
+        return {**question.deployed_network({**each, **row["network"]}), **part, "rate": rate}
     alone = {"replicas": replicas, "spare": 0, "prompt_workers": 0, "concurrency": 1.0}
     found = replace(question, rate=rate).deployed({**row, **alone})
-    part = {"share": row["sharing"]["share"]} if row.get("sharing") else {}
     return {**found, **part, "replicas": replicas, "concurrency": None, "rate": rate}
 
 

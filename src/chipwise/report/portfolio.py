@@ -62,6 +62,16 @@ class SharingRecord(Quantified):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedNetworkRecord:
+    """How replicas of a network without tokens run: so many samples at once (`batch`), how devices share a request
+    (`spread`, "": one device), and what lies on the host (`offload`)."""
+
+    batch: int
+    spread: str
+    offload: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRecord(Quantified):
     """A demand on a supply: at most `replicas` of a layout on `chips` at once (of an API none), `per_slice` how many in
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
@@ -69,7 +79,7 @@ class PlacementRecord(Quantified):
     carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
     as the checkpoint has them, although no format was asked for. `adapters` are low-rank ones that each replica serves.
     `sharing`: how its chips are shared (None: they are
-    its own)."""
+    its own). `network`: how a network without tokens runs (None: it is none)."""
 
     rank: int
     demand: str
@@ -93,6 +103,7 @@ class PlacementRecord(Quantified):
     note: str = ""
     sharing: SharingRecord | None = None
     adapters: tuple[str, ...] = ()
+    network: PlacedNetworkRecord | None = None
 
     @property
     def chips_per_slice(self) -> tuple[float, ...]:
@@ -115,7 +126,9 @@ class StepTimeRecord(Quantified):
 @dataclass(frozen=True, slots=True)
 class ChainTimeRecord(Quantified):
     """The `time` of a chain that has a target of `target_s`: in the mean of requests `mean_s`, and with the probability
-    `confidence` at most `within_s`, as errors of its steps add up. Of a step on several supplies the slowest counts."""
+    `confidence` at most `within_s` (with a `percentile` that share of the requests), as errors of its steps add up:
+    their interval is the part `alike` of that if errors of all steps were one. Of a step on several supplies the
+    slowest counts."""
 
     time: str
     target_s: float
@@ -123,6 +136,8 @@ class ChainTimeRecord(Quantified):
     confidence: float
     mean_s: float
     steps: tuple[StepTimeRecord, ...]
+    alike: float = 1.0
+    percentile: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +191,12 @@ class SliceRecord:
 
 @dataclass(frozen=True, slots=True)
 class PlacedTimeRecord(Quantified):
-    """A time of the `requests` that were simulated on placement `rank`, in the slice from `hour` on in which that time
-    comes out worst. `target_s` is for their mean, or for the share `percentile` of them; `within` is the share within
-    it. `holds`: at the upper end of the interval, where the target was asked with more than even chance."""
+    """A time of the `requests` that were simulated on placement `rank` (None: a chain, on those of all its steps), in
+    the slice from `hour` on in which that time comes out worst. `target_s` is for their mean, or for the share
+    `percentile` of them; `within` is the share within it, `within_slow` at the upper end of the interval. `holds`: at
+    that end, where the target was asked with more than even chance."""
 
-    rank: int
+    rank: int | None
     demand: str
     chip: str
     hour: float
@@ -193,6 +209,7 @@ class PlacedTimeRecord(Quantified):
     target_s: float
     percentile: float | None
     within: float
+    within_slow: float
     holds: bool
 
 
@@ -246,7 +263,7 @@ class PortfolioReport(Answer[PlacementRecord]):
         missing = self.fleet.unplaced
         if not missing:
             late = next((t for t in self.simulated if not t.holds), None)
-            hint = f'utilisation = "50%" in [[demand]] {late.demand if late else ""} gives it more replicas'
+            hint = f'utilisation = "50%" of {late.demand if late else ""} gives it more replicas'
             return InfeasibleError(_late(late), hint, answered=True) if late else None
         names = ", ".join(d.demand for d in missing)
         what = f"{len(missing)} of {len(self.demands)} demands not placed: {names}"
@@ -352,8 +369,10 @@ def _chained(report: PortfolioReport) -> Iterator[str]:
         for of in d.chain:
             mean, within = format_seconds(of.mean_s), format_seconds(of.within_s)
             parts = ", ".join(f"{s.step} {s.share:.0%}" for s in of.steps)
+            some = f" ({parts})" if len(of.steps) > 1 else ""
+            share = "" if of.percentile is None else f"{of.percentile * 100:g} of 100 requests "
             yield (
-                f"{d.demand} takes {mean} for its {of.time} ({parts}), at most {within} with "
+                f"{d.demand} takes {mean} for its {of.time}{some}, {share}at most {within} with "
                 f"{of.confidence:.0%} probability; the target is {format_seconds(of.target_s)}."
             )
 
@@ -416,7 +435,8 @@ def _often(per_hour: float) -> str:
 def _late(t: PlacedTimeRecord) -> str:
     """Which target is missed, where and by how much."""
     where = f"{t.demand} misses its {t.time} of {_target(t)} on {t.chip} from {t.hour:g} h on"
-    return f"{where}: mean {seconds(t.mean)}, {t.within:.1%} within it"
+    slow = f", at the upper end of the interval {t.within_slow:.1%}" if t.percentile is not None else ""
+    return f"{where}: mean {seconds(t.mean)}, {t.within:.1%} within it{slow}"
 
 
 def _cost(report: PortfolioReport) -> str:
