@@ -290,12 +290,13 @@ def test_a_log_is_a_load_and_lengths(tmp_path: Path) -> None:
 def test_a_target_that_is_missed_in_time_is_a_failure(both: PortfolioReport) -> None:
     second = Figure(1.0, 0.5, 2.0, "modelled", False)
     row = PlacedTimeRecord(
-        1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, False
+        1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, 0.5, False
     )
     missed = replace(both, simulated=(row,))
     assert "Simulated, chat misses its TTFT of p99 1.50 s on h100 from 8 h on" in " ".join(missed.verdict())
     assert isinstance(missed.failure, InfeasibleError)
-    assert 'utilisation = "50%" in [[demand]] chat' in str(missed.failure)
+    assert "97.0% within it, at the upper end of the interval 50.0%" in str(missed.failure)
+    assert 'utilisation = "50%" of chat' in str(missed.failure.hint)
     assert replace(both, simulated=(replace(row, holds=True),)).failure is None
 
 

@@ -316,6 +316,27 @@ def test_networks_are_demands_by_themselves_and_jobs(tmp_path: Any) -> None:
     assert "stable-diffusion-xl" in launched(kept, report["fleet"]["placements"][0])
 
 
+def test_networks_share_a_card_with_language_models() -> None:
+    think = {k: v for k, v in THINK.items() if k != "passes"} | {"tpot": "100ms"}
+    slow = {"name": "hearing", "model": "whisper", "settings": "audio_s=5", "rate": "0.3/s", "e2e": "2s"}
+    chat = think | {"rate": "0.2/s", "name": "chat"}
+    found = asked([slow, chat], CARDS, simulate=True)
+    apart = asked([slow, chat], CARDS, mixing=False)
+    assert found.fleet.usd_per_day == pytest.approx(0.5 * apart.fleet.usd_per_day)
+    hearing = next(p for p in found.placements if p.network)
+    assert hearing.sharing
+    assert hearing.sharing.memory == 0.125
+    share = hearing.sharing.share
+    alone = cw.estimate(
+        "whisper", chip="l40s", settings="audio_s=5", share=share, runtime=hearing.runtime
+    ).plans[0]
+    assert hearing.sharing.ttft_s.mid == pytest.approx(alone.latency_s.mid, rel=1e-6)
+    assert hearing.sharing.active == pytest.approx(0.3 * alone.latency_s.mid, rel=1e-6)
+    assert {t.demand for t in found.simulated} == {"hearing", "chat"}
+    assert all(t.holds for t in found.simulated)
+    assert "hearing has 12% of the memory, a request" in " ".join(found.verdict())
+
+
 def test_pieces_are_ready_when_all_calls_have_written_as_much() -> None:
     step = ChainStep(Chain("c", "", ((FIRST, 1.0),), 0.9), "s", calls=2, passes=4, output=10)
     first = np.tile([[[1.0, 1.5]]], (3, 1, 1, 1))

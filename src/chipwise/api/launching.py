@@ -259,7 +259,7 @@ def _spec(saved: Saved, rank: int) -> Launched:
         raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}", field="plan")
     with use(saved.snapshot), reading(saved.tables):
         if "samples_per_s" in plan:
-            return _generate(saved, plan)
+            return _generate(saved, plan, card)
         if saved.verb == "rl":
             return _loop(saved, plan)
         return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan, card, adapters)
@@ -270,7 +270,7 @@ def _numbered(plans: Sequence[dict[str, Any]], rank: int) -> dict[str, Any] | No
     return next((p for i, p in enumerate(plans) if (p["rank"] or i + 1) == rank), None)
 
 
-def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
+def _generate(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = None) -> PipelineSpec:
     """A request of a model that generates no tokens. Raises `UsageError` for a step of its training."""
     report, latency = saved.report, plan["latency_s"]
     if report["trained"]:
@@ -302,7 +302,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
         cached=float(settings.get("cached", 0.0)),
         seconds=latency["mid"],
         interval=(latency["low"] / latency["mid"], latency["high"] / latency["mid"]),
-        expected=(f"predicted: {each}",),
+        expected=(f"predicted: {each}", *beside_others(card)),
         parameters=float(report["parameters"]),
         code=asked if is_code(asked) else "",
         settings=tuple(
@@ -709,6 +709,14 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     others, asleep = tuple(row["sharing"]["others"]), bool(row["sharing"].get("turn"))
     taken = 0.0 if asleep else sum(before)
     return SharedCard(others, _instance(row), cuts, len(before), taken, asleep)
+
+
+def beside_others(card: SharedCard | None) -> tuple[str, ...]:
+    """That a request runs on part of a card, and how the script gets it."""
+    if card is None:
+        return ()
+    cut = f": CUDA_VISIBLE_DEVICES names its instance, {card.instance}" if card.instance else ""
+    return (f"shares its card with {', '.join(card.others)}, while they have work{cut}",)
 
 
 def _on(row: Mapping[str, Any]) -> tuple[str, set[str]]:

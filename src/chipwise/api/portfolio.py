@@ -23,6 +23,7 @@ from chipwise.api.portfolio_cards import (
     cards,
     parts_of,
     sleeper_of,
+    whole,
 )
 from chipwise.api.portfolio_chain import LONGER, PARTS, ChainStep, Taken, TimedChain, asked_at, worth
 from chipwise.api.requests.planning import PlanRequest
@@ -376,17 +377,17 @@ def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[
     found, why = list(ways), list[str]()
     known: dict[tuple[int, str], tuple[CardPart, ...]] = {}
     for p, supply in enumerate(asked.supplies):
-        whole = {way.demand: way for way in ways if way.supply == p and _small(asked, way)}
-        smalls = sorted((_smallest(asked, way) for way in whole.values()), key=lambda s: s.rate)[
-            :MOST_SHARING
-        ]
+        here = [(_smallest(asked, way), way) for way in ways if way.supply == p and _small(asked, way)]
+        here.sort(key=lambda pair: -pair[0].answer_s)  # of each demand the fastest stays
+        single = {small.demand: (small, way) for small, way in here}
+        smalls = sorted((small for small, _ in single.values()), key=lambda s: s.rate)[:MOST_SHARING]
         if len(smalls) < 2:
             continue
         parts = _parts(supply.chip, smalls, known)
         why += apart(supply.chip, smalls, parts)
         first = max(w.card for w in found) + 1
         for number, card in enumerate(cards(list(filter(None, parts))), first):
-            found += [_on_card(part, whole[part.small.demand], number, card, supply) for part in card]
+            found += [_on_card(part, single[part.small.demand][1], number, card, supply) for part in card]
     return found, tuple(dict.fromkeys(why))
 
 
@@ -411,13 +412,13 @@ def _parts(
 def _small(asked: FleetAsked, way: _Way) -> bool:
     """Whether one chip, had alone, carries the peak of a demand that is served."""
     rates = asked.demands[way.demand].rates_per_s
-    return bool(rates) and isinstance(way.plan, PlanRecord) and way.chips == 1.0 and way.rate >= max(rates)
+    return bool(rates) and way.plan is not None and way.chips == 1.0 and way.rate >= max(rates)
 
 
 def _smallest(asked: FleetAsked, way: _Way) -> SmallDemand:
     demand = asked.demands[way.demand]
     assert isinstance(demand.question, PlanRequest)
-    assert isinstance(way.plan, PlanRecord)
+    assert isinstance(way.plan, PlanRecord | MediaPlan)
     return SmallDemand(way.demand, demand.name, demand.question, way.plan, max(demand.rates_per_s))
 
 
@@ -469,16 +470,11 @@ def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[
     except InfeasibleError as error:
         why.append(error.what)
         return []
-    sure = [p for p in report.plans if p.keeps_targets(report.sure) and _plain(p)]
+    sure = [p for p in report.plans if p.keeps_targets(report.sure) and whole(p)]
     why += [f"{r.chip}: {r.detail}" for r in report.refused]
     if not sure:
         why.append("no plan keeps the targets as surely as was asked")
     return sure
-
-
-def _plain(plan: PlanRecord | MediaPlan) -> bool:
-    """Whether a plan is of replicas that do all of the work, and fit."""
-    return plan.verdict != "no" if isinstance(plan, MediaPlan) else not plan.prompt_workers
 
 
 def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord | MediaPlan) -> _Way | None:
@@ -732,7 +728,7 @@ class _AssignedFleet:
 
     def _sharing(self, way: _Way, part: CardPart) -> SharingRecord:
         card = [w for w in self.ways if w.card == way.card and w is not way]
-        alone, plan = part.small.alone, part.plan
+        here, alone = _times_of(part.plan), _times_of(part.small.alone)
         return SharingRecord(
             how=part.how,
             share=part.told,
@@ -740,10 +736,10 @@ class _AssignedFleet:
             part=way.chips,
             memory=part.memory,
             active=part.active,
-            ttft_s=plan.ttft_s,
-            ttft_alone_s=alone.ttft_s,
-            tpot_s=plan.tpot_s,
-            tpot_alone_s=alone.tpot_s,
+            ttft_s=here[0],
+            ttft_alone_s=alone[0],
+            tpot_s=here[1],
+            tpot_alone_s=alone[1],
             turn=_turn_record(part.asleep) if part.asleep else None,
         )
 
@@ -944,6 +940,11 @@ def _chain_words(demands: Sequence[Demand]) -> Iterator[str]:
     yield from (words for words, told in said.items() if told)
 
 
+def _times_of(plan: PlanRecord | MediaPlan) -> tuple[Figure, Figure | None]:
+    """The times to the first token and per token of a plan, of a network that of a request."""
+    return (plan.latency_s, None) if isinstance(plan, MediaPlan) else (plan.ttft_s, plan.tpot_s)
+
+
 def _turn_record(asleep: Sleeper) -> TurnRecord:
     assert asleep.turn is not None
     turn = asleep.turn
@@ -966,7 +967,7 @@ def _layout(way: _Way, replicas: float) -> tuple[LayoutRecord | None, str]:
     if plan is None:
         return None, "as much as is wanted"
     if isinstance(plan, MediaPlan):
-        return None, f"{replicas:,.0f} x {plan.spread or 1}"
+        return None, f"{replicas:,.0f} x {way.part.label if way.part else plan.spread or 1}"
     degrees = plan.layout
     return LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label), degrees.label
 

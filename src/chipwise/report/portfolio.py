@@ -45,8 +45,8 @@ class TurnRecord(Quantified):
 class SharingRecord(Quantified):
     """How a demand shares a card with `others`: its `share` as the option says it, the `part` of the card that it is
     charged, that of its memory, and the part of the time in which it has work (`active`); its times there, and those
-    on a card of its own (None: an answer of one token). `turn`: how it sleeps (None: it does not); the wait for that
-    comes before `ttft_s`."""
+    on a card of its own (of a network without tokens `ttft_s` is that of a request; None: an answer of one token).
+    `turn`: how it sleeps (None: it does not); the wait for that comes before `ttft_s`."""
 
     how: str
     share: str
@@ -391,8 +391,12 @@ def _sharing(report: PortfolioReport) -> Iterator[str]:
             cards.setdefault((p.supply, frozenset((p.demand, *p.sharing.others))), []).append(p)
     for mine in cards.values():
         how = next(SHARED[p.sharing.how] for p in mine if p.sharing)
-        names = " and ".join(p.demand for p in mine)
-        yield f"{names} share {mine[0].chips:,}x {mine[0].chip}, {how}: {_slowed(mine)}."
+        yield f"{_and([p.demand for p in mine])} share {mine[0].chips:,}x {mine[0].chip}, {how}: {_slowed(mine)}."
+
+
+def _and(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _slowed(card: Sequence[PlacementRecord]) -> str:
@@ -411,7 +415,8 @@ def _beside(p: PlacementRecord, s: SharingRecord) -> str:
     if s.turn:
         return _by_turns(p, s, s.turn)
     part = s.share.partition("=")[2] if s.how == MIG else f"{s.memory:.0%} of the memory"
-    times = [("TTFT", s.ttft_s, s.ttft_alone_s), ("TPOT", s.tpot_s, s.tpot_alone_s)]
+    first = "a request" if p.network else "TTFT"
+    times = [(first, s.ttft_s, s.ttft_alone_s), ("TPOT", s.tpot_s, s.tpot_alone_s)]
     said = [
         f"{name} {format_seconds(here.mid)} (alone {format_seconds(alone.mid)})"
         for name, here, alone in times
