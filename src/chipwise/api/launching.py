@@ -59,6 +59,7 @@ from chipwise.report.launch.spec import (
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files, own_tool
+from chipwise.report.portfolio import REPLICAS
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.simulated import FollowingRecord
@@ -207,11 +208,12 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
         )
     with reading(saved.tables), use(saved.snapshot):
         asked = cast(FleetRequest, request_of(saved.verb, saved.request)).asked()
-        question = next(d.question for d in asked.demands if d.name == row["demand"])
+        question = asked.question_of(row)
         if isinstance(question, TrainRequest):
             alone = replace(question, chips=row["chip"], counts=str(row["chips"]))
             return answered("train", alone).saved
-        rate = None if question.rate is None else f"{row['rate_per_s']:.6g}/s"
+        part = row["sharing"]["part"] if row.get("sharing") and row["sharing"]["how"] == REPLICAS else 1.0
+        rate = None if question.rate is None else f"{row['rate_per_s'] / part:.6g}/s"
         deployed = placed_options(question, row, round(row["replicas"]), rate)
         return answered("estimate", about(question, EstimateRequest, **deployed)).saved
 
@@ -701,7 +703,7 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     """The card of a placement of a fleet, None where it is its own."""
     rows = report["fleet"]["placements"]
     row = next(r for r in rows if r["rank"] == rank)
-    if not row.get("sharing"):
+    if not row.get("sharing") or row["sharing"]["how"] == REPLICAS:
         return None
     card = [r for r in rows if r.get("sharing") and _on(r) == _on(row)]
     before = [r["sharing"]["memory"] for r in card if r["rank"] < rank]

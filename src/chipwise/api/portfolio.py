@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import floor
 from statistics import NormalDist
 from typing import Any
@@ -39,6 +40,7 @@ from chipwise.report.portfolio import (
     API,
     OWN,
     RENT,
+    REPLICAS,
     ChainTimeRecord,
     DemandRecord,
     FleetRecord,
@@ -87,6 +89,10 @@ SHARING_WORDS = (
 ADAPTER_WORDS = (
     "adapters of one model are served together, at the strictest targets of them and the mean of their lengths; the "
     "time of their products is not counted"
+)
+REPLICA_WORDS = (
+    "demands that the same replicas serve are asked about as one: the mean of their lengths and the strictest targets, "
+    "which are shorter for those whose requests are longer"
 )
 SLEEPING_WORDS = (
     "of models that sleep by turns the one awake works until it has no request under way, then the one that has waited "
@@ -162,9 +168,20 @@ class Supply:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """Demands with one model, by number, that the same replicas may serve: the `question` about all of them, and the
+    part of the requests that are of each."""
+
+    demands: tuple[int, ...]
+    question: PlanRequest
+    parts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class FleetAsked:
     """Demands and supplies, and what holds for all: dollars per hour at any time, watts of what one owns, the price of
-    its power, whether a machine serves several demands; and how long the assignment may take and how near it gets."""
+    its power, whether a machine serves several demands; how long the assignment may take and how near it gets; and
+    which demands the same replicas may serve."""
 
     demands: tuple[Demand, ...]
     supplies: tuple[Supply, ...]
@@ -173,6 +190,15 @@ class FleetAsked:
     usd_per_kwh: float = 0.0
     mixed: bool = True
     effort: Effort = Effort(30.0, 0.01)  # noqa: RUF009 - a value
+    pools: tuple[Pool, ...] = ()
+
+    def question_of(self, row: Mapping[str, Any]) -> PlanRequest | TrainRequest:
+        """What a placement, a row of the answer, is asked about: its demand, or all that the same replicas serve."""
+        at = {d.name: i for i, d in enumerate(self.demands)}
+        mine = at[row["demand"]]
+        if not row.get("sharing") or row["sharing"]["how"] != REPLICAS:
+            return self.demands[mine].question
+        return next(pool.question for pool in self.pools if mine in pool.demands)
 
     @property
     def further(self) -> Effort:
@@ -198,7 +224,7 @@ class FleetAsked:
 @dataclass(frozen=True)
 class _Way:
     """One candidate: a unit of a demand on a supply, which is so many `replicas`; or its `part` of a `card` that it
-    shares with others."""
+    shares with others, or of replicas that serve others too: of all requests of the `pool` the part `pooled`."""
 
     demand: int
     supply: int
@@ -212,6 +238,8 @@ class _Way:
     plan: PlanRecord | MediaPlan | TrainPlanRecord | None = None
     card: int = -1
     part: CardPart | None = None
+    pool: Pool | None = None
+    pooled: float = 1.0
 
 
 def portfolio(asked: FleetAsked) -> PortfolioReport:
@@ -219,7 +247,7 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     `InfeasibleError` where nothing can be placed, `MissingExtraError` without SciPy, and the errors of the demands'
     own questions."""
     ways, never = _ways(asked)
-    ways, alone = _shared(asked, ways) if asked.mixed else (ways, ())
+    ways, alone = _shared(asked, [*ways, *_pooled(asked)]) if asked.mixed else (ways, ())
     ways, clashes = _chained(asked, ways, never)
     if not ways:
         why = "; ".join(f"{name}: {said}" for name, said in never.items())
@@ -371,6 +399,25 @@ def _taken(asked: FleetAsked, way: _Way) -> Taken:
     return Taken(way.plan, times, cost, (way.supply, way.card >= 0), late)
 
 
+def _pooled(asked: FleetAsked) -> Iterator[_Way]:
+    """Candidates that serve several demands with one model: of each replica a demand has its part of the requests."""
+    number = count()
+    for pool in asked.pools:
+        first = pool.demands[0]
+        on = asked.demands[first].on
+        usable = [p for p, s in enumerate(asked.supplies) if s.kind != API and (not on or s.name in on)]
+        plans = _plans(pool.question, list(dict.fromkeys(asked.supplies[p].chip for p in usable)), [])
+        for p in usable:
+            mine = [plan for plan in plans if plan.chip == asked.supplies[p].chip]
+            for way in _placed(asked, first, p, mine, []):
+                card = next(number)
+                for d, part in zip(pool.demands, pool.parts, strict=True):
+                    each = {
+                        name: getattr(way, name) * part for name in ("rate", "chips", "usd_per_h", "watts")
+                    }
+                    yield replace(way, demand=d, card=card, pool=pool, pooled=part, **each)
+
+
 def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[str, ...]]:
     """The candidates with those on shared cards, and what keeps demands from sharing one. Demands that one chip carries
     at their peak share chips that are had one by one."""
@@ -412,7 +459,8 @@ def _parts(
 def _small(asked: FleetAsked, way: _Way) -> bool:
     """Whether one chip, had alone, carries the peak of a demand that is served."""
     rates = asked.demands[way.demand].rates_per_s
-    return bool(rates) and way.plan is not None and way.chips == 1.0 and way.rate >= max(rates)
+    alone = way.card < 0 and way.plan is not None and way.chips == 1.0
+    return bool(rates) and alone and way.rate >= max(rates)
 
 
 def _smallest(asked: FleetAsked, way: _Way) -> SmallDemand:
@@ -705,7 +753,7 @@ class _AssignedFleet:
             kind=supply.kind,
             model=demand.question.model,
             chip=supply.chip,
-            chips=round(float(units.max()) * (way.chips if way.part is None else 1.0)),
+            chips=round(float(units.max()) * (way.chips / way.pooled if way.part is None else 1.0)),
             replicas=replicas,
             layout=layout,
             spread=spread,
@@ -720,10 +768,31 @@ class _AssignedFleet:
             requests_per_s=() if demand.tokens or demand.training else self._requests(k),
             note=plan.note if isinstance(plan, PlanRecord) else "",
             adapters=demand.adapters,
-            sharing=self._sharing(way, way.part) if way.part else None,
+            sharing=self._sharing(way, way.part) if way.part else self._same(way),
             network=PlacedNetworkRecord(plan.batch, plan.spread, plan.offload)
             if isinstance(plan, MediaPlan)
             else None,
+        )
+
+    def _same(self, way: _Way) -> SharingRecord | None:
+        """How replicas serve several demands, next to its cheapest replica alone; None where they do not."""
+        if way.pool is None or not isinstance(way.plan, PlanRecord):
+            return None
+        alone = [w for w in self.ways if w.demand == way.demand and w.supply == way.supply and w.card < 0]
+        plan = min(alone, key=lambda w: (w.usd_per_h, w.chips)).plan if alone else way.plan
+        others = tuple(self.asked.demands[d].name for d in way.pool.demands if d != way.demand)
+        assert isinstance(plan, PlanRecord)
+        return SharingRecord(
+            how=REPLICAS,
+            share="",
+            others=others,
+            part=way.pooled,
+            memory=1.0,
+            active=1.0,
+            ttft_s=way.plan.ttft_s,
+            ttft_alone_s=plan.ttft_s,
+            tpot_s=way.plan.tpot_s,
+            tpot_alone_s=plan.tpot_s,
         )
 
     def _sharing(self, way: _Way, part: CardPart) -> SharingRecord:
@@ -895,11 +964,12 @@ class _AssignedFleet:
 
     def _shared_words(self) -> list[str]:
         """What is assumed of cards that demands share."""
-        shared = [w.part for k, w in enumerate(self.ways) if w.part and self.found.units[k].any()]
+        used = [w for w, units in zip(self.ways, self.found.units, strict=True) if units.any()]
+        shared = [w.part for w in used if w.part]
+        same = REPLICA_WORDS if any(w.pool for w in used) else ""
         awake = SHARING_WORDS if any(part.asleep is None for part in shared) else ""
-        return [
-            said for said in (awake, SLEEPING_WORDS if any(part.asleep for part in shared) else "") if said
-        ]
+        turns = SLEEPING_WORDS if any(part.asleep for part in shared) else ""
+        return [said for said in (awake, turns, same) if said]
 
     def _assumptions(self) -> Iterator[str]:
         kinds = {s.kind for s in self.asked.supplies}
@@ -976,7 +1046,7 @@ def placed_options(
     question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None
 ) -> dict[str, Any]:
     """The options that name the deployment of a placement, a row of the answer, with so many replicas at a rate."""
-    part = {"share": row["sharing"]["share"]} if row.get("sharing") else {}
+    part = {"share": row["sharing"]["share"] or None} if row.get("sharing") else {}
     if row.get("network"):
         chips = round(row["chips"] / row["replicas"]) * replicas
         each = {

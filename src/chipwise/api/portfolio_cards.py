@@ -205,8 +205,6 @@ def whole(plan: PlanRecord | MediaPlan) -> bool:
 def sleeper_of(small: SmallDemand) -> CardPart | None:
     """A demand asleep by turns on its chip; None where nobody says how long an answer may take, where its software or
     chip does not sleep, where its targets leave no time to wait, and of a network without tokens."""
-    if isinstance(small.alone, MediaPlan):
-        return None
     chip = get_chip(small.alone.chip)
     runtime = _sleeping(small, chip)
     workload = small.question.workload_of("serve")
@@ -220,17 +218,16 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     changed: dict[str, Any] = {name: f"{AT_ONCE * s:.10g}s" for name, s in limits.items()}
     changed |= {"rate": f"{small.rate / AWAKE:.10g}/s", "runtime": runtime.id}
     part = _asked(small, CardPart(small, Share(memory=ASLEEP), small.alone, ASLEEP, 1.0), changed)
-    if part is None or isinstance(part.plan, MediaPlan):
+    if part is None:
         return None
-    items = part.plan.memory.items
-    weights = sum(size for name, size in items.items() if name.startswith("weights"))
+    weights, rest = _resting(part.plan)
     way = CopyParameters(runtime.sleeping.link, 1.0, runtime.sleeping.start_s, 0.0)
     asleep = Sleeper(
         weight_bytes=weights,
         move_s=float(host_copy(weights, chip.host.bytes_per_s, way).total_s),
         room_bytes=preferences().host_share * machine.host.memory_bytes[1] / machine.chips_per_host,
-        rest_bytes=items.get("context", 0.0) + items.get("graphs", 0.0),
-        spare_bytes=(1.0 / ASLEEP - 1.0) * part.plan.memory.capacity_bytes,
+        rest_bytes=rest,
+        spare_bytes=(1.0 / ASLEEP - 1.0) * _capacity(part.plan),
         patience_s=(1.0 - AT_ONCE) * min(limits.values()),
         percentile=workload.percentile,
         cv=workload.lengths.output_cv if workload.lengths else 0.0,
@@ -238,8 +235,23 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     return replace(part, asleep=asleep)
 
 
+def _resting(plan: PlanRecord | MediaPlan) -> tuple[float, float]:
+    """Bytes of the weights of a plan, which sleep on the host, and of what stays on the chip."""
+    assert isinstance(plan, PlanRecord)
+    items = plan.memory.items
+    weights = sum(size for name, size in items.items() if name.startswith("weights"))
+    return weights, items.get("context", 0.0) + items.get("graphs", 0.0)
+
+
+def _capacity(plan: PlanRecord | MediaPlan) -> float:
+    """Bytes that a device has for a plan."""
+    return plan.capacity_bytes if isinstance(plan, MediaPlan) else plan.memory.capacity_bytes
+
+
 def _sleeping(small: SmallDemand, chip: Chip) -> Runtime | None:
     """The software of a demand, or the first for its chip that sleeps where it names none; None where it does not."""
+    if isinstance(small.alone, MediaPlan):
+        return None
     named = small.question.runtime
     try:
         able = (get_runtime(named),) if named else runtimes_for(chip)

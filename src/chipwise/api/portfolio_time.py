@@ -6,21 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import prod
+from math import ceil, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.portfolio import Demand, FleetAsked, placed_options
 from chipwise.api.portfolio_chain import ChainStep
 from chipwise.api.requests.command import about
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.simulate import REQUESTS, SAMPLE, DeployedSimulation
-from chipwise.api.simulating import RepeatedRuns, SimulatedTraffic, record_of
+from chipwise.api.simulating import AHEAD, RepeatedRuns, SimulatedTraffic, record_of
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.predict.events.engine import Outcome
 from chipwise.report.portfolio import (
     API,
     FIRST,
+    REPLICAS,
     WHOLE,
     ChainTimeRecord,
     PlacedTimeRecord,
@@ -30,6 +32,7 @@ from chipwise.report.portfolio import (
 from chipwise.report.simulated import SimulationRecord
 from chipwise.units import Array
 from chipwise.workload.arrivals import Arrivals, read_times
+from chipwise.workload.lengths import Lengths
 
 EVEN = 0.5
 """ratio: of chance up to which the middle of an interval is compared with a target, above it the upper end."""
@@ -45,27 +48,33 @@ MID = 1  # of the runs at the low end, the middle and the high end of intervals
 def through_time(asked: FleetAsked, report: PortfolioReport) -> PortfolioReport:
     """The answer with its placements simulated, one by one, each in the slices of the day that no other is harder than;
     of those that cannot be, why."""
-    demands = {d.name: d for d in asked.demands}
     found: list[PlacedTimeRecord] = []
     left: list[str] = []
-    for p in report.placements:
-        demand = demands[p.demand]
-        if demand.step:
-            continue
-        why = _untimed(demand, p)
+    for name, why, times in _simulated(asked, report):
         try:
-            found += () if why else _times(demand, p)
+            found += () if why else times
         except ChipwiseError as error:
             why = error.what
-        left += [f"{p.demand} on {p.supply}: {why}"] if why else []
+        left += [f"{name}: {why}"] if why else []
+    return replace(report, simulated=tuple(found), unsimulated=tuple(dict.fromkeys(left)))
+
+
+def _simulated(
+    asked: FleetAsked, report: PortfolioReport
+) -> Iterator[tuple[str, str, Iterator[PlacedTimeRecord]]]:
+    """What may be simulated by name, why it is not ("": it is), and its times: placements of a demand each, those of
+    replicas that serve several demands, chains."""
+    demands = {d.name: d for d in asked.demands}
+    for p in report.placements:
+        if not demands[p.demand].step and not _together(p):
+            yield f"{p.demand} on {p.supply}", _untimed(demands[p.demand], p), _times(demands[p.demand], p)
+    for rows in _pools(report.placements).values():
+        names = [p.demand for p in rows]
+        yield " and ".join(names), "", _pool_times(asked, [demands[name] for name in names], rows)
     for told in (d for d in report.demands if d.chain):
         steps = [asked.demands[d] for d in asked.chains[told.demand]]
         placed = [[p for p in report.placements if p.demand == step.name] for step in steps]
-        try:
-            found += _chain_times(steps, placed, told.chain)
-        except ChipwiseError as error:
-            left.append(f"{told.demand}: {error.what}")
-    return replace(report, simulated=tuple(found), unsimulated=tuple(dict.fromkeys(left)))
+        yield told.demand, "", _chain_times(steps, placed, told.chain)
 
 
 def _untimed(demand: Demand, p: PlacementRecord) -> str:
@@ -161,6 +170,69 @@ class _TimedPlacement:
                 within_slow=w.low,
                 holds=holds and not found.lost,
             )
+
+
+def _together(p: PlacementRecord) -> bool:
+    """Whether replicas serve several demands."""
+    return p.sharing is not None and p.sharing.how == REPLICAS
+
+
+def _pools(placements: Sequence[PlacementRecord]) -> Mapping[tuple[str, ...], list[PlacementRecord]]:
+    """The placements that are the same replicas."""
+    found: dict[tuple[str, ...], list[PlacementRecord]] = {}
+    for p in placements:
+        if p.sharing is not None and _together(p):
+            key = (p.supply, p.spread, p.precision, *sorted((p.demand, *p.sharing.others)))
+            found.setdefault(key, []).append(p)
+    return found
+
+
+def _pool_times(
+    asked: FleetAsked, demands: Sequence[Demand], rows: Sequence[PlacementRecord]
+) -> Iterator[PlacedTimeRecord]:
+    """Each time of demands that the same replicas serve that has a target, in the slice in which it is worst: requests
+    of all come at random, and each demand is told by its own. Raises the errors of `simulate`."""
+    question = asked.question_of(asdict(rows[0]))
+    assert isinstance(question, PlanRequest)
+    found: dict[str, list[PlacedTimeRecord]] = {}
+    for s in _hardest_together([[p] for p in rows]):
+        works = [d.question.workload_of("serve") for d in demands if isinstance(d.question, PlanRequest)]
+        rates = [p.requests_per_s[s] for p in rows]
+        arrivals, who = _mixed([work.served for work in works], rates)
+        runs = _deployed(question, rows[0], s).outcomes(arrivals)
+        for i, (p, work, rate) in enumerate(zip(rows, works, rates, strict=True)):
+            mine = np.flatnonzero(who == i)
+            counted = mine[ceil(AHEAD * len(mine)) : len(mine) - ceil(AHEAD * len(mine))]
+            own = RepeatedRuns(*(_only(run, counted) for run in runs.all))
+            said = {FIRST: work.ttft_s, "TPOT": work.tpot_s, WHOLE: work.e2e_s}
+            record = record_of(own, {name: limit for name, limit in said.items() if limit is not None})
+            hour, each = 24.0 / len(p.per_slice) * s, round(p.per_slice[s])
+            told = _TimedPlacement(
+                p.rank, p.demand, p.chip, hour, each, rate, work.percentile, work.confidence
+            )
+            found[p.demand] = [*found.get(p.demand, []), *told.rows(record)]
+    for its in found.values():
+        yield from _worst(its)
+
+
+def _mixed(lengths: Sequence[Lengths], rates: Sequence[float]) -> tuple[Arrivals, NDArray[np.intp]]:
+    """Requests of several demands as they come to the same replicas, and of which each is."""
+    span = REQUESTS / sum(rates)
+    some = [
+        Arrivals.drawn(its, max(ceil(span * rate), LEAST), rate, seed=i)
+        for i, (its, rate) in enumerate(zip(lengths, rates, strict=True))
+    ]
+    at = np.concatenate([one.time_s for one in some if one.time_s is not None])
+    order = np.argsort(at, kind="stable")
+    who = np.repeat(np.arange(len(some)), [len(one) for one in some])[order]
+    prompt, output = (np.concatenate([getattr(one, name) for one in some]) for name in ("prompt", "output"))
+    return Arrivals(prompt[order], output[order], at[order] - at[order][0]), who
+
+
+def _only(run: Outcome, at: NDArray[np.intp]) -> Outcome:
+    """What became of some of the requests."""
+    names = ("arrived", "began", "first", "last", "prompt", "output")
+    return replace(run, **{name: getattr(run, name)[at] for name in names})
 
 
 Placed = Sequence[PlacementRecord]

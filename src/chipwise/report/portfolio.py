@@ -15,8 +15,9 @@ from chipwise.units import format_number, format_seconds
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
-TIME, MIG, SLEEP = "time", "mig", "sleep"
-"""How demands share a card: by its time, each in an instance that it is cut into, or awake by turns."""
+TIME, MIG, SLEEP, REPLICAS = "time", "mig", "sleep", "replicas"
+"""How demands share a card: by its time, each in an instance that it is cut into, or awake by turns; or chips: as the
+same replicas of one model serve them."""
 FIRST, WHOLE = "TTFT", "whole answer"
 """Times of a chain that a target is on: until its last step begins to answer, and until it has."""
 EXACT = 1e-5
@@ -400,7 +401,14 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _slowed(card: Sequence[PlacementRecord]) -> str:
-    """The part of each, and its times there next to those on a card of its own."""
+    """The part of each, and its times there next to those on a card of its own; of replicas that serve all the same
+    way their times."""
+    first = card[0].sharing
+    if first and first.how == REPLICAS:
+        parts = _and([f"{_percent(p.sharing.part)} {p.demand}" for p in card if p.sharing])
+        times = [("TTFT", first.ttft_s), ("TPOT", first.tpot_s)]
+        said = ", ".join(f"{name} {format_seconds(t.mid)}" for name, t in times if t)
+        return f"of the requests {parts}, {said} in the mean of all"
     return "; ".join(_beside(p, p.sharing) for p in card if p.sharing)
 
 
@@ -408,6 +416,7 @@ SHARED = {
     TIME: "taking turns (time slices or MPS)",
     MIG: "cut into instances (MIG)",
     SLEEP: "one awake, the others asleep in the host's memory",
+    REPLICAS: "as the same replicas of one model serve them",
 }
 
 

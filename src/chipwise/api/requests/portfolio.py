@@ -11,14 +11,14 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
+from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Pool, Supply, check_names, portfolio
 from chipwise.api.portfolio_chain import Chain, ChainStep, asked_at
 from chipwise.api.portfolio_time import through_time
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
 from chipwise.api.requests.parts import tokenless
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.api.requests.tenants import together
+from chipwise.api.requests.tenants import pooled, together
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text
@@ -165,7 +165,32 @@ class FleetRequest(Asked):
             Effort(self.seconds, self.values["gap"]),
         )
         check_names(found)
-        return found
+        return replace(found, pools=tuple(_pools(tables, found)))
+
+
+def _pools(tables: Sequence[Mapping[str, Any]], asked: FleetAsked) -> Iterator[Pool]:
+    """Demands with one model that the same replicas may serve, and what these are asked about: all of them."""
+    at = {d.name: i for i, d in enumerate(asked.demands)}
+    served = [
+        (i, table)
+        for table in tables
+        if "step" not in table and (i := at.get(_called(table))) is not None and asked.demands[i].step is None
+    ]
+    for some, table in pooled([table for _, table in served]):
+        mine = [served[i][0] for i in some]
+        try:
+            question = _demand("together", "demands together", table, asked.supplies).question
+        except ChipwiseError:
+            continue  # such as a beginning that all share, longer than the mean prompt
+        if isinstance(question, PlanRequest):
+            rates = [sum(r := asked.demands[d].rates_per_s) / len(r) for d in mine]
+            yield Pool(tuple(mine), question, tuple(rate / sum(rates) for rate in rates))
+
+
+def _called(table: Mapping[str, Any]) -> str:
+    """The name of a demand: its own, else that of its model."""
+    model = table.get("model")
+    return _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else "")
 
 
 def is_inline(text: str) -> bool:
@@ -325,7 +350,7 @@ def _demands(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> li
     if "step" in table:
         return _chain(i, table, supplies)
     model = table.get("model")
-    name = _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else f"{i}")
+    name = _called(table) or f"{i}"
     where = f"demand {shorten(name, 40)}"
     _check_model(where, model)
     if not tokenless(str(model)):
