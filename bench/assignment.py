@@ -61,6 +61,7 @@ def made_up(seed: int) -> AssignmentProblem:
         watts=np.zeros(len(ways)),
         whole=whole,
         held=np.zeros(len(ways), dtype=bool),
+        card=np.full(len(ways), -1),
     )
 
 

@@ -22,9 +22,10 @@ from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.copies import CopyParameters, host_copy
 from chipwise.errors import ChipwiseError, InfeasibleError, MissingExtraError, UnknownNameError, UsageError
 from chipwise.report.charts.kinds import charts_of
-from chipwise.report.portfolio import PlacedTimeRecord, PortfolioReport
+from chipwise.report.portfolio import REPLICAS, PlacedTimeRecord, PortfolioReport
 from chipwise.report.records import Figure
 from chipwise.report.table import to_json
+from chipwise.units import parse_quantity
 from chipwise.web.pages.sheet import write_sheet
 
 pytest.importorskip("scipy")
@@ -290,12 +291,13 @@ def test_a_log_is_a_load_and_lengths(tmp_path: Path) -> None:
 def test_a_target_that_is_missed_in_time_is_a_failure(both: PortfolioReport) -> None:
     second = Figure(1.0, 0.5, 2.0, "modelled", False)
     row = PlacedTimeRecord(
-        1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, False
+        1, "chat", "h100", 8.0, 4, 40.0, 2000, "TTFT", second, second, 1.5, 0.99, 0.97, 0.5, False
     )
     missed = replace(both, simulated=(row,))
     assert "Simulated, chat misses its TTFT of p99 1.50 s on h100 from 8 h on" in " ".join(missed.verdict())
     assert isinstance(missed.failure, InfeasibleError)
-    assert 'utilisation = "50%" in [[demand]] chat' in str(missed.failure)
+    assert "97.0% within it, at the upper end of the interval 50.0%" in str(missed.failure)
+    assert 'utilisation = "50%" of chat' in str(missed.failure.hint)
     assert replace(both, simulated=(replace(row, holds=True),)).failure is None
 
 
@@ -565,12 +567,57 @@ def test_adapters_of_one_model_are_one_demand() -> None:
     assert [t["name"] for t in found] == ["legal + medical", "base", "far"]
     both = found[0]
     assert both["day"] == [5.0, 11.0, 15.0, 7.0]
-    assert (both["ttft"], both["tpot"]) == ("1s", "0.03s")
     assert both["lora"] == "rank=32,count=2,targets=all-linear"
     usual = FleetRequest(fleet=json.dumps({"demand": [LEGAL], "supply": [HALL]})).asked().demands[0].question
     assert isinstance(usual, PlanRequest)
     prompt = usual.workload_of("serve").prompt_tokens
-    assert float(both["in"]) == pytest.approx((6.5 * prompt + 3.0 * 500) / 9.5, abs=1)
+    mean = (6.5 * prompt + 3.0 * 500) / 9.5
+    assert float(both["in"]) == pytest.approx(mean, abs=1)
+    assert both["tpot"] == "0.03s"
+    assert parse_quantity(both["ttft"], "s", "ttft") == pytest.approx(mean / prompt)  # of the longer prompts
+
+
+TALK = {
+    "name": "talk",
+    "model": "meta-llama/Llama-3.1-70B",
+    "rate": "0.3/s",
+    "in": 1000,
+    "out": 300,
+    "tpot": "50ms",
+}
+TOOLS = {
+    "name": "tools",
+    "model": "meta-llama/Llama-3.1-70B",
+    "rate": "0.1/s",
+    "in": 4000,
+    "out": 100,
+    "tpot": "60ms",
+}
+CLOUD = {"name": "cloud", "chip": "h100"}
+
+
+def test_demands_with_one_model_share_replicas_where_that_is_cheaper(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    request = FleetRequest(fleet=json.dumps({"demand": [TALK, TOOLS], "supply": [CLOUD]}), simulate=True)
+    found = saving.save("fleet", request, str(file)).report
+    apart = asked([TALK, TOOLS], CLOUD, mixing=False)
+    assert found.fleet.usd_per_day == pytest.approx(0.5 * apart.fleet.usd_per_day)
+    assert [p.sharing.how for p in found.placements if p.sharing] == [REPLICAS, REPLICAS]
+    assert [p.sharing.part for p in found.placements if p.sharing] == pytest.approx([0.75, 0.25])
+    assert {p.chips for p in found.placements} == {1}
+    assert found.supplies[0].most_chips == pytest.approx(1.0)
+    times = {(t.demand, t.time): t for t in found.simulated}
+    assert all(t.holds for t in times.values())
+    assert times["tools", "TTFT"].mean.mid > 2.0 * times["talk", "TTFT"].mean.mid  # four times the prompt
+
+
+def test_busy_demands_with_one_model_keep_replicas_of_their_own() -> None:
+    """What one replica cannot carry of both is no cheaper together."""
+    busy = [TALK | {"rate": "0.8/s"}, TOOLS | {"rate": "0.5/s"}]
+    found = asked(busy, CLOUD)
+    apart = asked(busy, CLOUD, mixing=False)
+    assert found.fleet.usd_per_day == pytest.approx(apart.fleet.usd_per_day)
+    assert not any(p.sharing for p in found.placements)
 
 
 def test_adapters_share_replicas_and_one_server_starts_them(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import chipwise as cw
 from chipwise.api import launching, saving
 from chipwise.api.portfolio_chain import Chain, ChainStep, Taken, TimedChain, chosen, likeness, worth
+from chipwise.api.portfolio_time import _hardest_together, _StepCalls
 from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
 from chipwise.evidence.judge import summed
@@ -31,10 +32,11 @@ VOICE = {"name": "assistant", "rate": "1/s", "ttft": "1.2s", "step": [HEAR, THIN
 CARDS = {"name": "cards", "chip": "l40s"}
 
 
-def asked(demands: list[dict[str, Any]], *supply: dict[str, Any], **limits: object) -> PortfolioReport:
-    return FleetRequest(
-        fleet=json.dumps({"demand": demands, "supply": supply, "limits": limits}), gap="0"
-    ).run()
+def asked(
+    demands: list[dict[str, Any]], *supply: dict[str, Any], simulate: bool = False, **limits: object
+) -> PortfolioReport:
+    fleet = json.dumps({"demand": demands, "supply": supply, "limits": limits})
+    return FleetRequest(fleet=fleet, gap="0", simulate=simulate).run()
 
 
 @cache
@@ -216,18 +218,150 @@ def test_a_small_step_shares_a_card_with_another_demand() -> None:
     assert together.demands[0].chain[0].mean_s > apart.demands[0].chain[0].mean_s
 
 
-def test_a_chain_is_saved_made_again_simulated_and_launched_in_parts(tmp_path: Any) -> None:
+def test_a_chain_is_saved_made_again_simulated_and_launched(tmp_path: Any) -> None:
     kept = tmp_path / "kept.json"
     request = FleetRequest(fleet=json.dumps({"demand": [VOICE], "supply": [CARDS]}), simulate=True)
     saving.save("fleet", request, str(kept))
     assert saving.replay(str(kept)).identical
     report = json.loads(kept.read_text("utf-8"))["report"]
-    assert any("whose times are added up" in said for said in report["unsimulated"])
-    rank = next(p["rank"] for p in report["fleet"]["placements"] if p["demand"] == "assistant/think")
-    runtime = report["fleet"]["placements"][rank - 1]["runtime"]
-    assert "Qwen3-8B" in "".join(f.text for f in launching.launch(str(kept), runtime, rank))
-    with pytest.raises(UsageError, match="whisper, which generates no tokens"):
-        launching.launch(str(kept), runtime, 1)
+    of, seen = report["demands"][0]["chain"][0], report["simulated"][0]
+    assert not report["unsimulated"]
+    assert seen["rank"] is None
+    assert seen["holds"]
+    assert seen["mean"]["mid"] == pytest.approx(
+        of["mean_s"], rel=0.1
+    )  # formulas of queues against the engine
+    placed = {p["demand"].partition("/")[2]: p for p in report["fleet"]["placements"]}
+    think, hear = placed["think"], placed["hear"]
+    assert "Qwen3-8B" in launched(kept, think)
+    assert "openai/whisper-large-v3" in launched(kept, hear)
+
+
+def launched(kept: Any, placed: dict[str, Any]) -> str:
+    return "".join(f.text for f in launching.launch(str(kept), "", placed["rank"]))
+
+
+def test_a_chain_of_one_step_takes_in_time_what_simulate_says_of_its_model() -> None:
+    think = {k: v for k, v in THINK.items() if k != "passes"}
+    found = asked([VOICE | {"step": [think]}], CARDS, simulate=True)
+    p, seen = found.placements[0], found.simulated[0]
+    alone = cw.simulate(
+        p.model,
+        chip=p.chip,
+        runtime=p.runtime,
+        precision=p.precision if p.converted else None,
+        in_=800,
+        out=120,
+        rate="1/s",
+        replicas=int(p.replicas),
+    )
+    assert seen.mean.mid == pytest.approx(alone.simulation.ttft_s.mean.mid, rel=1e-9)
+    assert seen.p99.mid == pytest.approx(alone.simulation.ttft_s.p99.mid, rel=1e-9)
+
+
+def test_a_share_of_requests_keeps_the_target_of_a_chain_in_time() -> None:
+    """Formulas and the engine say the same of the share that is asked about."""
+    loose = voice().demands[0].chain[0]
+    found = asked([VOICE | {"percentile": "p95", "confidence": "50%"}], CARDS, simulate=True)
+    of, seen = found.demands[0].chain[0], found.simulated[0]
+    assert of.percentile == 0.95
+    assert of.mean_s < of.within_s < 1.2
+    assert loose.percentile is None
+    assert seen.holds
+    assert seen.within_slow >= 0.95 - 1e-9 or seen.within >= 0.95
+    assert seen.mean.mid < of.within_s < seen.p99.high
+
+
+def test_what_a_share_takes_of_a_sum_is_that_of_one_alone_and_less_of_two() -> None:
+    chain = Chain("c", "", ((FIRST, 1.0),), 0.5, 0.99)
+    one = replace(taken(3, 1, 0), late=(2.0,))
+    alone = TimedChain(chain, ("a",), ((one,),))
+    mean = TimedChain(replace(chain, percentile=None), ("a",), ((one,),))
+    assert alone.within_s[0] == pytest.approx(2.0 * mean.within_s[0])
+    both = TimedChain(chain, ("a", "b"), ((one,), (one,))).within_s[0]
+    apart = TimedChain(replace(chain, percentile=None), ("a", "b"), ((one,), (one,))).within_s[0]
+    assert 1.5 * apart < both < 2.0 * apart  # it is not the same request that is late in both
+
+
+def test_a_log_of_a_chain_says_when_requests_come(tmp_path: Any) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("timestamp\n" + "\n".join(f"{20 * b + 0.01 * n}" for b in range(30) for n in range(10)))
+    think = {k: v for k, v in THINK.items() if k != "passes"}
+    demand = {key: value for key, value in VOICE.items() if key != "rate"} | {"step": [think]}
+    found = asked([demand | {"log": str(log)}], CARDS, simulate=True)
+    random = asked([VOICE | {"step": [think], "rate": "0.515/s"}], CARDS, simulate=True)
+    assert found.simulated[0].rate_per_s == pytest.approx(299 / 580, rel=1e-3)
+    assert found.simulated[0].requests == 300
+    assert found.simulated[0].mean.mid > 1.2 * random.simulated[0].mean.mid  # ten come at once
+
+
+def test_networks_are_demands_by_themselves_and_jobs(tmp_path: Any) -> None:
+    served = {"name": "pictures", "model": "sdxl", "rate": "200/h", "e2e": "20s", "steps": 30}
+    job = {"name": "clips", "model": "wan2.2", "samples": 100, "deadline": "24h", "frames": 81}
+    job |= {"resolution": "832x480"}
+    hall = {"name": "hall", "chip": "h100", "count": 4, "price": "own"}
+    found = asked([served, job], hall, simulate=True)
+    assert [p.demand for p in found.placements] == ["pictures", "clips"]
+    clips = found.placements[1]
+    alone = cw.plan("wan2.2", task="batch", chips="h100", frames=81, resolution="832x480").plans[0]
+    made = sum(clips.per_slice) * 24.0 / len(clips.per_slice) * 3600.0 * alone.samples_per_s.mid
+    assert made >= 100.0
+    assert [t.demand for t in found.simulated] == ["pictures"]
+    assert found.simulated[0].holds
+    assert "not simulated: clips on hall: a job without targets" in found.tables()[2].text(width=200)
+    kept = tmp_path / "kept.json"
+    asked_ = FleetRequest(fleet=json.dumps({"demand": [served, job], "supply": [hall]}))
+    saving.save("fleet", asked_, str(kept))
+    report = json.loads(kept.read_text("utf-8"))["report"]
+    assert "stable-diffusion-xl" in launched(kept, report["fleet"]["placements"][0])
+
+
+def test_networks_share_a_card_with_language_models() -> None:
+    think = {k: v for k, v in THINK.items() if k != "passes"} | {"tpot": "100ms"}
+    slow = {"name": "hearing", "model": "whisper", "settings": "audio_s=5", "rate": "0.3/s", "e2e": "2s"}
+    chat = think | {"rate": "0.2/s", "name": "chat"}
+    found = asked([slow, chat], CARDS, simulate=True)
+    apart = asked([slow, chat], CARDS, mixing=False)
+    assert found.fleet.usd_per_day == pytest.approx(0.5 * apart.fleet.usd_per_day)
+    hearing = next(p for p in found.placements if p.network)
+    assert hearing.sharing
+    assert hearing.sharing.memory == 0.125
+    share = hearing.sharing.share
+    alone = cw.estimate(
+        "whisper", chip="l40s", settings="audio_s=5", share=share, runtime=hearing.runtime
+    ).plans[0]
+    assert hearing.sharing.ttft_s.mid == pytest.approx(alone.latency_s.mid, rel=1e-6)
+    assert hearing.sharing.active == pytest.approx(0.3 * alone.latency_s.mid, rel=1e-6)
+    assert {t.demand for t in found.simulated} == {"hearing", "chat"}
+    assert all(t.holds for t in found.simulated)
+    assert "hearing has 12% of the memory, a request" in " ".join(found.verdict())
+
+
+def test_pieces_are_ready_when_all_calls_have_written_as_much() -> None:
+    step = ChainStep(Chain("c", "", ((FIRST, 1.0),), 0.9), "s", calls=2, passes=4, output=10)
+    first = np.tile([[[1.0, 1.5]]], (3, 1, 1, 1))
+    calls = _StepCalls(first, first + np.array([0.9, 1.1]), np.array([[[10.0, 12.0]]]))
+    assert calls.pieces(step)[1, 0] == pytest.approx([1.8, 2.2, 2.6])  # of the second call tokens 4, 8 and 12
+    network = ChainStep(step.chain, "n", calls=2)
+    assert calls.pieces(network)[1, 0] == pytest.approx([2.6])
+
+
+@pytest.mark.parametrize(
+    ("count", "rates", "left"),
+    [
+        ([[2, 2, 2]], [[1.0, 3.0, 3.0]], [1]),  # alike: the first
+        ([[1, 2, 4], [1, 1, 1]], [[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]], [0, 1, 2]),
+        ([[1, 2, 2], [1, 1, 2]], [[1.0, 2.0, 0.0], [1.0, 1.0, 0.0]], [0]),  # idle in the last
+    ],
+)
+def test_a_chain_is_simulated_in_the_slices_that_no_other_is_harder_than(
+    count: list[list[int]], rates: list[list[float]], left: list[int]
+) -> None:
+    placed = [
+        [replace(voice().placements[0], per_slice=tuple(n), requests_per_s=tuple(r))]
+        for n, r in zip(count, rates, strict=True)
+    ]
+    assert list(_hardest_together(placed)) == left
 
 
 @pytest.mark.parametrize(
@@ -237,7 +371,9 @@ def test_a_chain_is_saved_made_again_simulated_and_launched_in_parts(tmp_path: A
         ({"step": [HEAR | {"out": 100}]}, UnknownNameError, "step hear of demand assistant"),
         ({"step": [THINK | {"settings": "audio_s=5"}]}, UnknownNameError, "step think"),
         ({"model": "Qwen/Qwen3-8B"}, UnknownNameError, "key of demand assistant, a chain"),
-        ({"percentile": "p99"}, UnknownNameError, "a chain"),
+        ({"percentile": "p100"}, UsageError, "50 to 99.9"),
+        ({"log": "none.csv"}, UsageError, "none.csv: cannot be read"),
+        ({"rate": None, "log": "none.csv"}, UsageError, "none.csv: cannot be read"),
         ({"step": []}, UsageError, "[[demand.step]]"),
         ({"step": "whisper"}, UsageError, "[[demand.step]]"),
         ({"step": [HEAR, HEAR]}, UsageError, "two steps are called hear"),

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from bench.assignment import DEMANDS, made_up
 
 from chipwise.search import assignment
 from chipwise.search.assignment import GROWS_USD, GROWS_WATTS, AssignmentProblem, Effort, assign, least_more
@@ -239,6 +240,13 @@ def test_nothing_is_better_than_what_is_assigned_to_chains(group: int) -> None:
         )
     assert split, "of twenty fleets one at least is too small"
     assert dearer, "of twenty targets one at least costs money"
+
+
+def test_the_large_fleet_that_is_timed_is_a_problem_as_it_is_now() -> None:
+    p = replace(made_up(0), hours=np.ones(1), need=made_up(0).need[:, :1])
+    found = assign(p, Effort(seconds=20.0, gap=0.05))
+    assert found is not None
+    assert found.placed.sum() == DEMANDS
 
 
 def test_more_supply_is_never_dearer_and_a_demand_less_is_not_either() -> None:

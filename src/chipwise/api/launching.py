@@ -59,6 +59,7 @@ from chipwise.report.launch.spec import (
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files, own_tool
+from chipwise.report.portfolio import REPLICAS
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.simulated import FollowingRecord
@@ -201,20 +202,18 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
     row = next((r for r in rows if r["rank"] == rank), None)
     if row is None:
         raise UsageError(f"no placement {rank} in it", f"1 to {len(rows)}", field="plan")
-    if not row["layout"] and row["chips"]:
-        what = f"placement {rank} runs {row['model']}, which generates no tokens: no files are written for it"
-        raise UsageError(what, "--plan names one that runs a language model", field="plan")
-    if not row["layout"]:
+    if not row["chips"]:
         raise UsageError(
             f"placement {rank} calls {row['supply']}", "--plan names one that runs on chips", field="plan"
         )
     with reading(saved.tables), use(saved.snapshot):
         asked = cast(FleetRequest, request_of(saved.verb, saved.request)).asked()
-        question = next(d.question for d in asked.demands if d.name == row["demand"])
+        question = asked.question_of(row)
         if isinstance(question, TrainRequest):
             alone = replace(question, chips=row["chip"], counts=str(row["chips"]))
             return answered("train", alone).saved
-        rate = None if question.rate is None else f"{row['rate_per_s']:.6g}/s"
+        part = row["sharing"]["part"] if row.get("sharing") and row["sharing"]["how"] == REPLICAS else 1.0
+        rate = None if question.rate is None else f"{row['rate_per_s'] / part:.6g}/s"
         deployed = placed_options(question, row, round(row["replicas"]), rate)
         return answered("estimate", about(question, EstimateRequest, **deployed)).saved
 
@@ -262,7 +261,7 @@ def _spec(saved: Saved, rank: int) -> Launched:
         raise UsageError(f"no plan {rank} in it", f"1 to {len(plans)}", field="plan")
     with use(saved.snapshot), reading(saved.tables):
         if "samples_per_s" in plan:
-            return _generate(saved, plan)
+            return _generate(saved, plan, card)
         if saved.verb == "rl":
             return _loop(saved, plan)
         return _train(saved, plan) if saved.verb == "train" else _serve(saved, plan, card, adapters)
@@ -273,7 +272,7 @@ def _numbered(plans: Sequence[dict[str, Any]], rank: int) -> dict[str, Any] | No
     return next((p for i, p in enumerate(plans) if (p["rank"] or i + 1) == rank), None)
 
 
-def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
+def _generate(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = None) -> PipelineSpec:
     """A request of a model that generates no tokens. Raises `UsageError` for a step of its training."""
     report, latency = saved.report, plan["latency_s"]
     if report["trained"]:
@@ -305,7 +304,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any]) -> PipelineSpec:
         cached=float(settings.get("cached", 0.0)),
         seconds=latency["mid"],
         interval=(latency["low"] / latency["mid"], latency["high"] / latency["mid"]),
-        expected=(f"predicted: {each}",),
+        expected=(f"predicted: {each}", *beside_others(card)),
         parameters=float(report["parameters"]),
         code=asked if is_code(asked) else "",
         settings=tuple(
@@ -704,7 +703,7 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     """The card of a placement of a fleet, None where it is its own."""
     rows = report["fleet"]["placements"]
     row = next(r for r in rows if r["rank"] == rank)
-    if not row.get("sharing"):
+    if not row.get("sharing") or row["sharing"]["how"] == REPLICAS:
         return None
     card = [r for r in rows if r.get("sharing") and _on(r) == _on(row)]
     before = [r["sharing"]["memory"] for r in card if r["rank"] < rank]
@@ -712,6 +711,14 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     others, asleep = tuple(row["sharing"]["others"]), bool(row["sharing"].get("turn"))
     taken = 0.0 if asleep else sum(before)
     return SharedCard(others, _instance(row), cuts, len(before), taken, asleep)
+
+
+def beside_others(card: SharedCard | None) -> tuple[str, ...]:
+    """That a request runs on part of a card, and how the script gets it."""
+    if card is None:
+        return ()
+    cut = f": CUDA_VISIBLE_DEVICES names its instance, {card.instance}" if card.instance else ""
+    return (f"shares its card with {', '.join(card.others)}, while they have work{cut}",)
 
 
 def _on(row: Mapping[str, Any]) -> tuple[str, set[str]]:

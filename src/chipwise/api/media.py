@@ -26,7 +26,7 @@ from chipwise.api.nearest import beside_network
 from chipwise.api.placing import Terms
 from chipwise.api.planning import bounded
 from chipwise.api.remedies import either
-from chipwise.api.simulating import ENDS, WHOLE, SimulatedTraffic, record_of
+from chipwise.api.simulating import ENDS, WHOLE, RepeatedRuns, SimulatedTraffic, record_of
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import copies, counted, kinds
@@ -278,42 +278,55 @@ def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:
         yield f"{what}: a size, and nothing that can be rented"
 
 
-def simulate(
-    model: str,
-    chip: str,
-    terms: Terms,
-    asked: Sampling,
-    traffic: SimulatedTraffic,
-    *,
-    route: str = QUEUE,
-    within_s: float | None = None,
-) -> SimulationReport:
-    """What becomes of requests for one sample each on a deployment; the share within a target is told. Raises the
-    errors of `estimate`."""
-    opened = own_model(model)
-    found, place = deployed(opened, chip, terms, asked)
-    plan_, work = found.plans[0], Work.of(place.pipeline(opened, terms, asked), place, terms, asked)
-    speed, count = Speed.of(work, place.numbers), plan_.replicas * work.copies
-    times = job_times(opened, place, terms, work, speed)
-    runs_ = job_runs(times, speed, count, traffic, route)
-    targets = {} if within_s is None else {WHOLE: within_s}
-    record = record_of(runs_, targets, tokens=False)
-    return SimulationReport(
-        network_record(work.pipeline),
-        None,
-        f"{plan_.machines} ({place.runtime.id})",
-        traffic.words,
-        record,
-        rows_of(record),
-        (
-            *words_of(place, work, count, route),
-            *overload_words(traffic, speed.full.mid / (count * work.pipeline.samples)),
-            f"{ENDS} times, and chance of the sample",
-            *([plan_.note] if plan_.note else []),
-            *traffic.arrivals.said,
-            *found.assumptions,
-        ),
-    )
+@dataclass(frozen=True)
+class NetworkCopies:
+    """A deployment through time: the answer of `estimate` about it, and the `count` of its copies."""
+
+    model: str | Files
+    terms: Terms
+    found: MediaReport
+    place: Place
+    work: Work
+    speed: Speed
+    count: int
+
+    @classmethod
+    def of(cls, model: str, chip: str, terms: Terms, asked: Sampling) -> NetworkCopies:
+        """Those on a chip, or a group of them. Raises the errors of `estimate`."""
+        opened = own_model(model)
+        found, place = deployed(opened, chip, terms, asked)
+        work = Work.of(place.pipeline(opened, terms, asked), place, terms, asked)
+        speed, count = Speed.of(work, place.numbers), found.plans[0].replicas * work.copies
+        return cls(opened, terms, found, place, work, speed, count)
+
+    def runs(self, traffic: SimulatedTraffic, route: str = QUEUE) -> RepeatedRuns:
+        """The requests, for one sample each, one by one."""
+        times = job_times(self.model, self.place, self.terms, self.work, self.speed)
+        return job_runs(times, self.speed, self.count, traffic, route)
+
+    def simulated(
+        self, traffic: SimulatedTraffic, *, route: str = QUEUE, within_s: float | None = None
+    ) -> SimulationReport:
+        """What becomes of requests for one sample each; the share within a target is told."""
+        plan_, work = self.found.plans[0], self.work
+        targets = {} if within_s is None else {WHOLE: within_s}
+        record = record_of(self.runs(traffic, route), targets, tokens=False)
+        return SimulationReport(
+            network_record(work.pipeline),
+            None,
+            f"{plan_.machines} ({self.place.runtime.id})",
+            traffic.words,
+            record,
+            rows_of(record),
+            (
+                *words_of(self.place, work, self.count, route),
+                *overload_words(traffic, self.speed.full.mid / (self.count * work.pipeline.samples)),
+                f"{ENDS} times, and chance of the sample",
+                *([plan_.note] if plan_.note else []),
+                *traffic.arrivals.said,
+                *self.found.assumptions,
+            ),
+        )
 
 
 def _chips(names: Sequence[str], terms: Terms) -> list[Chip]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import floor
 from statistics import NormalDist
 from typing import Any
@@ -23,6 +24,7 @@ from chipwise.api.portfolio_cards import (
     cards,
     parts_of,
     sleeper_of,
+    whole,
 )
 from chipwise.api.portfolio_chain import LONGER, PARTS, ChainStep, Taken, TimedChain, asked_at, worth
 from chipwise.api.requests.planning import PlanRequest
@@ -38,9 +40,11 @@ from chipwise.report.portfolio import (
     API,
     OWN,
     RENT,
+    REPLICAS,
     ChainTimeRecord,
     DemandRecord,
     FleetRecord,
+    PlacedNetworkRecord,
     PlacementRecord,
     PortfolioReport,
     SharingRecord,
@@ -86,6 +90,10 @@ ADAPTER_WORDS = (
     "adapters of one model are served together, at the strictest targets of them and the mean of their lengths; the "
     "time of their products is not counted"
 )
+REPLICA_WORDS = (
+    "demands that the same replicas serve are asked about as one: the mean of their lengths and the strictest targets, "
+    "which are shorter for those whose requests are longer"
+)
 SLEEPING_WORDS = (
     "of models that sleep by turns the one awake works until it has no request under way, then the one that has waited "
     "longest wakes: a router of yours says so"
@@ -106,9 +114,10 @@ POOLED_WORDS = "requests to a network wait in one queue before as many replicas 
 @dataclass(frozen=True)
 class Demand:
     """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
-    job), `tokens` of output a day of a job, which may run in `hours` (from, how many; all day: 0, 24). `on` names the
-    supplies that it may use (none: all), `adapters` those of one model that it serves together. A `step` of a chain has
-    calls of its model for rates, and a target of the chain's in its question (None: it is one by itself)."""
+    job), `tokens` of output a day of a job (of a network samples), which may run in `hours` (from, how many; all day:
+    0, 24). `on` names the supplies that it may use (none: all), `adapters` those of one model that it serves together.
+    A `step` of a chain has calls of its model for rates, and a target of the chain's in its question (None: it is one
+    by itself)."""
 
     name: str
     question: PlanRequest | TrainRequest
@@ -159,9 +168,20 @@ class Supply:
 
 
 @dataclass(frozen=True)
+class Pool:
+    """Demands with one model, by number, that the same replicas may serve: the `question` about all of them, and the
+    part of the requests that are of each."""
+
+    demands: tuple[int, ...]
+    question: PlanRequest
+    parts: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class FleetAsked:
     """Demands and supplies, and what holds for all: dollars per hour at any time, watts of what one owns, the price of
-    its power, whether a machine serves several demands; and how long the assignment may take and how near it gets."""
+    its power, whether a machine serves several demands; how long the assignment may take and how near it gets; and
+    which demands the same replicas may serve."""
 
     demands: tuple[Demand, ...]
     supplies: tuple[Supply, ...]
@@ -170,6 +190,15 @@ class FleetAsked:
     usd_per_kwh: float = 0.0
     mixed: bool = True
     effort: Effort = Effort(30.0, 0.01)  # noqa: RUF009 - a value
+    pools: tuple[Pool, ...] = ()
+
+    def question_of(self, row: Mapping[str, Any]) -> PlanRequest | TrainRequest:
+        """What a placement, a row of the answer, is asked about: its demand, or all that the same replicas serve."""
+        at = {d.name: i for i, d in enumerate(self.demands)}
+        mine = at[row["demand"]]
+        if not row.get("sharing") or row["sharing"]["how"] != REPLICAS:
+            return self.demands[mine].question
+        return next(pool.question for pool in self.pools if mine in pool.demands)
 
     @property
     def further(self) -> Effort:
@@ -195,7 +224,7 @@ class FleetAsked:
 @dataclass(frozen=True)
 class _Way:
     """One candidate: a unit of a demand on a supply, which is so many `replicas`; or its `part` of a `card` that it
-    shares with others."""
+    shares with others, or of replicas that serve others too: of all requests of the `pool` the part `pooled`."""
 
     demand: int
     supply: int
@@ -209,6 +238,8 @@ class _Way:
     plan: PlanRecord | MediaPlan | TrainPlanRecord | None = None
     card: int = -1
     part: CardPart | None = None
+    pool: Pool | None = None
+    pooled: float = 1.0
 
 
 def portfolio(asked: FleetAsked) -> PortfolioReport:
@@ -216,7 +247,7 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     `InfeasibleError` where nothing can be placed, `MissingExtraError` without SciPy, and the errors of the demands'
     own questions."""
     ways, never = _ways(asked)
-    ways, alone = _shared(asked, ways) if asked.mixed else (ways, ())
+    ways, alone = _shared(asked, [*ways, *_pooled(asked)]) if asked.mixed else (ways, ())
     ways, clashes = _chained(asked, ways, never)
     if not ways:
         why = "; ".join(f"{name}: {said}" for name, said in never.items())
@@ -364,7 +395,27 @@ def _taken(asked: FleetAsked, way: _Way) -> Taken:
     assert isinstance(way.plan, PlanRecord | MediaPlan)
     useful = min(way.rate, max(demand.rates_per_s))
     cost = (way.usd_per_h + TIDY * way.chips) / useful
-    return Taken(way.plan, demand.step.times(way.plan), cost, (way.supply, way.card >= 0))
+    times, late = demand.step.times(way.plan), demand.step.late(way.plan)
+    return Taken(way.plan, times, cost, (way.supply, way.card >= 0), late)
+
+
+def _pooled(asked: FleetAsked) -> Iterator[_Way]:
+    """Candidates that serve several demands with one model: of each replica a demand has its part of the requests."""
+    number = count()
+    for pool in asked.pools:
+        first = pool.demands[0]
+        on = asked.demands[first].on
+        usable = [p for p, s in enumerate(asked.supplies) if s.kind != API and (not on or s.name in on)]
+        plans = _plans(pool.question, list(dict.fromkeys(asked.supplies[p].chip for p in usable)), [])
+        for p in usable:
+            mine = [plan for plan in plans if plan.chip == asked.supplies[p].chip]
+            for way in _placed(asked, first, p, mine, []):
+                card = next(number)
+                for d, part in zip(pool.demands, pool.parts, strict=True):
+                    each = {
+                        name: getattr(way, name) * part for name in ("rate", "chips", "usd_per_h", "watts")
+                    }
+                    yield replace(way, demand=d, card=card, pool=pool, pooled=part, **each)
 
 
 def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[str, ...]]:
@@ -373,17 +424,17 @@ def _shared(asked: FleetAsked, ways: Sequence[_Way]) -> tuple[list[_Way], tuple[
     found, why = list(ways), list[str]()
     known: dict[tuple[int, str], tuple[CardPart, ...]] = {}
     for p, supply in enumerate(asked.supplies):
-        whole = {way.demand: way for way in ways if way.supply == p and _small(asked, way)}
-        smalls = sorted((_smallest(asked, way) for way in whole.values()), key=lambda s: s.rate)[
-            :MOST_SHARING
-        ]
+        here = [(_smallest(asked, way), way) for way in ways if way.supply == p and _small(asked, way)]
+        here.sort(key=lambda pair: -pair[0].answer_s)  # of each demand the fastest stays
+        single = {small.demand: (small, way) for small, way in here}
+        smalls = sorted((small for small, _ in single.values()), key=lambda s: s.rate)[:MOST_SHARING]
         if len(smalls) < 2:
             continue
         parts = _parts(supply.chip, smalls, known)
         why += apart(supply.chip, smalls, parts)
         first = max(w.card for w in found) + 1
         for number, card in enumerate(cards(list(filter(None, parts))), first):
-            found += [_on_card(part, whole[part.small.demand], number, card, supply) for part in card]
+            found += [_on_card(part, single[part.small.demand][1], number, card, supply) for part in card]
     return found, tuple(dict.fromkeys(why))
 
 
@@ -408,13 +459,14 @@ def _parts(
 def _small(asked: FleetAsked, way: _Way) -> bool:
     """Whether one chip, had alone, carries the peak of a demand that is served."""
     rates = asked.demands[way.demand].rates_per_s
-    return bool(rates) and isinstance(way.plan, PlanRecord) and way.chips == 1.0 and way.rate >= max(rates)
+    alone = way.card < 0 and way.plan is not None and way.chips == 1.0
+    return bool(rates) and alone and way.rate >= max(rates)
 
 
 def _smallest(asked: FleetAsked, way: _Way) -> SmallDemand:
     demand = asked.demands[way.demand]
     assert isinstance(demand.question, PlanRequest)
-    assert isinstance(way.plan, PlanRecord)
+    assert isinstance(way.plan, PlanRecord | MediaPlan)
     return SmallDemand(way.demand, demand.name, demand.question, way.plan, max(demand.rates_per_s))
 
 
@@ -466,16 +518,11 @@ def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[
     except InfeasibleError as error:
         why.append(error.what)
         return []
-    sure = [p for p in report.plans if p.keeps_targets(report.sure) and _plain(p)]
+    sure = [p for p in report.plans if p.keeps_targets(report.sure) and whole(p)]
     why += [f"{r.chip}: {r.detail}" for r in report.refused]
     if not sure:
         why.append("no plan keeps the targets as surely as was asked")
     return sure
-
-
-def _plain(plan: PlanRecord | MediaPlan) -> bool:
-    """Whether a plan is of replicas that do all of the work, and fit."""
-    return plan.verdict != "no" if isinstance(plan, MediaPlan) else not plan.prompt_workers
 
 
 def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord | MediaPlan) -> _Way | None:
@@ -483,11 +530,13 @@ def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord | MediaPlan) -> _Wa
     demand, supply = asked.demands[d], asked.supplies[p]
     question = demand.question
     each = plan.chips // plan.replicas
-    if demand.step or isinstance(plan, MediaPlan):
+    if demand.step:
         rate = max(demand.rates_per_s) / (plan.replicas - plan.spare)  # its times are those at this load
     elif demand.tokens:
-        rate = _surely(plan.tokens_per_s, question) / plan.replicas
+        made = plan.samples_per_s if isinstance(plan, MediaPlan) else plan.tokens_per_s
+        rate = _surely(made, question) / plan.replicas
     else:
+        assert isinstance(plan, PlanRecord)
         used = UTILISATION if question.values.get("utilisation") is None else question.values["utilisation"]
         rate = plan.largest_requests_per_s / (plan.replicas - plan.spare) * used
     watts = 0.0 if plan.energy is None else plan.energy.wall_w.high / plan.replicas
@@ -704,7 +753,7 @@ class _AssignedFleet:
             kind=supply.kind,
             model=demand.question.model,
             chip=supply.chip,
-            chips=round(float(units.max()) * (way.chips if way.part is None else 1.0)),
+            chips=round(float(units.max()) * (way.chips / way.pooled if way.part is None else 1.0)),
             replicas=replicas,
             layout=layout,
             spread=spread,
@@ -719,12 +768,36 @@ class _AssignedFleet:
             requests_per_s=() if demand.tokens or demand.training else self._requests(k),
             note=plan.note if isinstance(plan, PlanRecord) else "",
             adapters=demand.adapters,
-            sharing=self._sharing(way, way.part) if way.part else None,
+            sharing=self._sharing(way, way.part) if way.part else self._same(way),
+            network=PlacedNetworkRecord(plan.batch, plan.spread, plan.offload)
+            if isinstance(plan, MediaPlan)
+            else None,
+        )
+
+    def _same(self, way: _Way) -> SharingRecord | None:
+        """How replicas serve several demands, next to its cheapest replica alone; None where they do not."""
+        if way.pool is None or not isinstance(way.plan, PlanRecord):
+            return None
+        alone = [w for w in self.ways if w.demand == way.demand and w.supply == way.supply and w.card < 0]
+        plan = min(alone, key=lambda w: (w.usd_per_h, w.chips)).plan if alone else way.plan
+        others = tuple(self.asked.demands[d].name for d in way.pool.demands if d != way.demand)
+        assert isinstance(plan, PlanRecord)
+        return SharingRecord(
+            how=REPLICAS,
+            share="",
+            others=others,
+            part=way.pooled,
+            memory=1.0,
+            active=1.0,
+            ttft_s=way.plan.ttft_s,
+            ttft_alone_s=plan.ttft_s,
+            tpot_s=way.plan.tpot_s,
+            tpot_alone_s=plan.tpot_s,
         )
 
     def _sharing(self, way: _Way, part: CardPart) -> SharingRecord:
         card = [w for w in self.ways if w.card == way.card and w is not way]
-        alone, plan = part.small.alone, part.plan
+        here, alone = _times_of(part.plan), _times_of(part.small.alone)
         return SharingRecord(
             how=part.how,
             share=part.told,
@@ -732,10 +805,10 @@ class _AssignedFleet:
             part=way.chips,
             memory=part.memory,
             active=part.active,
-            ttft_s=plan.ttft_s,
-            ttft_alone_s=alone.ttft_s,
-            tpot_s=plan.tpot_s,
-            tpot_alone_s=alone.tpot_s,
+            ttft_s=here[0],
+            ttft_alone_s=alone[0],
+            tpot_s=here[1],
+            tpot_alone_s=alone[1],
             turn=_turn_record(part.asleep) if part.asleep else None,
         )
 
@@ -891,11 +964,12 @@ class _AssignedFleet:
 
     def _shared_words(self) -> list[str]:
         """What is assumed of cards that demands share."""
-        shared = [w.part for k, w in enumerate(self.ways) if w.part and self.found.units[k].any()]
+        used = [w for w, units in zip(self.ways, self.found.units, strict=True) if units.any()]
+        shared = [w.part for w in used if w.part]
+        same = REPLICA_WORDS if any(w.pool for w in used) else ""
         awake = SHARING_WORDS if any(part.asleep is None for part in shared) else ""
-        return [
-            said for said in (awake, SLEEPING_WORDS if any(part.asleep for part in shared) else "") if said
-        ]
+        turns = SLEEPING_WORDS if any(part.asleep for part in shared) else ""
+        return [said for said in (awake, turns, same) if said]
 
     def _assumptions(self) -> Iterator[str]:
         kinds = {s.kind for s in self.asked.supplies}
@@ -915,7 +989,7 @@ class _AssignedFleet:
             yield ADAPTER_WORDS
         if any(d.tokens for d in self.asked.demands):
             yield "jobs run at the throughput that is reached with the probability asked"
-            yield "jobs due within a day come again every day, others do a part of their tokens every day"
+            yield "jobs due within a day come again every day, others do a part of it every day"
         if np.isfinite(self.asked.max_usd_per_h):
             yield f"at most {dollars(self.asked.max_usd_per_h)}/h at any time"
         if np.isfinite(self.asked.max_watts):
@@ -925,16 +999,20 @@ class _AssignedFleet:
 def _chain_words(demands: Sequence[Demand]) -> Iterator[str]:
     """What is assumed of chains."""
     steps = [d.step for d in demands if d.step]
-    if steps:
-        yield CHAIN_WORDS
-    if any(not step.output for step in steps):
-        yield POOLED_WORDS
-    if any(step.calls > 1 and step.output for step in steps):
-        yield CALLS_WORDS
-    if any(step.calls > 1 and not step.output for step in steps):
-        yield BATCH_WORDS
-    if any(step.passes < step.output for step in steps if not step.last):
-        yield PIECES_WORDS
+    written, made = ([s for s in steps if bool(s.output) == tokens] for tokens in (True, False))
+    said = {
+        CHAIN_WORDS: any(not step.alone for step in steps),
+        POOLED_WORDS: bool(made),
+        CALLS_WORDS: any(step.calls > 1 for step in written),
+        BATCH_WORDS: any(step.calls > 1 for step in made),
+        PIECES_WORDS: any(step.passes < step.output for step in steps if not step.last),
+    }
+    yield from (words for words, told in said.items() if told)
+
+
+def _times_of(plan: PlanRecord | MediaPlan) -> tuple[Figure, Figure | None]:
+    """The times to the first token and per token of a plan, of a network that of a request."""
+    return (plan.latency_s, None) if isinstance(plan, MediaPlan) else (plan.ttft_s, plan.tpot_s)
 
 
 def _turn_record(asleep: Sleeper) -> TurnRecord:
@@ -959,7 +1037,7 @@ def _layout(way: _Way, replicas: float) -> tuple[LayoutRecord | None, str]:
     if plan is None:
         return None, "as much as is wanted"
     if isinstance(plan, MediaPlan):
-        return None, f"{replicas:,.0f} x {plan.spread or 1}"
+        return None, f"{replicas:,.0f} x {way.part.label if way.part else plan.spread or 1}"
     degrees = plan.layout
     return LayoutRecord(degrees.tp, degrees.pp, degrees.dp, degrees.ep, degrees.label), degrees.label
 
@@ -968,9 +1046,19 @@ def placed_options(
     question: PlanRequest, row: Mapping[str, Any], replicas: int, rate: str | None
 ) -> dict[str, Any]:
     """The options that name the deployment of a placement, a row of the answer, with so many replicas at a rate."""
+    part = {"share": row["sharing"]["share"] or None} if row.get("sharing") else {}
+    if row.get("network"):
+        chips = round(row["chips"] / row["replicas"]) * replicas
+        each = {
+            "chip": row["chip"],
+            "chips": chips,
+            "replicas": replicas,
+            "spare": 0,
+            "runtime": row["runtime"],
+        }
+        return {**question.deployed_network({**each, **row["network"]}), **part, "rate": rate}
     alone = {"replicas": replicas, "spare": 0, "prompt_workers": 0, "concurrency": 1.0}
     found = replace(question, rate=rate).deployed({**row, **alone})
-    part = {"share": row["sharing"]["share"]} if row.get("sharing") else {}
     return {**found, **part, "replicas": replicas, "concurrency": None, "rate": rate}
 
 

@@ -29,6 +29,7 @@ from chipwise.catalog.runtime_spec import Runtime
 from chipwise.cost.copies import CopyParameters, host_copy
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.predict.turns import Turn, TurnModel, turns
+from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import MIG, SLEEP, TIME
 from chipwise.search.deployments import machine_for
@@ -40,6 +41,9 @@ one next to others that have little; moves which demands share."""
 MEMORIES = (0.25, 0.5, 0.75)
 """ratio: of a chip's memory that they are asked with, the least that does is taken. Chosen: quarters, of which sums
 fill a chip; moves which demands share."""
+LITTLE = 0.125
+"""ratio: of it that a network without tokens is asked with too, where it needs no more on a whole chip. Chosen: half a
+quarter; moves which networks share."""
 AWAKE = 0.5
 """ratio: of the time that is left to a demand that sleeps by turns, so that it is asked at twice its rate. Chosen: two
 that take as much time as each other; moves which demands take turns."""
@@ -59,13 +63,18 @@ FITS = 1.0 + 1e-9
 @dataclass(frozen=True)
 class SmallDemand:
     """A served demand of which one chip carries the peak: its number and name, its question on `alone`, the plan of the
-    whole chip, and its peak in requests per second."""
+    whole chip, and its peak in requests per second (of a network samples)."""
 
     demand: int
     name: str
     question: PlanRequest
-    alone: PlanRecord
+    alone: PlanRecord | MediaPlan
     rate: float
+
+    @property
+    def answer_s(self) -> float:
+        """Seconds of a whole answer on the whole chip."""
+        return _answer_s(self.alone, self)
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class CardPart:
 
     small: SmallDemand
     share: Share
-    plan: PlanRecord
+    plan: PlanRecord | MediaPlan
     memory: float
     active: float
     asleep: Sleeper | None = None
@@ -107,7 +116,7 @@ class CardPart:
     @property
     def slower(self) -> float:
         """Time of an answer over that on the whole chip."""
-        return _answer_s(self.plan, self.small) / _answer_s(self.small.alone, self.small)
+        return _answer_s(self.plan, self.small) / self.small.answer_s
 
     @property
     def label(self) -> str:
@@ -124,9 +133,18 @@ class CardPart:
         return f"gpu={100.0 * self.share.gpu:g}%,memory={100.0 * self.memory:g}%"
 
 
-def _answer_s(plan: PlanRecord, small: SmallDemand) -> float:
-    """Seconds of a whole answer."""
+def _answer_s(plan: PlanRecord | MediaPlan, small: SmallDemand) -> float:
+    """Seconds of a whole answer, of a network those of a batch."""
+    if isinstance(plan, MediaPlan):
+        return plan.latency_s.mid
     return plan.answer_s(small.question.workload_of("serve").output_tokens)
+
+
+def _active(plan: PlanRecord | MediaPlan, small: SmallDemand) -> float:
+    """The part of the time in which a demand has work: requests under way at once, of a network batches one after the
+    other."""
+    had = small.rate * _answer_s(plan, small)
+    return min(had / plan.samples, 1.0) if isinstance(plan, MediaPlan) else 1.0 - exp(-had)
 
 
 def parts_of(small: SmallDemand) -> tuple[CardPart, ...]:
@@ -134,11 +152,19 @@ def parts_of(small: SmallDemand) -> tuple[CardPart, ...]:
     instances."""
     chip = small.alone.chip
     found = [
-        next((part for m in MEMORIES if (part := _part(small, Share(gpu, memory=m), m))), None)
+        next((part for m in _memories(small) if (part := _part(small, Share(gpu, memory=m), m))), None)
         for gpu in TIMES
     ]
     found += [_part(small, Share(instance=cut.name), cut.memory) for cut in instances_of(chip)]
     return tuple(part for part in found if part is not None)
+
+
+def _memories(small: SmallDemand) -> tuple[float, ...]:
+    """The parts of a chip's memory that a demand is asked with: a network keeps no cache that could be smaller."""
+    alone = small.alone
+    if not isinstance(alone, MediaPlan):
+        return MEMORIES
+    return tuple(m for m in (LITTLE, *MEMORIES) if m * alone.capacity_bytes >= alone.memory_bytes)
 
 
 def _part(small: SmallDemand, share: Share, memory: float) -> CardPart | None:
@@ -149,22 +175,36 @@ def _part(small: SmallDemand, share: Share, memory: float) -> CardPart | None:
 def _asked(small: SmallDemand, empty: CardPart, changed: dict[str, Any]) -> CardPart | None:
     """A part with its plan and the time that it has work, asked with these changes; None where targets do not hold."""
     changed |= {"have": f"1x{small.alone.chip}", "share": empty.told}
-    if small.alone.converted:
+    language = isinstance(small.alone, PlanRecord)
+    if small.question.precision is None and language:
         changed["precision"] = small.alone.precision
+    if small.question.runtime is None and not language:
+        changed["runtime"] = small.alone.runtime
     try:
         report = replace(small.question, **changed).ranked(None, published=False).report
     except (InfeasibleError, UsageError):
         return None
     for plan in report.plans:
-        if plan.chips == 1 and plan.keeps_targets(report.workload.confidence) and not plan.prompt_workers:
-            active = 1.0 - exp(-small.rate * _answer_s(plan, small))
-            return replace(empty, plan=replace(plan, converted=small.alone.converted), active=active)
+        if plan.chips == 1 and plan.keeps_targets(report.sure) and whole(plan):
+            return replace(empty, plan=_told(plan, small.alone), active=_active(plan, small))
     return None
+
+
+def _told(plan: PlanRecord | MediaPlan, alone: PlanRecord | MediaPlan) -> PlanRecord | MediaPlan:
+    """A plan on a part of a chip, with what is to be known of its weights on the whole one."""
+    if isinstance(plan, MediaPlan) or isinstance(alone, MediaPlan):
+        return plan
+    return replace(plan, converted=alone.converted, note=alone.note or plan.note)
+
+
+def whole(plan: PlanRecord | MediaPlan) -> bool:
+    """Whether a plan is of replicas that do all of the work, and fit."""
+    return plan.verdict != "no" if isinstance(plan, MediaPlan) else not plan.prompt_workers
 
 
 def sleeper_of(small: SmallDemand) -> CardPart | None:
     """A demand asleep by turns on its chip; None where nobody says how long an answer may take, where its software or
-    chip does not sleep, and where its targets leave no time to wait."""
+    chip does not sleep, where its targets leave no time to wait, and of a network without tokens."""
     chip = get_chip(small.alone.chip)
     runtime = _sleeping(small, chip)
     workload = small.question.workload_of("serve")
@@ -180,15 +220,14 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     part = _asked(small, CardPart(small, Share(memory=ASLEEP), small.alone, ASLEEP, 1.0), changed)
     if part is None:
         return None
-    items = part.plan.memory.items
-    weights = sum(size for name, size in items.items() if name.startswith("weights"))
+    weights, rest = _resting(part.plan)
     way = CopyParameters(runtime.sleeping.link, 1.0, runtime.sleeping.start_s, 0.0)
     asleep = Sleeper(
         weight_bytes=weights,
         move_s=float(host_copy(weights, chip.host.bytes_per_s, way).total_s),
         room_bytes=preferences().host_share * machine.host.memory_bytes[1] / machine.chips_per_host,
-        rest_bytes=items.get("context", 0.0) + items.get("graphs", 0.0),
-        spare_bytes=(1.0 / ASLEEP - 1.0) * part.plan.memory.capacity_bytes,
+        rest_bytes=rest,
+        spare_bytes=(1.0 / ASLEEP - 1.0) * _capacity(part.plan),
         patience_s=(1.0 - AT_ONCE) * min(limits.values()),
         percentile=workload.percentile,
         cv=workload.lengths.output_cv if workload.lengths else 0.0,
@@ -196,8 +235,23 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     return replace(part, asleep=asleep)
 
 
+def _resting(plan: PlanRecord | MediaPlan) -> tuple[float, float]:
+    """Bytes of the weights of a plan, which sleep on the host, and of what stays on the chip."""
+    assert isinstance(plan, PlanRecord)
+    items = plan.memory.items
+    weights = sum(size for name, size in items.items() if name.startswith("weights"))
+    return weights, items.get("context", 0.0) + items.get("graphs", 0.0)
+
+
+def _capacity(plan: PlanRecord | MediaPlan) -> float:
+    """Bytes that a device has for a plan."""
+    return plan.capacity_bytes if isinstance(plan, MediaPlan) else plan.memory.capacity_bytes
+
+
 def _sleeping(small: SmallDemand, chip: Chip) -> Runtime | None:
     """The software of a demand, or the first for its chip that sleeps where it names none; None where it does not."""
+    if isinstance(small.alone, MediaPlan):
+        return None
     named = small.question.runtime
     try:
         able = (get_runtime(named),) if named else runtimes_for(chip)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import ceil, sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -45,25 +46,30 @@ MOST_TIMES = 5
 """Candidates of a step on a supply that differ in time and cost."""
 MOST_TOGETHER = 30_000
 """Sets of candidates, one for each step of a chain, whose times are added up."""
+LATE = 0.99  # the share of requests that a wait of networks is told of
+END = 0.9  # the probability of the upper end of an interval
 ROUNDED = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
 class Chain:
     """What its steps have in common: its name and load in words, the `limits` on its time (which time, seconds), which
-    are kept with the probability `confidence`."""
+    are kept with the probability `confidence`, in the mean or for a share of requests (`percentile`, None: the mean).
+    Requests come as in a `log` ("": at random)."""
 
     name: str
     asked: str
     limits: tuple[tuple[str, float], ...]
     confidence: float
+    percentile: float | None = None
+    log: str = ""
 
 
 @dataclass(frozen=True)
 class ChainStep:
     """A step of a chain: each request to the chain makes so many `calls` of its model at once. The next step begins
     after it has written `passes` tokens of its `output` (both 0: a network without tokens, which passes on all at
-    once). `tpot`: its own target for the time per token."""
+    once). `tpot`: its own target for the time per token. `alone`: it is all of its chain."""
 
     chain: Chain
     name: str
@@ -72,11 +78,12 @@ class ChainStep:
     output: float = 0.0
     last: bool = False
     tpot: str | None = None
+    alone: bool = False
 
     @property
     def label(self) -> str:
         """Its name in the fleet."""
-        return f"{self.chain.name}/{self.name}"
+        return self.chain.name if self.alone else f"{self.chain.name}/{self.name}"
 
     @property
     def pieces(self) -> int:
@@ -122,19 +129,50 @@ class ChainStep:
         if isinstance(plan, MediaPlan):
             seen = plan.latency_s.mid if plan.answered_s is None else plan.answered_s
             return (_scaled(plan.latency_s, seen / plan.latency_s.mid),) * len(self.chain.limits)
-        ttft = plan.ttft_s
-        first = _scaled(ttft, 1.0 + (self.calls - 1) * plan.prefill_s / ttft.mid)
+        first = self.times_first(plan)
         return tuple(_more(first, plan.tpot_s, self.written(limit) - 1.0) for limit, _ in self.chain.limits)
+
+    def times_first(self, plan: PlanRecord) -> Figure:
+        """The time until the last of its calls has its first token."""
+        return _scaled(plan.ttft_s, 1.0 + (self.calls - 1) * plan.prefill_s / plan.ttft_s.mid)
+
+    def late(self, plan: PlanRecord | MediaPlan) -> tuple[float, ...]:
+        """For each limit what its percentile takes over the mean; 1 where the limit is on the mean."""
+        share = self.chain.percentile
+        if share is None:
+            return (1.0,) * len(self.chain.limits)
+        if isinstance(plan, MediaPlan):
+            if not plan.answered_s or not plan.answered_p99_s:
+                return (1.0,) * len(self.chain.limits)
+            spread = float(_spread_of(np.array(plan.answered_p99_s / plan.answered_s), LATE))
+            z = NormalDist().inv_cdf(share)
+            return (float(np.exp(z * spread - spread**2 / 2.0)),) * len(self.chain.limits)
+        tail, ttft = plan.tails[f"p{100.0 * share:g}"], plan.ttft_s.mid
+        first_s = (tail.ttft_s or np.inf) / ttft * self.times_first(plan).mid
+        each = zip(self.times(plan), self.chain.limits, strict=True)
+        more = [self.written(limit) - 1.0 for limit, _ in self.chain.limits]
+        return tuple(
+            (first_s + (n * (tail.tpot_s or np.inf) if n > 0.0 else 0.0)) / t.mid
+            for n, (t, _) in zip(more, each, strict=True)
+        )
 
     def part(self, plan: PlanRecord | MediaPlan) -> float:
         """The part of its chain's limits that it takes under a plan, as surely as asked."""
-        times = zip(self.times(plan), self.chain.limits, strict=True)
+        times = zip(self.times(plan), self.late(plan), self.chain.limits, strict=True)
         sure = self.chain.confidence
-        return max(within(sure, sqrt(t.low * t.high), t.low, t.high) / s for t, (_, s) in times)
+        return max(late * within(sure, sqrt(t.low * t.high), t.low, t.high) / s for t, late, (_, s) in times)
 
 
 def _seconds(s: float) -> str:
     return f"{s:.10g}s"
+
+
+def _spread_of(late: Array, share: float) -> Array:
+    """The deviation of the logarithm of times of which this share takes `late` times the mean at most, as far as a
+    log-normal one can."""
+    z = NormalDist().inv_cdf(share)
+    root = np.maximum(z**2 - 2.0 * np.log(np.maximum(late, 1.0)), 0.0)
+    return np.asarray(z - np.sqrt(root))
 
 
 def _scaled(figure: Figure, by: float) -> Figure:
@@ -157,12 +195,14 @@ def asked_at(question: PlanRequest, targets: Mapping[str, str | None]) -> dict[s
 @dataclass(frozen=True)
 class Taken:
     """What a candidate of a step takes: its `plan` there, the `times` for each limit, dollars (or where it costs
-    nothing chips) for each call a second (`cost`), and on which supply (`where`)."""
+    nothing chips) for each call a second (`cost`), and on which supply (`where`). `late` is what the percentile of its
+    chain takes over the mean, for each limit (none: limits are on the mean)."""
 
     plan: PlanRecord | MediaPlan
     times: tuple[Figure, ...]
     cost: float
     where: tuple[int, bool]
+    late: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -176,7 +216,7 @@ class TimedChain:
     @cached_property
     def within_s(self) -> tuple[Array, ...]:
         """For each limit the seconds that candidates together take with the probability asked, an axis for each
-        step."""
+        step; with a percentile that share of the requests."""
         shape = tuple(len(its) for its in self.steps)
         at = np.indices(shape).reshape(len(shape), -1)
         alike, found = self._alike(at), []
@@ -188,8 +228,23 @@ class TimedChain:
             low, high = np.moveaxis(np.array(ends), -1, 0).swapaxes(-1, -2)
             wide = np.log(high / low) / (2.0 * Z80)
             kept = summed(np.sqrt(low * high), wide, alike, self.chain.confidence)
-            found.append(kept.reshape(shape))
+            found.append((kept * self._late(at, limit)).reshape(shape))
         return tuple(found)
+
+    def _late(self, at: NDArray[np.intp], limit: int) -> Array:
+        """What the percentile takes of a sum over its mean, of sets of candidates [N]. Waits of steps are taken as
+        independent of each other, and each time as log-normal."""
+        share = self.chain.percentile
+        if share is None:
+            return np.ones(at.shape[1])
+        each = [
+            np.array([(t.times[limit].mid, t.late[limit]) for t in its])[i]
+            for its, i in zip(self.steps, at, strict=True)
+        ]
+        mean, late = np.moveaxis(np.array(each), -1, 0).swapaxes(-1, -2)
+        spread = _spread_of(late, share)
+        whole = summed(mean * np.exp(-np.square(spread) / 2.0), spread, np.eye(len(at)), share)
+        return np.asarray(whole / mean.sum(axis=-1))
 
     def _alike(self, at: NDArray[np.intp]) -> Array:
         """Correlations of the errors of the candidates of each step [N, S, S], of sets of them [S, N]."""
@@ -231,8 +286,12 @@ class TimedChain:
                 StepTimeRecord(name, model, t.plan.chip, t.times[limit], t.times[limit].mid / whole)
                 for name, model, t in zip(self.names, models, taken, strict=True)
             )
-            sure = self.chain.confidence
-            found.append(ChainTimeRecord(time, target, float(within_s.max()), sure, whole, steps))
+            sure, alike = self.chain.confidence, self._alike(np.array(worst)[:, None])[0]
+            narrower = _narrower([t.times[limit] for t in taken], alike)
+            share = self.chain.percentile
+            found.append(
+                ChainTimeRecord(time, target, float(within_s.max()), sure, whole, steps, narrower, share)
+            )
         return tuple(found)
 
     def unreachable(self) -> str:
@@ -248,11 +307,24 @@ class TimedChain:
         took = [its[i].times[limit].mid for its, i in zip(self.steps, best, strict=True)]
         most = int(np.argmax(took))
         least = format_seconds(float(self.within_s[limit][best]))
+        share = self.chain.percentile
+        of = name if share is None else f"{name} of {share:.4g} of the requests"
         return (
-            f"{name} takes {least} at the least with {self.chain.confidence:.0%} probability, the target is "
+            f"{of} takes {least} at the least with {self.chain.confidence:.0%} probability, the target is "
             f"{format_seconds(target)}; {self.names[most]} takes most of it, {format_seconds(took[most])} "
             f"({took[most] / sum(took):.0%})"
         )
+
+
+def _narrower(times: Sequence[Figure], alike: Array) -> float:
+    """The interval of a sum over that if errors were fully alike, by logarithms."""
+    low, high = np.array([(t.low, t.high) for t in times]).T
+    centres, wide = np.sqrt(low * high), np.log(high / low) / (2.0 * Z80)
+    own, full = (
+        np.log(summed(centres, wide, shared, END) / summed(centres, wide, shared, 0.5))
+        for shared in (alike, np.ones_like(alike))
+    )
+    return float(own / full) if full > 0.0 else 1.0
 
 
 def _likeness(one: Sequence[Taken], other: Sequence[Taken]) -> Array:

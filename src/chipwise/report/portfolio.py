@@ -15,8 +15,9 @@ from chipwise.units import format_number, format_seconds
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""
-TIME, MIG, SLEEP = "time", "mig", "sleep"
-"""How demands share a card: by its time, each in an instance that it is cut into, or awake by turns."""
+TIME, MIG, SLEEP, REPLICAS = "time", "mig", "sleep", "replicas"
+"""How demands share a card: by its time, each in an instance that it is cut into, or awake by turns; or chips: as the
+same replicas of one model serve them."""
 FIRST, WHOLE = "TTFT", "whole answer"
 """Times of a chain that a target is on: until its last step begins to answer, and until it has."""
 EXACT = 1e-5
@@ -45,8 +46,8 @@ class TurnRecord(Quantified):
 class SharingRecord(Quantified):
     """How a demand shares a card with `others`: its `share` as the option says it, the `part` of the card that it is
     charged, that of its memory, and the part of the time in which it has work (`active`); its times there, and those
-    on a card of its own (None: an answer of one token). `turn`: how it sleeps (None: it does not); the wait for that
-    comes before `ttft_s`."""
+    on a card of its own (of a network without tokens `ttft_s` is that of a request; None: an answer of one token).
+    `turn`: how it sleeps (None: it does not); the wait for that comes before `ttft_s`."""
 
     how: str
     share: str
@@ -62,6 +63,16 @@ class SharingRecord(Quantified):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedNetworkRecord:
+    """How replicas of a network without tokens run: so many samples at once (`batch`), how devices share a request
+    (`spread`, "": one device), and what lies on the host (`offload`)."""
+
+    batch: int
+    spread: str
+    offload: str
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRecord(Quantified):
     """A demand on a supply: at most `replicas` of a layout on `chips` at once (of an API none), `per_slice` how many in
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
@@ -69,7 +80,7 @@ class PlacementRecord(Quantified):
     carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
     as the checkpoint has them, although no format was asked for. `adapters` are low-rank ones that each replica serves.
     `sharing`: how its chips are shared (None: they are
-    its own)."""
+    its own). `network`: how a network without tokens runs (None: it is none)."""
 
     rank: int
     demand: str
@@ -93,6 +104,7 @@ class PlacementRecord(Quantified):
     note: str = ""
     sharing: SharingRecord | None = None
     adapters: tuple[str, ...] = ()
+    network: PlacedNetworkRecord | None = None
 
     @property
     def chips_per_slice(self) -> tuple[float, ...]:
@@ -115,7 +127,9 @@ class StepTimeRecord(Quantified):
 @dataclass(frozen=True, slots=True)
 class ChainTimeRecord(Quantified):
     """The `time` of a chain that has a target of `target_s`: in the mean of requests `mean_s`, and with the probability
-    `confidence` at most `within_s`, as errors of its steps add up. Of a step on several supplies the slowest counts."""
+    `confidence` at most `within_s` (with a `percentile` that share of the requests), as errors of its steps add up:
+    their interval is the part `alike` of that if errors of all steps were one. Of a step on several supplies the
+    slowest counts."""
 
     time: str
     target_s: float
@@ -123,6 +137,8 @@ class ChainTimeRecord(Quantified):
     confidence: float
     mean_s: float
     steps: tuple[StepTimeRecord, ...]
+    alike: float = 1.0
+    percentile: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +192,12 @@ class SliceRecord:
 
 @dataclass(frozen=True, slots=True)
 class PlacedTimeRecord(Quantified):
-    """A time of the `requests` that were simulated on placement `rank`, in the slice from `hour` on in which that time
-    comes out worst. `target_s` is for their mean, or for the share `percentile` of them; `within` is the share within
-    it. `holds`: at the upper end of the interval, where the target was asked with more than even chance."""
+    """A time of the `requests` that were simulated on placement `rank` (None: a chain, on those of all its steps), in
+    the slice from `hour` on in which that time comes out worst. `target_s` is for their mean, or for the share
+    `percentile` of them; `within` is the share within it, `within_slow` at the upper end of the interval. `holds`: at
+    that end, where the target was asked with more than even chance."""
 
-    rank: int
+    rank: int | None
     demand: str
     chip: str
     hour: float
@@ -193,6 +210,7 @@ class PlacedTimeRecord(Quantified):
     target_s: float
     percentile: float | None
     within: float
+    within_slow: float
     holds: bool
 
 
@@ -246,7 +264,7 @@ class PortfolioReport(Answer[PlacementRecord]):
         missing = self.fleet.unplaced
         if not missing:
             late = next((t for t in self.simulated if not t.holds), None)
-            hint = f'utilisation = "50%" in [[demand]] {late.demand if late else ""} gives it more replicas'
+            hint = f'utilisation = "50%" of {late.demand if late else ""} gives it more replicas'
             return InfeasibleError(_late(late), hint, answered=True) if late else None
         names = ", ".join(d.demand for d in missing)
         what = f"{len(missing)} of {len(self.demands)} demands not placed: {names}"
@@ -352,8 +370,10 @@ def _chained(report: PortfolioReport) -> Iterator[str]:
         for of in d.chain:
             mean, within = format_seconds(of.mean_s), format_seconds(of.within_s)
             parts = ", ".join(f"{s.step} {s.share:.0%}" for s in of.steps)
+            some = f" ({parts})" if len(of.steps) > 1 else ""
+            share = "" if of.percentile is None else f"{of.percentile * 100:g} of 100 requests "
             yield (
-                f"{d.demand} takes {mean} for its {of.time} ({parts}), at most {within} with "
+                f"{d.demand} takes {mean} for its {of.time}{some}, {share}at most {within} with "
                 f"{of.confidence:.0%} probability; the target is {format_seconds(of.target_s)}."
             )
 
@@ -372,12 +392,23 @@ def _sharing(report: PortfolioReport) -> Iterator[str]:
             cards.setdefault((p.supply, frozenset((p.demand, *p.sharing.others))), []).append(p)
     for mine in cards.values():
         how = next(SHARED[p.sharing.how] for p in mine if p.sharing)
-        names = " and ".join(p.demand for p in mine)
-        yield f"{names} share {mine[0].chips:,}x {mine[0].chip}, {how}: {_slowed(mine)}."
+        yield f"{_and([p.demand for p in mine])} share {mine[0].chips:,}x {mine[0].chip}, {how}: {_slowed(mine)}."
+
+
+def _and(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _slowed(card: Sequence[PlacementRecord]) -> str:
-    """The part of each, and its times there next to those on a card of its own."""
+    """The part of each, and its times there next to those on a card of its own; of replicas that serve all the same
+    way their times."""
+    first = card[0].sharing
+    if first and first.how == REPLICAS:
+        parts = _and([f"{_percent(p.sharing.part)} {p.demand}" for p in card if p.sharing])
+        times = [("TTFT", first.ttft_s), ("TPOT", first.tpot_s)]
+        said = ", ".join(f"{name} {format_seconds(t.mid)}" for name, t in times if t)
+        return f"of the requests {parts}, {said} in the mean of all"
     return "; ".join(_beside(p, p.sharing) for p in card if p.sharing)
 
 
@@ -385,6 +416,7 @@ SHARED = {
     TIME: "taking turns (time slices or MPS)",
     MIG: "cut into instances (MIG)",
     SLEEP: "one awake, the others asleep in the host's memory",
+    REPLICAS: "as the same replicas of one model serve them",
 }
 
 
@@ -392,7 +424,8 @@ def _beside(p: PlacementRecord, s: SharingRecord) -> str:
     if s.turn:
         return _by_turns(p, s, s.turn)
     part = s.share.partition("=")[2] if s.how == MIG else f"{s.memory:.0%} of the memory"
-    times = [("TTFT", s.ttft_s, s.ttft_alone_s), ("TPOT", s.tpot_s, s.tpot_alone_s)]
+    first = "a request" if p.network else "TTFT"
+    times = [(first, s.ttft_s, s.ttft_alone_s), ("TPOT", s.tpot_s, s.tpot_alone_s)]
     said = [
         f"{name} {format_seconds(here.mid)} (alone {format_seconds(alone.mid)})"
         for name, here, alone in times
@@ -416,7 +449,8 @@ def _often(per_hour: float) -> str:
 def _late(t: PlacedTimeRecord) -> str:
     """Which target is missed, where and by how much."""
     where = f"{t.demand} misses its {t.time} of {_target(t)} on {t.chip} from {t.hour:g} h on"
-    return f"{where}: mean {seconds(t.mean)}, {t.within:.1%} within it"
+    slow = f", at the upper end of the interval {t.within_slow:.1%}" if t.percentile is not None else ""
+    return f"{where}: mean {seconds(t.mean)}, {t.within:.1%} within it{slow}"
 
 
 def _cost(report: PortfolioReport) -> str:

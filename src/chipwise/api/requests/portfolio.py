@@ -11,14 +11,14 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Supply, check_names, portfolio
+from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Pool, Supply, check_names, portfolio
 from chipwise.api.portfolio_chain import Chain, ChainStep, asked_at
 from chipwise.api.portfolio_time import through_time
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
 from chipwise.api.requests.parts import tokenless
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.api.requests.tenants import together
+from chipwise.api.requests.tenants import pooled, together
 from chipwise.api.requests.training import TrainRequest
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.files import read_text
@@ -29,6 +29,7 @@ from chipwise.search.assignment import Effort
 from chipwise.search.deployments import machine_for
 from chipwise.tracing.sources import is_code
 from chipwise.units import duration_words, format_count, format_number, parse_quantity
+from chipwise.workload.arrivals import read_times
 from chipwise.workload.workload import CONFIDENCE, Workload
 
 MOST_BYTES = 1_000_000
@@ -56,8 +57,12 @@ TRAINED = (
     "memory",
 )
 """What it may say of training: options of `train`."""
-DEMAND = ("name", "model", "task", "priority", "on", "start", "adapters")
-CHAIN = ("name", "priority", "on", "rate", "day", "ttft", "e2e", "confidence", "step")
+SERVED = ("name", "model", "priority", "on")
+"""What every demand may say that is one model."""
+DEMAND = (*SERVED, "task", "start", "adapters")
+LOADED = ("rate", "day", "log", "ttft", "e2e", "percentile", "confidence")
+"""What a chain of models may say of its load and its targets."""
+CHAIN = ("name", "priority", "on", *LOADED, "step")
 """What a demand may say that is a chain of models."""
 STEP = ("name", "model", "on", "calls")
 """What each of its steps may say, whatever its model."""
@@ -70,6 +75,10 @@ OF_NETWORK = (
     "settings", "resolution", "frames", "steps", "guidance", "utilisation", "precision", "runtime", "software", "level",
 )  # fmt: skip
 """What it may say of a model that generates no tokens."""
+SAMPLED = ("rate", "day", "log", "e2e", "percentile", "confidence")
+"""What a demand may say of the load and the target of such a model."""
+MADE = ("task", "samples", "deadline", "start", "confidence")
+"""What it may say of a job of one."""
 MOST_STEPS = 5
 """Of a chain."""
 MOST_CALLS = 10_000
@@ -142,9 +151,7 @@ class FleetRequest(Asked):
             raise UsageError("the fleet has no supply", hint, field="fleet")
         tables = together(document.get("demand", ()))
         demands = tuple(
-            demand
-            for i, table in enumerate(tables, 1)
-            for demand in (_chain(i, table, supplies) if "step" in table else [_demand(i, table, supplies)])
+            demand for i, table in enumerate(tables, 1) for demand in _demands(i, table, supplies)
         )
         if not demands:
             raise UsageError("the fleet has no demand", EXAMPLE, field="fleet")
@@ -158,7 +165,32 @@ class FleetRequest(Asked):
             Effort(self.seconds, self.values["gap"]),
         )
         check_names(found)
-        return found
+        return replace(found, pools=tuple(_pools(tables, found)))
+
+
+def _pools(tables: Sequence[Mapping[str, Any]], asked: FleetAsked) -> Iterator[Pool]:
+    """Demands with one model that the same replicas may serve, and what these are asked about: all of them."""
+    at = {d.name: i for i, d in enumerate(asked.demands)}
+    served = [
+        (i, table)
+        for table in tables
+        if "step" not in table and (i := at.get(_called(table))) is not None and asked.demands[i].step is None
+    ]
+    for some, table in pooled([table for _, table in served]):
+        mine = [served[i][0] for i in some]
+        try:
+            question = _demand("together", "demands together", table, asked.supplies).question
+        except ChipwiseError:
+            continue  # such as a beginning that all share, longer than the mean prompt
+        if isinstance(question, PlanRequest):
+            rates = [sum(r := asked.demands[d].rates_per_s) / len(r) for d in mine]
+            yield Pool(tuple(mine), question, tuple(rate / sum(rates) for rate in rates))
+
+
+def _called(table: Mapping[str, Any]) -> str:
+    """The name of a demand: its own, else that of its model."""
+    model = table.get("model")
+    return _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else "")
 
 
 def is_inline(text: str) -> bool:
@@ -313,16 +345,35 @@ def _choice(table: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> st
     return value
 
 
-def _demand(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> Demand:
-    """A demand of its table."""
+def _demands(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> list[Demand]:
+    """The demands of a table: of a chain all steps. A network without tokens that is served is a chain of one step."""
+    if "step" in table:
+        return _chain(i, table, supplies)
     model = table.get("model")
-    name = _text(table, "name") or (model.rpartition("/")[2] if isinstance(model, str) else f"{i}")
+    name = _called(table) or f"{i}"
     where = f"demand {shorten(name, 40)}"
     _check_model(where, model)
+    if not tokenless(str(model)):
+        return [_demand(name, where, table, supplies)]
+    if "samples" in table or table.get("task") == "batch":
+        return [_demand(name, where, {"task": "batch", **table}, supplies)]
+    _known(table, f"{where}, a network without tokens", (*SERVED, *OF_NETWORK, *SAMPLED))
+    if "e2e" not in table:
+        what = f"{where}: {shorten(str(model))} has a target for the time of a request, and this has none"
+        raise UsageError(what, 'e2e = "6s"', field="fleet")
+    step = {key: table[key] for key in ("model", *OF_NETWORK) if key in table}
+    whole = {key: value for key, value in table.items() if key not in step}
+    return _chain(i, {**whole, "name": name, "step": [step]}, supplies)
+
+
+def _demand(name: str, where: str, table: Mapping[str, Any], supplies: Sequence[Supply]) -> Demand:
+    """A demand of its table that is one model."""
     usual = "batch" if "tokens" in table and "rate" not in table else "serve"
     task = _choice({"task": usual, **table}, "task", TASKS)
     training = task in TASKS[2:]
-    _known(table, where, (*DEMAND, *(TRAINED if training else ASKED)))
+    network = tokenless(str(table["model"]))
+    of_model = (*SERVED, *OF_NETWORK, *MADE) if network else (*DEMAND, *(TRAINED if training else ASKED))
+    _known(table, where, of_model)
     usable = _usable(where, _texts(table, "on"), supplies)
     common = {
         "name": name,
@@ -345,12 +396,12 @@ def _chain(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> list
     _known(table, f"{where}, a chain", CHAIN)
     named = _step_tables(where, table["step"])
     with _within(where):
-        load = {key: table[key] for key in ("rate", "day", "ttft", "e2e", "confidence") if key in table}
+        load = {key: table[key] for key in LOADED if key in table}
         rates, chain = _load(name, _question(PlanRequest, load | {"model": "chain"}))
     found: list[Demand] = []
     pieces = 1
     for n, (called, said) in enumerate(named.items(), 1):
-        step = ChainStep(chain, called, last=n == len(named))
+        step = ChainStep(chain, called, last=n == len(named), alone=len(named) == 1)
         here = f"step {shorten(called, 40)} of {where}"
         with _within(here):
             its = {"on": table.get("on", []), **said}
@@ -379,7 +430,8 @@ def _step_tables(where: str, tables: Any) -> Mapping[str, Mapping[str, Any]]:
 def _load(name: str, question: PlanRequest) -> tuple[tuple[float, ...], Chain]:
     """Requests per second in the slices of a chain's day, and what its steps have in common. Raises `UsageError` for no
     load and no target."""
-    rates, words = _rates(question)
+    came = None if question.log is None else read_times(question.log).rate_per_s
+    rates, words = _rates(question, came)
     said = {word: question.values[key] for word, key in ((FIRST, "ttft"), (WHOLE, "e2e"))}
     limits = tuple((word, s) for word, s in said.items() if s is not None)
     if not limits:
@@ -387,7 +439,7 @@ def _load(name: str, question: PlanRequest) -> tuple[tuple[float, ...], Chain]:
         raise UsageError(what, 'ttft = "1.5s" (until the last step begins to answer), or e2e = "6s"')
     sure = CONFIDENCE if question.confidence is None else question.values["confidence"]
     Workload(confidence=sure)  # says what it may be
-    return rates, Chain(name, words, limits, sure)
+    return rates, Chain(name, words, limits, sure, question.values["percentile"], question.log or "")
 
 
 def _step(
@@ -406,6 +458,8 @@ def _step(
     rates = [r * calls for r in rates]
     given = {key: value for key, value in table.items() if key not in ("name", "on", "calls", "passes")}
     given |= {"rate": f"{max(rates):.10g}/s", "confidence": f"{100.0 * step.chain.confidence:.10g}%"}
+    if step.chain.percentile is not None:
+        given["percentile"] = f"p{100.0 * step.chain.percentile:.10g}"
     question = _question(PlanRequest, given)
     question.media(question.model)  # what is said of the wrong kind of model
     step = replace(step, calls=calls)
@@ -479,14 +533,13 @@ def _used(
     question: PlanRequest, chips: str | None, common: Mapping[str, Any], table: Mapping[str, Any]
 ) -> Demand:
     """A model that is served, or a job."""
-    if question.media(question.model):
-        what = f"{shorten(question.model)} generates no tokens: the fleet places language models"
-        raise UsageError(what, command_line("plan", PlanRequest(model=question.model)))
     if question.task == "batch":
         return _job(question, chips, common, table)
     if "start" in table:
         raise UsageError("start is the hour in which a job may begin", "leave it out of what is served")
-    rates, words = _rates(question)
+    alone_came = question.log is not None and question.rate is None and question.day is None
+    came = question.workload_of("serve").rate_per_s if alone_came else None
+    rates, words = _rates(question, came)
     alone = replace(question, day=None, rate=f"{max(rates):.10g}/s")
     alone.workload_of("serve")  # what is wrong with it is said before the search
     return Demand(
@@ -498,12 +551,12 @@ def _used(
     )
 
 
-def _rates(question: PlanRequest) -> tuple[tuple[float, ...], str]:
-    """Requests per second in the slices of a day, and the most of them in words. Raises `UsageError` for no load, and
-    for two."""
+def _rates(question: PlanRequest, came: float | None) -> tuple[tuple[float, ...], str]:
+    """Requests per second in the slices of a day, where nothing is said those that `came` in its log, and the most of
+    them in words. Raises `UsageError` for no load, and for two."""
     curve, rate = question.curve(), question.values["rate"]
-    if question.log is not None and rate is None and curve is None:
-        rate = question.workload_of("serve").rate_per_s
+    if rate is None and curve is None:
+        rate = came
     if (curve is None) == (rate is None):
         said = "two loads, rate and day" if rate else "no load"
         raise UsageError(f"it has {said}", 'rate = "10/s", or day = [2, 2, 9, ...] for a curve')
@@ -516,18 +569,25 @@ def _job(
 ) -> Demand:
     """So many tokens by a deadline: within a day it comes again every day and runs in the hours from its start, else it
     does its part of the tokens every day."""
-    tokens, deadline = question.values["tokens"], question.values["deadline"] or DAY_S
+    network = bool(question.media(question.model))
+    kind, amount = ("samples", "10k") if network else ("tokens", "1B")
+    tokens, deadline = question.values[kind], question.values["deadline"] or DAY_S
     if tokens is None or question.rate is not None or question.day is not None:
-        raise UsageError("a job has an amount and no rate", 'tokens = "1B", deadline = "12h"')
+        raise UsageError("a job has an amount and no rate", f'{kind} = "{amount}", deadline = "12h"')
     start = _number(table, "start", "", 0.0)
     if start >= 24.0 or start % 1.0:
         raise UsageError(f"start = {start:g} is not an hour of the day", "0 to 23")
     within = min(deadline / DAY_S * 24.0, 24.0)
     if within < 1.0:
         raise UsageError("a job has at least an hour", 'deadline = "1h" or more')
-    words = f"{format_count(tokens)} tokens in {duration_words(deadline)}"
-    full = replace(question, tokens=None, deadline=None)
-    full.workload_of("batch")
+    words = f"{format_count(tokens)} {kind} in {duration_words(deadline)}"
+    full = replace(question, tokens=None, samples=None, deadline=None)
+    if network:
+        full.generating().pipeline(
+            full.model, full.precision
+        )  # what is wrong with it is said before the search
+    else:
+        full.workload_of("batch")
     return Demand(
         question=full,
         asked=words,

@@ -18,7 +18,7 @@ from chipwise.api.requests.parts import (
     tokenless,
 )
 from chipwise.api.requests.planning import MODEL
-from chipwise.api.simulating import SimulatedTraffic, simulate
+from chipwise.api.simulating import SimulatedTraffic, runs_of, simulate
 from chipwise.api.stepping import pass_times
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
@@ -27,7 +27,8 @@ from chipwise.workload.lengths import Lengths
 from chipwise.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from chipwise.api.simulating import SimulatedTraffic
+    from chipwise.api.media import NetworkCopies
+    from chipwise.api.simulating import RepeatedRuns, SimulatedTraffic
     from chipwise.api.stepping import PassTimes
 
 
@@ -107,6 +108,14 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
             below=self.values["cache_tiers"],
         )
 
+    def outcomes(self, arrivals: Arrivals) -> RepeatedRuns:
+        """What becomes of each of these requests, of a model that generates no tokens of so many samples. Raises the
+        errors of `run`."""
+        traffic = SimulatedTraffic(arrivals, arrivals.named)
+        if self.media(self.model):
+            return self._copies().runs(replace(traffic, arrivals=replace(arrivals, sized=False)))
+        return runs_of(asked(self.model, self.workload("serve"), self.given(), self.terms()), traffic)
+
     def common(self) -> tuple[str, ...]:
         """Arrivals are of requests of any kind."""
         return "log", "concurrency"
@@ -117,21 +126,17 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
 
     def _network(self) -> SimulationReport:
         """The same of a model that generates no tokens."""
+        log = None if self.log is None else read_times(self.log)
+        traffic = self.traffic(SAMPLE, log)
+        alone = replace(traffic, arrivals=replace(traffic.arrivals, sized=False))
+        return self._copies().simulated(alone, route=self.route or "queue", within_s=self.values["e2e"])
+
+    def _copies(self) -> NetworkCopies:
+        """The copies of a model that generates no tokens."""
         from chipwise.api import media
 
-        log = None if self.log is None else read_times(self.log)
-        terms = SoftwareOptions.terms(self)
-        asked_ = replace(self.sampling(), software=self.software or "", level=self.level)
-        traffic = self.traffic(SAMPLE, log)
-        return media.simulate(
-            self.model,
-            str(self.chip),
-            terms,
-            asked_,
-            replace(traffic, arrivals=replace(traffic.arrivals, sized=False)),
-            route=self.route or "queue",
-            within_s=self.values["e2e"],
-        )
+        sizes = replace(self.sampling(), software=self.software or "", level=self.level)
+        return media.NetworkCopies.of(self.model, str(self.chip), SoftwareOptions.terms(self), sizes)
 
     def traffic(self, lengths: Lengths, log: Arrivals | None) -> SimulatedTraffic:
         """Requests of such lengths or of a log, and how they come. Raises `UsageError` where nothing says so."""

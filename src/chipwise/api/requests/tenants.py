@@ -1,9 +1,11 @@
-"""Demands of a fleet that are low-rank adapters of one model: one demand for all that the same replicas can serve."""
+"""Demands of a fleet that the same replicas can serve: low-rank adapters of one model become one demand, of others with
+one model it is said what all of them are together.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from math import lcm
 from typing import Any
@@ -15,25 +17,44 @@ from chipwise.workload.lora import Adapter
 from chipwise.workload.workload import Workload
 
 OWN = ("name", "lora", "rate", "day", "in", "out", "ttft", "tpot", "e2e")
-"""What adapters of one model may say each for itself; in all else they are alike."""
+"""What demands that the same replicas serve may say each for itself; in all else they are alike."""
+MOST_POOLED = 8
+"""Demands that are asked about together."""
 
 
 def together(tables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tables of demands with one in place of all adapters that the same replicas can serve: rates added, the mean
     of lengths, the strictest targets. What cannot be read is left as it is, for the reader of demands to refuse."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for i, table in enumerate(tables):
-        alike = {k: v for k, v in table.items() if k not in OWN}
-        apart = "lora" not in table or "log" in table or "tokens" in table or not table.get("name")
-        key = str(i) if apart else json.dumps(alike, sort_keys=True, default=str)
-        groups.setdefault(key, []).append(table)
     found = []
-    for mine in groups.values():
+    for at in _alike(tables, adapters=True):
+        mine = [tables[i] for i in at]
         try:
             found += [_merged(mine)] if len(mine) > 1 else mine
         except ChipwiseError:
             found += mine
     return found
+
+
+def pooled(tables: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[int, ...], Mapping[str, Any]]]:
+    """Which demands without adapters differ in nothing but name, load, lengths and targets, and the table of what they
+    are together."""
+    for at in _alike(tables, adapters=False):
+        if 1 < len(at) <= MOST_POOLED:
+            yield at, _merged([{"name": f"{i}", **tables[i]} for i in at])
+
+
+def _alike(tables: Sequence[Mapping[str, Any]], *, adapters: bool) -> Iterable[tuple[int, ...]]:
+    """The numbers of demands that are alike, in their order."""
+    groups: dict[str, tuple[int, ...]] = {}
+    for i, table in enumerate(tables):
+        alike = {k: v for k, v in table.items() if k not in OWN}
+        apart = ("lora" in table) != adapters or any(
+            key in table for key in ("log", "tokens", "step", "samples")
+        )
+        apart |= (adapters and not table.get("name")) or table.get("task", "serve") != "serve"
+        key = str(i) if apart else json.dumps(alike, sort_keys=True, default=str)
+        groups[key] = (*groups.get(key, ()), i)
+    return groups.values()
 
 
 def _merged(tables: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -42,29 +63,32 @@ def _merged(tables: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     day = _added(curves)
     works = [question.workload_of("serve") for question in asked]
     called = [str(table["name"]) for table in tables]
+    adapters = [question.values["lora"] for question in asked if question.lora]
     return {
         **{k: v for k, v in tables[0].items() if k not in OWN},
         "name": " + ".join(called) if len(called) < 4 else f"{called[0]} + {len(called) - 1} more",
-        "adapters": called,
-        "lora": _all([question.values["lora"] for question in asked]),
+        **({"adapters": called, "lora": _all(adapters)} if adapters else {}),
         **({"day": day} if len(day) > 1 else {"rate": f"{day[0]:.10g}/s"}),
-        **_lengths(works, [sum(curve) / len(curve) for curve in curves]),
-        **_targets(works),
+        **_asked(works, [sum(curve) / len(curve) for curve in curves]),
     }
 
 
-def _lengths(works: Sequence[Workload], rates: Sequence[float]) -> dict[str, str]:
-    """The mean lengths of requests at these rates."""
-    prompts = sum(rate * work.prompt_tokens for rate, work in zip(rates, works, strict=True))
-    outputs = sum(rate * work.output_tokens for rate, work in zip(rates, works, strict=True))
-    return {"in": f"{round(prompts / sum(rates))}", "out": f"{round(outputs / sum(rates))}"}
-
-
-def _targets(works: Sequence[Workload]) -> dict[str, str]:
-    """The strictest targets."""
-    said = {name: [getattr(work, f"{name}_s") for work in works] for name in ("ttft", "tpot", "e2e")}
-    given = {name: [s for s in times if s is not None] for name, times in said.items()}
-    return {name: f"{min(times):.10g}s" for name, times in given.items() if times}
+def _asked(works: Sequence[Workload], rates: Sequence[float]) -> dict[str, str]:
+    """The mean lengths of requests at these rates, and the strictest targets of them: those of requests that are longer
+    than the mean are as much shorter."""
+    prompts, outputs = (
+        sum(rate * getattr(work, name) for rate, work in zip(rates, works, strict=True)) / sum(rates)
+        for name in ("prompt_tokens", "output_tokens")
+    )
+    longer = [max(work.prompt_tokens / prompts, 1.0) for work in works]
+    whole = [max(by, work.output_tokens / outputs) for by, work in zip(longer, works, strict=True)]
+    said = {"ttft": longer, "tpot": [1.0] * len(works), "e2e": whole}
+    found = {"in": f"{round(prompts)}", "out": f"{round(outputs)}"}
+    for name, by in said.items():
+        targets = [(getattr(work, f"{name}_s"), more) for work, more in zip(works, by, strict=True)]
+        if given := [s / more for s, more in targets if s is not None]:
+            found[name] = f"{min(given):.10g}s"
+    return found
 
 
 def _question(table: Mapping[str, Any]) -> PlanRequest:
