@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= meta-llama/Llama-3.1-70B
 
-.PHONY: run test whole check bench mutants docs wheel sbom audit lock clean
+.PHONY: run test whole check bench mutants docs wheel sbom lock clean
 
 run: $(VENV)/installed
 	$(BIN)/chipwise plan $(MODEL) --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms
@@ -50,19 +50,12 @@ sbom:
 	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=7,<8'
 	build/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements.lock
 
-# Known vulnerabilities of what is locked; it asks PyPI about these packages, and fails where it cannot.
-audit:
-	$(PYTHON) -m venv build/audit
-	build/audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9,<3'
-	for lock in requirements.lock requirements-dev.lock; do \
-	build/audit/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off --requirement $$lock || exit 1; done
-
-# What a server is made of, and what tests are run with, with hashes.
+# What a server is made of with hashes, and what tests are run with.
 lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
 	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --upgrade --extra serve --generate-hashes --output-file requirements.lock pyproject.toml
-	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --upgrade --extra serve --extra parquet --extra notebook --group dev --generate-hashes --output-file requirements-dev.lock pyproject.toml
+	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --upgrade --extra serve --extra parquet --extra notebook --group dev --output-file requirements-dev.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -74,8 +67,8 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 $(VENV)/developing: $(VENV)/installed requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements-dev.lock --editable '.[notebook,parquet,serve]' --group dev
 	touch $@
 
 # Tests of the page need Chromium and are skipped without it; as root on Debian it is installed here.
