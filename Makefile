@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= meta-llama/Llama-3.1-70B
 
-.PHONY: run test whole check bench mutants docs wheel sbom lock clean
+.PHONY: run test whole check bench mutants docs wheel sbom audit lock clean
 
 run: $(VENV)/installed
 	$(BIN)/chipwise plan $(MODEL) --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms
@@ -50,7 +50,14 @@ sbom:
 	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=7,<8'
 	build/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json requirements.lock
 
-# What a server is made of with hashes, and what tests are run with.
+# Known vulnerabilities of what is locked; it asks PyPI about these packages, and fails where it cannot.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9,<3'
+	for lock in requirements.lock requirements-dev.lock; do \
+	build/audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement $$lock || exit 1; done
+
+# What a server is made of with hashes, and what tests are run with: builds of torch differ by index, and so do hashes.
 lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
