@@ -442,7 +442,7 @@ def test_targets_of_one_user_are_held_against_what_the_answer_says() -> None:
     met = cw.plan("Qwen/Qwen3-8B", ttft=f"{first_s * 1.01}s", tpot=f"{further_s * 1.01}s", **asked).plans[0]
     assert met.ttft_s.mid == free.ttft_s.mid
     # the middle is what is predicted; even odds lie around what was measured of such cards
-    assert met.chance == pytest.approx(0.5, abs=0.25)
+    assert met.chance == pytest.approx(0.5, abs=0.3)
     for missed in ({"ttft": f"{first_s * 0.99}s"}, {"tpot": f"{further_s * 0.99}s"}):
         with pytest.raises(InfeasibleError) as refused:
             cw.plan("Qwen/Qwen3-8B", **asked, **missed)

@@ -332,7 +332,7 @@ def fleet(text: str = "", demand: str = 'rate = "10/s"', supply: str = 'chip = "
         (fleet(demand='tokens = "1B"\nstart = 25'), UsageError, "0 to 23"),
         (fleet(demand='rate = "1/s"\npriority = "high"'), UsageError, "a whole number"),
         (fleet(demand='rate = "1/s"\nday = [1, 2]'), UsageError, "two loads"),
-        (fleet().replace(f'"{SMALL}"', '"flux-dev"'), UsageError, "chipwise plan flux-dev"),
+        (fleet().replace(f'"{SMALL}"', '"flux-dev"'), UsageError, 'for example e2e = "6s"'),
         (fleet().replace(SMALL, "net.py:make"), UsageError, "code is not run"),
         (fleet() + fleet(), UsageError, "give each another name"),
         ("demand = 3\n", UsageError, "[[demand]]"),

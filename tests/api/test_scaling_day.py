@@ -75,7 +75,10 @@ def test_the_verdict_has_the_dollars_of_the_policy(planned: cw.PlanReport) -> No
     assert f"Scaled with the day, {found.least} to {found.most} replicas run, about $" in verdict
     steady = cw.plan(MODEL, rate="20/s", **LENGTHS, **ASKED)
     assert steady.decision is not None
-    assert steady.decision.rent_usd_per_month == pytest.approx(decision.all_on_usd_per_month)
+    # of the day the peak is held in simulation too, which may take a replica more
+    assert steady.best.chips <= planned.best.chips
+    each = decision.all_on_usd_per_month / planned.best.chips
+    assert steady.decision.rent_usd_per_month == pytest.approx(each * steady.best.chips)
     assert (steady.decision.all_on_usd_per_month, steady.decision.follows) == (None, "")
     assert "Scaled" not in " ".join(steady.verdict())
 

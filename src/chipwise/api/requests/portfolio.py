@@ -359,8 +359,8 @@ def _demands(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> li
         return [_demand(name, where, {"task": "batch", **table}, supplies)]
     _known(table, f"{where}, a network without tokens", (*SERVED, *OF_NETWORK, *SAMPLED))
     if "e2e" not in table:
-        what = f"{where}: {shorten(str(model))} has a target for the time of a request, and this has none"
-        raise UsageError(what, 'e2e = "6s"', field="fleet")
+        what = f"{where}: {shorten(str(model))} generates no tokens: say how long a request may take"
+        raise UsageError(what, 'for example e2e = "6s"', field="fleet")
     step = {key: table[key] for key in ("model", *OF_NETWORK) if key in table}
     whole = {key: value for key, value in table.items() if key not in step}
     return _chain(i, {**whole, "name": name, "step": [step]}, supplies)
