@@ -29,8 +29,8 @@ from chipwise.workload.workload import Workload
 MODEL = "meta-llama/Llama-3.1-8B"
 LENGTHS = {"in_": 1000, "out": 100}
 DAY = "2,1,1,6,14,20,12,5"
-TTFT_S, TPOT_S = 0.6, 0.022
-ASKED = {"chips": "l40s", "runtime": "vllm", "precision": "fp8", "ttft": "600ms", "tpot": "22ms"}
+TTFT_S, TPOT_S = 0.6, 0.023
+ASKED = {"chips": "l40s", "runtime": "vllm", "precision": "fp8", "ttft": "600ms", "tpot": "23ms"}
 
 
 @pytest.fixture(scope="module")
@@ -208,13 +208,13 @@ def test_where_no_size_holds_the_verdict_says_so_first(planned: cw.PlanReport) -
     assert f"and {slow.replicas} replicas do not hold them either" in slow.note
     verdict = replace(planned, plans=(slow,), kept=False, decision=None).verdict()[0]
     assert verdict.startswith(
-        "No plan keeps 600 ms to the first token and 22.0 ms per token with 90% probability"
+        "No plan keeps 600 ms to the first token and 23.0 ms per token with 90% probability"
     )
     assert f"where the peak of the day is simulated. Nearest: {slow.machines}" in verdict
 
 
 def test_a_plan_of_one_replica_is_held_against_the_peak_too() -> None:
-    given = {**LENGTHS, "chips": "h100", "runtime": "vllm", "ttft": "600ms", "tpot": "22ms"}
+    given = {**LENGTHS, "chips": "h100", "runtime": "vllm", "ttft": "600ms", "tpot": "23ms"}
     best = cw.plan(MODEL, day="1,2", **given).best
     assert best.replicas == 1
     assert best.peak is not None

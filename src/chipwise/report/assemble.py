@@ -263,6 +263,25 @@ def _timed(
     return Estimate(mid, lower.low, upper.high, basis, lower.provisional, centre)
 
 
+def _latencies(
+    of: Deployed, does: Performance, first: Scatter, passes: Scatter, basis: Basis
+) -> tuple[Estimate, Estimate | None, tuple[Estimate, Estimate | None]]:
+    """The times to the first token and per further one (None: an answer has one token), and those that targets bound:
+    these, or the percentile that was asked for."""
+    prediction, bounds, fleet, w = does.prediction, does.bounds, of.fleet, of.workload
+    timed, stretch = partial(_timed, passes=passes, basis=basis), fleet.longer
+    ahead = one(prediction.in_step_s) / one(prediction.ttft_s) if fleet.in_step else 1.0
+    ttft = timed(one(prediction.ttft_s), first, stretch.first, least=one(bounds.ttft_s))
+    ttft, tpot = ttft.reaching(ahead, of.by.first), None
+    if w.output_tokens > 1.0:
+        tpot = timed(one(prediction.tpot_s), passes, stretch.further, least=one(bounds.tpot_s))
+    if w.percentile is None:
+        return ttft, tpot, (ttft, tpot)
+    first_s, further_s = _tail(does.tails.get(f"p{w.percentile * 100:g}"))
+    slow = timed(first_s, first, stretch.bounded_first).reaching(ahead, of.by.first)
+    return ttft, tpot, (slow, tpot and timed(further_s, passes, stretch.bounded_further))
+
+
 def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> PlanRecord:
     """The plan of a candidate that does so at its load and costs so much (None: no price is known)."""
     deployment, layout, fleet, workload, near = of.deployment, of.layout, of.fleet, of.workload, of.near
@@ -279,8 +298,6 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     passes, first = doubt.further.shrunk(by.further), doubt.first.shrunk(by.first)
 
-    timed, stretch = partial(_timed, passes=passes, basis=basis), fleet.longer
-
     given = workload.rate_per_s is not None  # what is carried is then no question, what could be is
     faster = one(bounds.requests_per_s) / requests  # than predicted, at most
 
@@ -291,9 +308,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
 
     tokens = rate(requests, 1.0 if given else fleet.slope).scaled(workload.output_tokens)
     capacity = figure(rate(largest, fleet.slope)) if given and workload.limited else None
-    tpot = None
-    if workload.output_tokens > 1.0:
-        tpot = timed(one(prediction.tpot_s), passes, stretch.further, least=one(bounds.tpot_s))
+    ttft, tpot, bounded = _latencies(of, does, first, passes, basis)
     per_request = (
         one(prediction.prefill_s) / layout_.pp,
         workload.output_tokens
@@ -307,16 +322,6 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     if workload.output_tokens <= 1.0:
         out = None  # the one token comes with the prompt
     shares = _shares(prediction.cost.exposed)
-    ahead = one(prediction.in_step_s) / one(prediction.ttft_s) if fleet.in_step else 1.0
-    ttft = timed(one(prediction.ttft_s), first, stretch.first, least=one(bounds.ttft_s))
-    ttft = ttft.reaching(ahead, by.first)
-    bounded = ttft, tpot
-    if workload.percentile is not None:
-        first_s, further_s = _tail(does.tails.get(f"p{workload.percentile * 100:g}"))
-        bounded = (
-            timed(first_s, first, stretch.bounded_first).reaching(ahead, by.first),
-            tpot and timed(further_s, passes, stretch.bounded_further),
-        )
     energy = None
     if does.drawn is not None:
         working = fleet.carrying * int(layout.devices) / fleet.devices(layout)
@@ -326,7 +331,7 @@ def plan_record(of: Deployed, does: Performance, price: PriceRecord | None) -> P
     held = max(1.0, float(np.floor(one(prediction.resident))))
     taken = _held(memory, held / layout_.dp / fleet.carrying, doubt.memory)
     job, hours = _job(workload, one(prediction.concurrency), tokens, price)
-    carried = judge(1.0, passes.of_passes().around(), basis).kept(stretch.room)
+    carried = judge(1.0, passes.of_passes().around(), basis).kept(fleet.longer.room)
     return PlanRecord(
         chip=deployment.chip.id,
         chips=chips,
