@@ -239,7 +239,10 @@ def test_the_help_of_a_command_begins_with_its_summary(run: Run, place: str) -> 
 
 
 @pytest.mark.parametrize("name", ["plan", "estimate", "train"])
-def test_help_explains_the_first_options_and_names_all(run: Run, name: str) -> None:
+def test_help_explains_the_first_options_and_names_all(
+    run: Run, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     short, whole = run(name, "--help").out, run(name, "--help-all").out
     assert len(short.splitlines()) < 60 < len(whole.splitlines())
     assert "--help-all explains these too" in short
