@@ -392,7 +392,7 @@ def test_a_comparison_begins_with_the_first_plan(site: str) -> None:
     (title,) = re.findall(r"<h2>(.*?)</h2>", headline, re.DOTALL)
     assert "×" in title
     assert len(re.sub(r"<[^>]+>", "", title)) < 80
-    assert '<p class="verdict">' in headline
+    assert '<p class="verdict"' in headline
 
 
 def test_a_generated_answer_says_each_sentence_once(visit: Open) -> None:
