@@ -92,7 +92,7 @@ ADAPTER_WORDS = (
 )
 REPLICA_WORDS = (
     "demands that the same replicas serve are asked about as one: the mean of their lengths and the strictest targets, "
-    "which are shorter for those whose requests are longer"
+    "tightened for those whose requests are longer than the mean"
 )
 SLEEPING_WORDS = (
     "of models that sleep by turns the one awake works until it has no request under way, then the one that has waited "

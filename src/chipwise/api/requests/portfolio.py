@@ -582,10 +582,8 @@ def _job(
         raise UsageError("a job has at least an hour", 'deadline = "1h" or more')
     words = f"{format_count(tokens)} {kind} in {duration_words(deadline)}"
     full = replace(question, tokens=None, samples=None, deadline=None)
-    if network:
-        full.generating().pipeline(
-            full.model, full.precision
-        )  # what is wrong with it is said before the search
+    if network:  # what is wrong with it is said before the search
+        full.generating().pipeline(full.model, full.precision)
     else:
         full.workload_of("batch")
     return Demand(
