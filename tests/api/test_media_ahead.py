@@ -9,7 +9,8 @@ from chipwise.api.media_work import Place
 from chipwise.api.placing import Terms
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import load_chips
-from chipwise.predict.pipeline import ONE, Known, Spread, price_ahead, stage_times
+from chipwise.parallel.layout import ONE, Spread
+from chipwise.predict.pipeline import Known, price_ahead, stage_times
 
 
 @pytest.mark.parametrize("spread", [ONE, Spread(cfg=2, ulysses=2), Spread(dp=2)])

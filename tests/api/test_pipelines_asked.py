@@ -17,7 +17,7 @@ from chipwise.api.requests.planning import EstimateRequest, FitRequest, PlanRequ
 from chipwise.catalog.chips import load_chips
 from chipwise.cli import main
 from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError, UsageError
-from chipwise.predict.pipeline import Spread
+from chipwise.parallel.layout import Spread
 from chipwise.report.media import MediaPlan, MediaReport, media_view
 from chipwise.search.deployments import few_of
 from chipwise.search.space import FEW, FEW_WORDS

@@ -12,12 +12,11 @@ from chipwise.catalog.chips import get_chip
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.parallel.collective import Kind
+from chipwise.parallel.layout import ONE, Spread
 from chipwise.predict.pipeline import (
-    ONE,
     SHOWN,
     Hardware,
     Pace,
-    Spread,
     account,
     flash_attention,
     held_by,

@@ -39,7 +39,7 @@ from chipwise.catalog.system import get_system
 from chipwise.catalog.tools import get_tool, tools_of
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
-from chipwise.predict.pipeline import Spread
+from chipwise.parallel.layout import Spread
 from chipwise.predict.training.objective import OBJECTIVES
 from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS

@@ -15,7 +15,8 @@ from chipwise.api.tactics import Level
 from chipwise.catalog.names import holding
 from chipwise.catalog.networks import BY_COUNTS
 from chipwise.errors import UsageError, shorten
-from chipwise.predict.pipeline import ONE, Offload, Spread
+from chipwise.parallel.layout import ONE, Spread
+from chipwise.predict.pipeline import Offload
 from chipwise.report.records import NetworkRecord
 from chipwise.tracing.sources import TracedSource, own_source
 from chipwise.units import parse_quantity

@@ -13,7 +13,7 @@ from chipwise.catalog.media_runtime import MediaRuntime
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError
-from chipwise.predict.pipeline import ONE, Spread
+from chipwise.parallel.layout import ONE, Spread
 from chipwise.report.media import MediaChange, MediaPlan
 
 if TYPE_CHECKING:

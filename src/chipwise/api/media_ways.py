@@ -24,7 +24,8 @@ from chipwise.catalog.price import paid_for
 from chipwise.errors import UsageError
 from chipwise.evidence.judge import Nearness
 from chipwise.evidence.tiers import network_tier
-from chipwise.predict.pipeline import ONE, Offload, Spread, price_ahead
+from chipwise.parallel.layout import ONE, Spread
+from chipwise.predict.pipeline import Offload, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
 from chipwise.workload.media.assemble import MOST_BATCH

@@ -25,6 +25,7 @@ from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.parallel.layout import Spread
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
@@ -32,7 +33,6 @@ from chipwise.predict.pipeline import (
     Known,
     Offload,
     Pace,
-    Spread,
     StageTimes,
     account,
     flash_attention,

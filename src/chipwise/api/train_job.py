@@ -27,9 +27,10 @@ from chipwise.errors import UsageError, check_known
 from chipwise.evidence.axes import Levels, trained_axes
 from chipwise.evidence.judge import Estimate
 from chipwise.evidence.tiers import trained_tier
+from chipwise.parallel.layout import Spread
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.network import ALIKE
-from chipwise.predict.pipeline import Spread, StageTimes, held_by
+from chipwise.predict.pipeline import StageTimes, held_by
 from chipwise.predict.training.cluster import Wired, cluster, on_system
 from chipwise.predict.training.dims import adapter_share
 from chipwise.predict.training.memory import MemoryRates

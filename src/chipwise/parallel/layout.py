@@ -87,6 +87,71 @@ class Layout:
         return "unsharded" if label == "whole" else label
 
 
+@dataclass(frozen=True, slots=True)
+class Spread(Layout):
+    """A layout of a pipeline. `fsdp` 1: weights of all stages are kept in parts on all devices and gathered layer by
+    layer; `tables` 1: tables that are looked up are dealt out, and rows go to the devices of their samples."""
+
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    cp: int = 1
+    ulysses: int = 1
+    cfg: int = 1
+    fsdp: int = 0
+    tables: int = 0
+
+    @property
+    def devices(self) -> int:
+        """Devices in all."""
+        return self.rows * self.tp * self.pp
+
+    @property
+    def sequence(self) -> int:
+        """Devices that share a sequence."""
+        return self.ulysses * self.cp
+
+    @property
+    def rows(self) -> int:
+        """Devices that share samples, guided passes and sequences."""
+        return self.dp * self.cfg * self.sequence
+
+    @property
+    def parts(self) -> int:
+        """Devices over which each weight of a stage that is shared, its gradient and its optimizer's states are cut."""
+        return self.devices if self.fsdp else self.tp * self.pp
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Degrees by what each way to share is called."""
+        return {name: getattr(self, held) for name, held in SHARES.items()}
+
+    @classmethod
+    def of(cls, label: str) -> Spread:
+        """From what `label` writes."""
+        pairs = (part.partition("=")[::2] for part in filter(None, label.split(",")))
+        return cls(**{SHARES[name]: int(degree) for name, degree in pairs})
+
+    def label(self) -> str:
+        """As it is written: cfg=2,ulysses=4; "" on one device."""
+        said = self.shares.items()
+        return ",".join(f"{name}={n}" for name, n in said if n > (name not in ("fsdp", "tables")))
+
+
+SHARES = {
+    "dp": "dp",
+    "cfg": "cfg",
+    "ulysses": "ulysses",
+    "ring": "cp",
+    "tp": "tp",
+    "pipefusion": "pp",
+    "fsdp": "fsdp",
+    "tables": "tables",
+}
+"""What servers of diffusion models call the ways to share a request: fields of `Spread`."""
+ONE = Spread()
+
+
 class Reason(Enum):
     """Why a layout or a plan is none; the text is for people and ends with what is legal."""
 

@@ -1,21 +1,24 @@
-"""Graph x Layout -> what one rank computes and what ranks exchange.
+"""Graph x Layout -> what one rank computes and what ranks exchange; operator x layout -> the part of one device.
 
 Sharding is a change of axis sizes: every operator is written on named axes, and a layout says which axes are
 cut into how many parts. A node that sums over a cut axis leaves partial sums, which the ranks must add: that
-rule places all collectives of tensor and expert parallelism.
+rule places all collectives of tensor and expert parallelism. Operators that are written out already are `cut` by the
+same rule, dimension by dimension.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from chipwise.parallel.collective import Comm
-from chipwise.parallel.layout import AXIS_SPLIT, Layout
+from chipwise.parallel.layout import AXIS_SPLIT, Layout, Spread
 from chipwise.units import Real
 from chipwise.workload.axes import Sizes
+from chipwise.workload.backward import OPTIMIZER
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts, Linear, Node, Pointwise
 from chipwise.workload.op import Op
@@ -32,6 +35,55 @@ FEW_TOKENS = 1024.0
 """tokens of a rank: below which exchanges of experts have kernels of low latency. Source: deepseek-ai/DeepEP
 csrc/kernels/configs.cuh (FINISHED_SUM_TAG) and deep_ep/buffer.py, num_max_dispatch_tokens_per_rank; engines reserve
 128 to 256 by default."""
+
+ROWS, TENSORS, SAMPLES, RING, HEADS = (
+    ("dp", "cfg", "ulysses", "cp"),
+    ("tp",),
+    ("dp", "cfg"),
+    ("cp",),
+    ("ulysses", "tp"),
+)
+"""Degrees that cut what: samples, guided passes and the sequence; columns; samples and passes; queries, whose keys go
+round; heads, between the exchanges of Ulysses."""
+
+Cutting = Mapping[str, tuple[tuple[str, ...], float]]
+"""By dimension: the degrees that cut it, and what a device has of it at least."""
+PRODUCT: Cutting = {"m": (ROWS, 1.0), "n": (TENSORS, 0.0), "images": (ROWS, 0.0)}
+CUT: Mapping[str, Cutting] = {
+    "gemm": PRODUCT,
+    "conv": PRODUCT,
+    "attention": {"batch": (SAMPLES, 1.0), "q": (RING, 0.0), "heads": (HEADS, 1.0), "kv_heads": (HEADS, 1.0)},
+}
+"""By kind of operator; `ON_ELEMENTS` of all others."""
+ON_ELEMENTS: Cutting = dict.fromkeys(("elements", "rows", "batch", "tokens"), (ROWS, 0.0))
+
+
+def cut(op: Op, s: Spread) -> Op:
+    """The part of an operator that one device runs: rows of samples, of guided passes and of the sequence; columns of
+    tensors; heads of attention between the exchanges of Ulysses. Numbers may be arrays."""
+    rows = float(s.rows)
+    if rows * s.tp == 1.0:
+        return op
+    if op.name == OPTIMIZER:
+        rows = float(s.parts) / s.pp  # which deals out operators later
+    d = dict(op.dims)
+    for name, (degrees, least) in CUT.get(op.kind, ON_ELEMENTS).items():
+        if name in d:
+            parts = rows if degrees is ROWS else prod(float(s.part(degree)) for degree in degrees)
+            d[name] = np.maximum(d[name] / parts, least)
+    by_tensors = op.kind not in ("pointwise", "lookup")
+    share = rows * (s.tp if by_tensors else 1.0)
+    weights = {"gemm": s.tp, "conv": s.tp, "lookup": rows}.get(op.kind, 1.0)
+    # every device sees all keys in turn
+    seen = s.cp if op.kind == "attention" else 1.0
+    return replace(
+        op,
+        flops=op.flops / share,
+        weight_bytes=op.weight_bytes / weights,
+        activation_bytes=op.activation_bytes / share,
+        kv_bytes=op.kv_bytes * seen / share,
+        dims=d,
+    )
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,14 @@ from chipwise.cost.device import Device
 from chipwise.cost.price import CostParameters, price
 from chipwise.cost.simt.family import Labels, SimtParameters, group_of, kernel_of, limited_s
 from chipwise.parallel.collective import Kind, exchange
-from chipwise.parallel.layout import Layout
+from chipwise.parallel.layout import ONE, Spread
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.overlap import uncovered
+from chipwise.parallel.shard import cut
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Array, Real
-from chipwise.workload.backward import OPTIMIZER, PARTS, STATES, Counted
+from chipwise.workload.backward import PARTS, STATES, Counted
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import UNJOINED, Op, decodes, pointwise
 from chipwise.workload.pipeline import Pipeline, Stage
@@ -102,61 +103,6 @@ reaches 497, 648 and 756 of an H100's 989 TFLOP/s at heads of 64, 128 and 256 (S
 COPY_SHARE = 0.4
 """share of the host's link: that copies of pageable memory reach. Chosen: they pass through a pinned buffer, twice
 over memory; moves networks whose parts wait on the host in proportion."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spread(Layout):
-    """A layout of a pipeline. `fsdp` 1: weights of all stages are kept in parts on all devices and gathered layer by
-    layer; `tables` 1: tables that are looked up are dealt out, and rows go to the devices of their samples."""
-
-    tp: int = 1
-    pp: int = 1
-    dp: int = 1
-    cp: int = 1
-    ulysses: int = 1
-    cfg: int = 1
-    fsdp: int = 0
-    tables: int = 0
-
-    @property
-    def devices(self) -> int:
-        """Devices in all."""
-        return self.dp * self.cfg * self.sequence * self.tp * self.pp
-
-    @property
-    def sequence(self) -> int:
-        """Devices that share a sequence."""
-        return self.ulysses * self.cp
-
-    @property
-    def shares(self) -> dict[str, int]:
-        """Degrees by what each way to share is called."""
-        return {name: getattr(self, held) for name, held in SHARES.items()}
-
-    @classmethod
-    def of(cls, label: str) -> Spread:
-        """From what `label` writes."""
-        pairs = (part.partition("=")[::2] for part in filter(None, label.split(",")))
-        return cls(**{SHARES[name]: int(degree) for name, degree in pairs})
-
-    def label(self) -> str:
-        """As it is written: cfg=2,ulysses=4; "" on one device."""
-        said = self.shares.items()
-        return ",".join(f"{name}={n}" for name, n in said if n > (name not in ("fsdp", "tables")))
-
-
-SHARES = {
-    "dp": "dp",
-    "cfg": "cfg",
-    "ulysses": "ulysses",
-    "ring": "cp",
-    "tp": "tp",
-    "pipefusion": "pp",
-    "fsdp": "fsdp",
-    "tables": "tables",
-}
-"""What servers of diffusion models call the ways to share a request: fields of `Spread`."""
-ONE = Spread()
 
 
 @dataclass(frozen=True)
@@ -451,7 +397,7 @@ def _grouped(
     groups, keys = [], []
     for key, group in _alike(ops).items():
         whole = _stacked([op for _, op in group])
-        shared = _stacked([device_share(op, spread) for _, op in group]) if spread != ONE else whole
+        shared = _stacked([cut(op, spread) for _, op in group]) if spread != ONE else whole
         groups.append(_Group(np.array([[n for n, _ in group]]), whole, shared))
         # how heads are shared may change the kernel
         kernel = repr(kernel_of(shared)) if shared.kind == "attention" else ""
@@ -655,51 +601,6 @@ def _stacked(ops: Sequence[Op], column: Callable[[Iterable[Real]], Array] = _in_
     )
 
 
-def device_share(op: Op, s: Spread) -> Op:
-    """The part of an operator that one device runs: rows of samples, of guided passes and of the sequence; columns of
-    tensors; heads of attention between the exchanges of Ulysses."""
-    rows = float(s.dp * s.cfg * s.sequence)
-    if rows * s.tp == 1.0:
-        return op
-    d = dict(op.dims)
-    if op.name == OPTIMIZER:
-        rows = float(_kept_in_parts(s)) / s.pp  # which deals out operators later
-    if op.kind in ("gemm", "conv"):
-        m = op.dims["m"]
-        d["m"], d["n"] = np.maximum(m / rows, 1.0), op.dims["n"] / s.tp
-        if "images" in d:
-            d["images"] = d["images"] / rows
-        weights = op.weight_bytes / s.tp
-    elif op.kind == "attention":
-        samples = float(s.dp * s.cfg)
-        d["batch"] = np.maximum(op.dims["batch"] / samples, 1.0)
-        d["q"] = op.dims["q"] / s.cp
-        for name in ("heads", "kv_heads"):
-            d[name] = np.maximum(op.dims[name] / (s.ulysses * s.tp), 1.0)
-        weights = op.weight_bytes
-        kept = replace(op, kv_bytes=op.kv_bytes * s.cp)  # every device sees all keys in turn
-        op = kept
-    else:
-        for name in ("elements", "rows", "batch", "tokens"):
-            if name in d:
-                d[name] = op.dims[name] / rows
-        weights = op.weight_bytes if op.kind != "lookup" else op.weight_bytes / rows
-    share = rows * (1.0 if op.kind in ("pointwise", "lookup") else s.tp)
-    return replace(
-        op,
-        flops=op.flops / share,
-        weight_bytes=weights,
-        activation_bytes=op.activation_bytes / share,
-        kv_bytes=op.kv_bytes / share,
-        dims=d,
-    )
-
-
-def _kept_in_parts(s: Spread) -> int:
-    """Devices over which each weight of a stage that is shared, its gradient and its optimizer's states are cut."""
-    return s.devices if s.fsdp else s.tp * s.pp
-
-
 def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
     """Seconds of copies from the host per call: all stages once a request, or layer by layer in every call."""
     if offload == "none" or not np.isfinite(hardware.host_bytes_per_s):
@@ -817,7 +718,7 @@ def account(
     held, alive, waiting = [], [], 0.0
     for stage in pipeline.stages:
         main = stage.calls >= repeated
-        shards = _kept_in_parts(spread) if main or spread.fsdp else 1
+        shards = spread.parts if main or spread.fsdp else 1
         if spread.tables and any(op.kind == "lookup" for _, op in stage.ops):
             shards = spread.devices
         own = stage.weight_bytes / shards
@@ -826,7 +727,7 @@ def account(
         rows = spread.dp * (spread.cfg * spread.sequence if main else 1)
         alive.append(stage.activation_bytes / rows)
     if offload == "none":
-        states = pipeline.settings.get(STATES, 0.0) / _kept_in_parts(spread)
+        states = pipeline.settings.get(STATES, 0.0) / spread.parts
         most = max(alive, default=0.0)
         gradients = min(states, sum(held))
         if spread.devices == 1 and pipeline.settings.get(PARTS, 1.0) == 1.0:

@@ -47,10 +47,9 @@ from chipwise.catalog.price import Pricing
 from chipwise.catalog.releases import dated, runtime_named
 from chipwise.catalog.system import parse_have
 from chipwise.errors import Sentence, Setting, UsageError, check_known, shorten
-from chipwise.parallel.layout import Layout
+from chipwise.parallel.layout import SHARES, Layout, Spread
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.events.scaling import ScalingGiven
-from chipwise.predict.pipeline import SHARES, Spread
 from chipwise.predict.speculative import Speculation
 from chipwise.tracing.sources import is_pipeline
 from chipwise.units import parse_quantity
@@ -63,7 +62,6 @@ from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, W
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
-    from chipwise.predict.pipeline import SHARES, Spread
 
 TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
 TPOT = "target for the time per output token, e.g. 30ms; serving alone: 50ms"

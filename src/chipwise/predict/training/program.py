@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from chipwise.cost.price import price
+from chipwise.parallel.layout import Spread
 from chipwise.parallel.memory import MemoryAccount
-from chipwise.predict.pipeline import Spread, device_share
+from chipwise.parallel.shard import cut
 from chipwise.predict.training.memory import MemoryRates, state_bytes, used
 from chipwise.predict.training.operators import BLOCK_KERNELS, TrainKernels, TrainWork, pass_s
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
@@ -83,7 +84,7 @@ class StepProgram:
         own = Spread(dp=copies)
 
         def each(several: Iterable[Counted]) -> tuple[Counted, ...]:
-            return tuple((n / parts, device_share(op, own)) for n, op in several)
+            return tuple((n / parts, cut(op, own)) for n, op in several)
 
         return cls(
             layer,
