@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from chipwise.evidence.rounds import register, rounds
-from chipwise.report.accuracy import last_round
+from chipwise.report.accuracy import last_rounds
 from command_line import Run
 
 
-def test_the_last_round_comes_first_and_names_its_commit() -> None:
+def test_the_last_rounds_comes_first_and_names_its_commit() -> None:
     lines = register()
     assert [line.round for line in lines] == sorted((line.round for line in lines), reverse=True)
     first = lines[0]
@@ -23,9 +23,10 @@ def test_the_register_is_printed_and_leads_the_page(run: Run) -> None:
     said = run("validate", "rounds").out
     assert "round 3, 2026-11-23, product at 13ac8d3d" in said
     assert len(rounds().tables) == len({line.round for line in register()})
-    page = "\n".join(last_round())
-    assert "round 3" in page
-    assert "round 2" not in page
+    page = "\n".join(last_rounds())
+    assert "Round 4, 2026-11-30, product at aec92727" in page
+    assert "Round 3, 2026-11-23" in page
+    assert "Round 2," not in page
 
 
 def test_a_register_takes_no_rows(run: Run) -> None:
@@ -33,7 +34,7 @@ def test_a_register_takes_no_rows(run: Run) -> None:
 
 
 @pytest.mark.parametrize("metric", ["speed", "memory"])
-def test_training_of_the_last_round(metric: str) -> None:
+def test_training_of_round_3(metric: str) -> None:
     found = [
         r.found for r in register() if r.round == 3 and (r.found.name, r.found.metric) == ("training", metric)
     ]

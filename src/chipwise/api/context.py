@@ -344,9 +344,15 @@ def _layout(group: Group, row: int) -> Layout:
 
 def _peer_words(plans: Sequence[PlanRecord]) -> Iterator[str]:
     """How cards without links of their own are taken to exchange what a layout over several of them asks."""
-    for name in sorted({p.chip for p in plans if max(p.layout.tp, p.layout.dp, p.layout.ep) > 1}):
+    over = [
+        (p.chip, p.layout.tp * p.layout.dp) for p in plans if max(p.layout.tp, p.layout.dp, p.layout.ep) > 1
+    ]
+    for name in sorted({chip for chip, _ in over}):
         chip = load_chips().get(name)
-        if chip is None or chip.family != "simt" or (chip.scaleup is not None and chip.scaleup.bytes_per_s):
+        if chip is None or chip.family != "simt":
+            continue
+        joined = chip.scaleup.domain if chip.scaleup and chip.scaleup.bytes_per_s else 1
+        if all(ranks <= joined for other, ranks in over if other == name):
             continue
         if chip.staged_bytes_per_s is None:
             yield (

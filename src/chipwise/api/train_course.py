@@ -24,7 +24,7 @@ from chipwise.predict.training.course import (
     spares_for,
 )
 from chipwise.predict.training.course import CourseSite as Place
-from chipwise.predict.training.memory import adapter_type, state_bytes
+from chipwise.predict.training.memory import state_bytes, trained_type
 from chipwise.report.train_assemble import Running
 from chipwise.search.training import Point, TrainJob, best, point, search
 from chipwise.units import parse_quantity
@@ -233,7 +233,7 @@ def _kept_bytes(job: TrainJob, at: Point) -> tuple[float, float]:
     of adapters theirs alone."""
     t, recipe, params = job.network, job.recipe, float(job.network.params)
     if job.adapter:
-        total = float(adapter_type(recipe) + recipe.moments) * job.adapter * params
+        total = float(trained_type(recipe) + recipe.moments) * job.adapter * params
         return total, total / at.devices
     each = 2.0 + float(recipe.master) + float(recipe.moments)
     # a rank copies what it alone keeps: at least its share, at most its whole state

@@ -125,7 +125,7 @@ def _die(chip: Chip | None) -> tuple[object, ...]:
 
 def _alike(chip: Chip) -> str:
     """One name for chips that the same numbers hold of: one software, units for the same types, joined alike."""
-    return f"{chip.software_id} {' '.join(sorted(chip.matrix))} {_fabric(chip)}"
+    return f"{chip.software_id} {' '.join(sorted(chip.matrix))} {_halved(chip)} {_fabric(chip)}"
 
 
 def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
@@ -134,8 +134,14 @@ def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
         "chip": np.array([c.software_id for c in chips]),
         "vendor": np.array([c.software_vendor for c in chips]),
         "generation": np.array([c.generation for c in chips]),
+        "sums": np.array(["half" if _halved(c) else "whole" for c in chips]),
         "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
     }
+
+
+def _halved(chip: Chip) -> bool:
+    """Whether matrix units sum 16-bit products in fp32 at half of their rate: what feeds them is made for all of it."""
+    return chip.matrix.get("fp16/fp16", 0.0) > 1.5 * chip.matrix.get("fp16", np.inf)
 
 
 def _fabric(chip: Chip) -> str:

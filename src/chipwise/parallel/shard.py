@@ -49,13 +49,16 @@ round; heads, between the exchanges of Ulysses."""
 Cutting = Mapping[str, tuple[tuple[str, ...], float]]
 """By dimension: the degrees that cut it, and what a device has of it at least."""
 PRODUCT: Cutting = {"m": (ROWS, 1.0), "n": (TENSORS, 0.0), "images": (ROWS, 0.0)}
+"""count: of a product or convolution a device has one row at least. Exact: rows are not cut."""
 CUT: Mapping[str, Cutting] = {
     "gemm": PRODUCT,
     "conv": PRODUCT,
     "attention": {"batch": (SAMPLES, 1.0), "q": (RING, 0.0), "heads": (HEADS, 1.0), "kv_heads": (HEADS, 1.0)},
 }
-"""By kind of operator; `ON_ELEMENTS` of all others."""
+"""count, by kind of operator: of products and attention a device has one row, sequence and head at least. Exact: none
+is cut. Of all other kinds `ON_ELEMENTS`."""
 ON_ELEMENTS: Cutting = dict.fromkeys(("elements", "rows", "batch", "tokens"), (ROWS, 0.0))
+"""count: what works on elements is cut at will. Exact: elements have no order."""
 
 
 def cut(op: Op, s: Spread) -> Op:

@@ -13,7 +13,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UsageError
 from chipwise.evidence.residuals import FEW, Summary, Validation
-from chipwise.evidence.rounds import HOW, register
+from chipwise.evidence.rounds import HOW, leading
 from chipwise.report.table import DASH, Column, Table
 
 
@@ -195,7 +195,7 @@ def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterato
     for s, _ in glance:
         weight[_who(s)] = weight.get(_who(s), 0) + s.rows * (s.name.count(",") == 2)
     glance.sort(key=lambda line: (-weight[_who(line[0])], _who(line[0]), line[0].name))
-    yield from last_round()
+    yield from last_rounds()
     yield ""
     yield "## At a glance: parts of tables left out"
     yield ""
@@ -230,20 +230,20 @@ def _screen(told: Sequence[Mapping[str, list[Mapping[str, object]]]]) -> Iterato
         yield f"| {s.name} | {_metric(s)} | {s.rows} | {_signed(s.bias)} | {why} |"
 
 
-def last_round() -> Iterator[str]:
+def last_rounds() -> Iterator[str]:
     """What happened on figures that nobody had seen, in Markdown."""
-    lines = register()
-    last = [line for line in lines if line.round == lines[0].round]
-    yield f"## Figures that nobody had seen: round {last[0].round}, {last[0].date}"
+    yield "## Figures that nobody had seen"
     yield ""
-    yield f"{HOW} The product was at {last[0].commit}."
-    yield ""
-    yield "| part | metric | rows | median error | bias | in 80 % interval |"
-    yield "|---|---|---:|---:|---:|---:|"
-    for line in last:
-        s = line.found
-        shares = f"{_percent(s.median)} | {_signed(s.bias)} | {_percent(s.coverage)}"
-        yield f"| {s.name} | {s.metric} | {s.rows:,} | {shares} |"
+    yield HOW
+    for lines in leading():
+        yield ""
+        yield f"Round {lines[0].round}, {lines[0].date}, product at {lines[0].commit}:"
+        yield ""
+        yield "| part | metric | rows | median error | bias | in 80 % interval |"
+        yield "|---|---|---:|---:|---:|---:|"
+        for s in (line.found for line in lines):
+            shares = f"{_percent(s.median)} | {_signed(s.bias)} | {_percent(s.coverage)}"
+            yield f"| {s.name} | {s.metric} | {s.rows:,} | {shares} |"
 
 
 def _who(s: Summary) -> str:

@@ -81,7 +81,7 @@ def backwards(ops: Iterable[Counted]) -> tuple[Counted, ...]:
     return tuple((n * times, part) for n, op in reversed(tuple(ops)) for times, part in backward(op))
 
 
-def update_bytes(moments: Real, width: float = FULL) -> Real:
+def update_bytes(moments: Real, width: Real = FULL) -> Real:
     """Bytes per parameter of `width` bytes that an optimizer moves whose own state takes `moments` bytes: read and
     written."""
     return UPDATED * width + 2.0 * moments

@@ -35,7 +35,7 @@ def _rows(found: Validation, title: str) -> dict[str, Summary]:
 def test_software_counts_where_its_vendor_has_other(few: Path) -> None:
     found = validate("training", str(few), "stack")
     assert found.suite == "training with software never seen"
-    assert {"pytorch", "nemo"} <= set(_rows(found, "by software"))
+    assert {"pytorch-unfused", "nemo"} <= set(_rows(found, "by software"))
     assert "maxtext" not in _rows(found, "by publication")  # XLA is all that the fit could know of TPUs
 
 

@@ -74,9 +74,9 @@ def _share(t: Transformer, s: TrainSpread) -> _Share:
     return _Share(dense + routed, dense / z + routed / ze, tables, one)
 
 
-def adapter_type(recipe: Recipe) -> Real:
-    """Bytes of a weight of an adapter, and of its gradient: fp32 where the trainer keeps a master copy (PEFT,
-    Megatron-Bridge), else the type of the model (torchtune)."""
+def trained_type(recipe: Recipe) -> Real:
+    """Bytes of a weight that the optimiser updates, of an adapter of its gradient too: fp32 where the trainer keeps a
+    master copy (PEFT, Megatron-Bridge), else the type of the model (torchtune)."""
     return np.where(np.asarray(recipe.master) > 0, 4.0, 2.0)
 
 
@@ -86,7 +86,7 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, R
     A frozen `reference` of the objective: 2 per parameter, cut as weights are. Per trained parameter: weights 2;
     `gradient`; `master` + `moments`. ZeRO-1 cuts the optimiser by z, ZeRO-2 gradients too, FSDP all three, whose master
     copy is its weights, and holds gathered layers, or its whole stage in a pipeline. Adapters: frozen layers in their
-    own type, tables in 16 bit; their own weights, gradients (`adapter_type`) and moments. Offload takes the optimiser's
+    own type, tables in 16 bit; their own weights, gradients (`trained_type`) and moments. Offload takes the optimiser's
     state to the host, of FSDP weights and gradients too. Source: Rajbhandari et al., 2020.
     """
     p = _share(t, s)
@@ -107,7 +107,7 @@ def state_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> tuple[Real, R
     )
     if not np.any(adapter):
         return weights, gradients, optimiser, np.where(fsdp, flowing, 0.0)
-    trained = 2.0 * adapter_type(recipe) + recipe.moments
+    trained = 2.0 * trained_type(recipe) + recipe.moments
     kept = np.where(fsdp, p.cut, p.whole)
     frozen = (recipe.frozen_bytes + (2.0 - recipe.frozen_bytes) * p.tables / p.whole) * kept
     # two layers as they are stored, a third of one unpacked, and a table; frozen weights have no gradients
@@ -157,7 +157,7 @@ def host_bytes(t: Transformer, s: TrainSpread, recipe: Recipe) -> Real:
     p = _share(t, s)
     adapter, fsdp = np.asarray(s.adapter) > 0, np.asarray(s.zero) >= 3
     state = (recipe.master + recipe.moments + 4.0 + np.where(fsdp, 2.0, 0.0)) * p.cut
-    trained = 2.0 * adapter_type(recipe) + recipe.moments
+    trained = 2.0 * trained_type(recipe) + recipe.moments
     light = trained * s.adapter * p.cut + np.where(fsdp, recipe.frozen_bytes, 0.0) * p.cut
     saved, layers = _kept_layers(t, s, recipe, saved_bytes(t, s, recipe))
     return s.offload * np.where(adapter, light, state) + s.stash * saved * np.maximum(layers - 2.0, 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 from chipwise.parallel.collective import exchange
 from chipwise.parallel.pipeline import batch_time, slowest_stage, stage_layers
 from chipwise.predict.training.layer import LayerTraffic, head_time, layer_time
+from chipwise.predict.training.memory import trained_type
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
@@ -102,7 +103,9 @@ def step_time(
     ramp = stage_layers(t.layers, s.pp, s.vp) * total + hop
     computed = batch_time(stage, ramp, m, s.pp, s.vp, s.bubble)
     gradients = _gradients(t, s, c, recipe, r, computed, m)
-    update = np.where(np.asarray(recipe.optimiser) > 0, _update(t, s, c, recipe, r, m) + r.step_s, 0.0)
+    # a device alone waits for nobody, and its norm of gradients is nobody else's
+    once = np.where(np.asarray(s.devices) > 1, r.step_s, 0.0)
+    update = np.where(np.asarray(recipe.optimiser) > 0, _update(t, s, c, recipe, r, m) + once, 0.0)
     nodes = np.maximum(s.devices / np.minimum(c.domain, NODE), 1.0)
     body = computed + gradients + update
     # the slowest stage's time by cause: its layers' work, then what is left of it for the head
@@ -126,13 +129,14 @@ def step_time(
 
 
 def _update(t: Transformer, s: TrainSpread, c: Cluster, recipe: Recipe, r: TrainRates, m: Real) -> Real:
-    """(14) The optimiser reads and writes 20 bytes per parameter that the rank keeps, beside its moments.
+    """(14) The optimiser reads the gradient of every parameter that the rank keeps, reads and writes the weight, each
+    in the type that is trained, and reads and writes its moments.
 
     In host memory: gradients in fp32 go out and weights in 16 bit come back over the host link, 6 bytes, and Adam runs
     at the host's pace. Cut gradients go out in every micro-batch; FSDP fetches its cut weights twice in each.
     """
     local = np.where(np.asarray(s.adapter) > 0, s.adapter, 1.0) * _kept(t, s)
-    moved = update_bytes(np.asarray(recipe.moments))
+    moved = update_bytes(np.asarray(recipe.moments), trained_type(recipe))
     here = (1.0 - s.offload) * moved * local / (r.memory * c.memory_bytes_per_s)
     host = c.host_bytes_per_s
     adam = HOST_BYTES_PER_S / np.minimum(s.devices, np.minimum(c.domain, NODE))  # its share of the host
