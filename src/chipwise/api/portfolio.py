@@ -52,6 +52,7 @@ from chipwise.report.portfolio import (
     SupplyRecord,
     TurnRecord,
     dollars,
+    pooled,
 )
 from chipwise.report.records import Figure, LayoutRecord
 from chipwise.report.training import TrainPlanRecord
@@ -196,7 +197,7 @@ class FleetAsked:
         """What a placement, a row of the answer, is asked about: its demand, or all that the same replicas serve."""
         at = {d.name: i for i, d in enumerate(self.demands)}
         mine = at[row["demand"]]
-        if not row.get("sharing") or row["sharing"]["how"] != REPLICAS:
+        if not pooled(row):
             return self.demands[mine].question
         return next(pool.question for pool in self.pools if mine in pool.demands)
 
