@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from math import floor
+from math import ceil, floor
 from statistics import NormalDist
 from typing import Any
 
@@ -23,16 +23,19 @@ from chipwise.api.portfolio_cards import (
     apart,
     cards,
     parts_of,
+    resting,
     sleeper_of,
     whole,
 )
 from chipwise.api.portfolio_chain import LONGER, PARTS, ChainStep, Taken, TimedChain, asked_at, worth
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
+from chipwise.api.scaling import start_up_s
+from chipwise.catalog.chips import get_chip
 from chipwise.catalog.price import Pricing, Rent
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UsageError
-from chipwise.predict.training.course import MONTH_S
+from chipwise.predict.training.course import MONTH_S, Failures
 from chipwise.report.assemble import price_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
@@ -68,10 +71,12 @@ from chipwise.search.assignment import (
     assign,
     least_more,
 )
-from chipwise.units import Array
+from chipwise.units import Array, duration_words
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 DAY_S = 24.0 * HOUR_S
+WAIT_S = Failures().wait_s
+"""seconds: until there is another machine in place of one that was taken away, as of training."""
 MANY = 4096
 """Chips of a kind that a question asks about, so that none of its layouts is left out; the assignment counts them."""
 MOST_LAYOUTS = 4
@@ -108,6 +113,10 @@ CALLS_WORDS = (
     "them all"
 )
 BATCH_WORDS = "several calls at once of a network are one batch"
+PREEMPTED_WORDS = (
+    "replicas there have the capacity that lost work and new starts leave, and while one is away others serve its "
+    "requests"
+)
 PIECES_WORDS = "what a step passes on piece by piece is taken up while the next piece is written"
 POOLED_WORDS = "requests to a network wait in one queue before as many replicas as its peak takes"
 
@@ -116,9 +125,9 @@ POOLED_WORDS = "requests to a network wait in one queue before as many replicas 
 class Demand:
     """What is to run: a `question` that plans it alone, at its peak; `rates_per_s` in the slices of its day (none: a
     job), `tokens` of output a day of a job (of a network samples), which may run in `hours` (from, how many; all day:
-    0, 24). `on` names the supplies that it may use (none: all), `adapters` those of one model that it serves together.
-    A `step` of a chain has calls of its model for rates, and a target of the chain's in its question (None: it is one
-    by itself)."""
+    0, 24). `on` names the supplies that it may use (none: all), `adapters` those of one model that it serves together,
+    `licence` is that of its weights ("": not said). A `step` of a chain has calls of its model for rates, and a target
+    of the chain's in its question (None: it is one by itself)."""
 
     name: str
     question: PlanRequest | TrainRequest
@@ -130,6 +139,7 @@ class Demand:
     hours: tuple[float, float] = (0.0, 24.0)
     on: tuple[str, ...] = ()
     adapters: tuple[str, ...] = ()
+    licence: str = ""
     step: ChainStep | None = None
 
     @property
@@ -146,7 +156,8 @@ class Demand:
 @dataclass(frozen=True)
 class Supply:
     """What demands may run on: `chips` of a `chip` that one owns or may rent (None: no limit) in machines of
-    `per_machine`, of which `spare` stay free, or APIs of `providers` (none: any). `pricing` says how it is paid."""
+    `per_machine`, of which `spare` stay free, or APIs of `providers` (none: any). `pricing` says how it is paid. Each
+    machine is taken away every `preempt_s` in the mean, and there is another after `wait_s`."""
 
     name: str
     kind: str
@@ -156,6 +167,14 @@ class Supply:
     spare: int = 0
     pricing: Pricing = field(default_factory=Pricing)
     providers: tuple[str, ...] = ()
+    preempt_s: float = np.inf
+    wait_s: float = WAIT_S
+
+    def kept(self, chips: int, lost_s: float, start_s: float) -> float:
+        """The share of its work that what runs on so many chips gets done: whichever of its machines is taken away,
+        `lost_s` of work are lost, and it goes on `start_s` after there is another one."""
+        often = ceil(chips / self.per_machine) / self.preempt_s
+        return max(1.0 - often * lost_s, 0.0) / (1.0 + often * (self.wait_s + start_s))
 
     @property
     def room(self) -> float:
@@ -182,7 +201,7 @@ class Pool:
 class FleetAsked:
     """Demands and supplies, and what holds for all: dollars per hour at any time, watts of what one owns, the price of
     its power, whether a machine serves several demands; how long the assignment may take and how near it gets; and
-    which demands the same replicas may serve."""
+    which demands the same replicas may serve, and the `licences` that weights may have (none: any)."""
 
     demands: tuple[Demand, ...]
     supplies: tuple[Supply, ...]
@@ -192,6 +211,11 @@ class FleetAsked:
     mixed: bool = True
     effort: Effort = Effort(30.0, 0.01)  # noqa: RUF009 - a value
     pools: tuple[Pool, ...] = ()
+    licences: tuple[str, ...] = ()
+
+    def allowed(self, demand: Demand, supply: Supply) -> bool:
+        """Whether the licence of its weights lets a demand run there; an API has terms of its own."""
+        return not self.licences or supply.kind == API or demand.licence in self.licences
 
     def question_of(self, row: Mapping[str, Any]) -> PlanRequest | TrainRequest:
         """What a placement, a row of the answer, is asked about: its demand, or all that the same replicas serve."""
@@ -266,8 +290,11 @@ def _ways(asked: FleetAsked) -> tuple[list[_Way], dict[str, str]]:
     ways: list[_Way] = []
     never: dict[str, str] = {}
     for d, demand in enumerate(asked.demands):
-        usable = [p for p, s in enumerate(asked.supplies) if not demand.on or s.name in demand.on]
+        named = [p for p, s in enumerate(asked.supplies) if not demand.on or s.name in demand.on]
+        usable = [p for p in named if asked.allowed(demand, asked.supplies[p])]
         why: list[str] = []
+        if len(usable) < len(named):
+            why.append(f"its licence, {demand.licence}, is none of {', '.join(asked.licences)}")
         kind = _trained if demand.training else _stepped if demand.step else _served
         mine = list(kind(asked, d, usable, why))
         if not mine:
@@ -406,7 +433,11 @@ def _pooled(asked: FleetAsked) -> Iterator[_Way]:
     for pool in asked.pools:
         first = pool.demands[0]
         on = asked.demands[first].on
-        usable = [p for p, s in enumerate(asked.supplies) if s.kind != API and (not on or s.name in on)]
+        usable = [
+            p
+            for p, s in enumerate(asked.supplies)
+            if s.kind != API and (not on or s.name in on) and asked.allowed(asked.demands[first], s)
+        ]
         plans = _plans(pool.question, list(dict.fromkeys(asked.supplies[p].chip for p in usable)), [])
         for p in usable:
             mine = [plan for plan in plans if plan.chip == asked.supplies[p].chip]
@@ -461,7 +492,8 @@ def _small(asked: FleetAsked, way: _Way) -> bool:
     """Whether one chip, had alone, carries the peak of a demand that is served."""
     rates = asked.demands[way.demand].rates_per_s
     alone = way.card < 0 and way.plan is not None and way.chips == 1.0
-    return bool(rates) and alone and way.rate >= max(rates)
+    stays = asked.supplies[way.supply].preempt_s == np.inf
+    return bool(rates) and alone and stays and way.rate >= max(rates)
 
 
 def _smallest(asked: FleetAsked, way: _Way) -> SmallDemand:
@@ -549,10 +581,25 @@ def _way(asked: FleetAsked, d: int, p: int, plan: PlanRecord | MediaPlan) -> _Wa
     price = price_record(basis, each, min(each, supply.per_machine)) if isinstance(basis, Rent) else None
     if price is None:
         return None
+    rate *= _kept(supply, plan, question)
     replicas = max(floor(price.billed / each), 1)
     return _Way(
         d, p, rate * replicas, float(price.billed), price.mid, 0.0, replicas, plan=replace(plan, price=price)
     )
+
+
+def _kept(supply: Supply, plan: PlanRecord | MediaPlan, question: Any) -> float:
+    """The share of its work that a replica on a supply gets done: of requests that are under way when a machine goes
+    half is done."""
+    each = plan.chips // plan.replicas
+    chip = get_chip(plan.chip)
+    if isinstance(plan, MediaPlan):
+        answer_s, held = plan.latency_s.mid, plan.memory_bytes
+    else:
+        answer_s, held = plan.answer_s(question.workload_of(question.task).output_tokens), resting(plan)[0]
+    weights = held * each * chip.devices_per_package
+    start_s = start_up_s(weights, chip, each, ceil(each / supply.per_machine))
+    return supply.kept(each, answer_s / 2.0, start_s)
 
 
 def _surely(figure: Figure, question: Any) -> float:
@@ -638,8 +685,12 @@ def _at(question: TrainRequest, supply: Supply) -> TrainRequest:
     if supply.kind == OWN:
         return replace(question, have=f"{supply.chips or MANY}x{supply.chip}")
     given = ",".join(f"{chip}={usd:.10g}" for chip, usd in paid.given.items()) or None
+    failures = [f"{name}={value}" for name, value in (question.values["failures"] or {}).items()]
+    if supply.preempt_s < np.inf:
+        failures += [f"preempt={supply.preempt_s:.10g}s", f"wait={supply.wait_s:.10g}s"]
     return replace(
         question,
+        failures=",".join(failures) or None,
         chips=supply.chip,
         price=paid.kind,
         provider=paid.provider,
@@ -981,6 +1032,11 @@ class _AssignedFleet:
             yield OWN_WORDS
         if RENT in kinds:
             yield "chips are rented by the hour on demand, each replica's machines at their own price"
+        for s in self.asked.supplies:
+            if s.preempt_s < np.inf:
+                often = f"every {duration_words(s.preempt_s)} in the mean"
+                back = f"another is there after {duration_words(s.wait_s)}"
+                yield f"each machine of {s.name} is taken away {often}, {back}: {PREEMPTED_WORDS}"
         if API in kinds:
             yield "speed and terms of APIs are not compared with the targets"
         yield "every replica takes its share of the load at the utilisation that plans are given"

@@ -220,7 +220,8 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     part = _asked(small, CardPart(small, Share(memory=ASLEEP), small.alone, ASLEEP, 1.0), changed)
     if part is None:
         return None
-    weights, rest = _resting(part.plan)
+    assert isinstance(part.plan, PlanRecord)
+    weights, rest = resting(part.plan)
     way = CopyParameters(runtime.sleeping.link, 1.0, runtime.sleeping.start_s, 0.0)
     asleep = Sleeper(
         weight_bytes=weights,
@@ -235,9 +236,8 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     return replace(part, asleep=asleep)
 
 
-def _resting(plan: PlanRecord | MediaPlan) -> tuple[float, float]:
-    """Bytes of the weights of a plan, which sleep on the host, and of what stays on the chip."""
-    assert isinstance(plan, PlanRecord)
+def resting(plan: PlanRecord) -> tuple[float, float]:
+    """Bytes of the weights of a plan on a device, which sleep on the host, and of what stays on the chip."""
     items = plan.memory.items
     weights = sum(size for name, size in items.items() if name.startswith("weights"))
     return weights, items.get("context", 0.0) + items.get("graphs", 0.0)
