@@ -13,9 +13,9 @@ import pytest
 
 import chipwise as cw
 from chipwise.api import launching, saving
-from chipwise.api.portfolio import _at, _ways
 from chipwise.api.portfolio_cards import resting
 from chipwise.api.portfolio_time import _hardest
+from chipwise.api.portfolio_ways import _at, _ways
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.portfolio import FleetRequest

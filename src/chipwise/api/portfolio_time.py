@@ -11,8 +11,9 @@ from math import ceil, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.portfolio import Demand, FleetAsked, placed_options
+from chipwise.api.portfolio import placed_options
 from chipwise.api.portfolio_chain import ChainStep
+from chipwise.api.portfolio_ways import Demand, FleetAsked
 from chipwise.api.requests.command import about
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.simulate import REQUESTS, SAMPLE, DeployedSimulation

@@ -11,18 +11,10 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from chipwise.api.portfolio import (
-    DAY_S,
-    WAIT_S,
-    Demand,
-    FleetAsked,
-    Pool,
-    Supply,
-    check_names,
-    portfolio,
-)
+from chipwise.api.portfolio import portfolio
 from chipwise.api.portfolio_chain import Chain, ChainStep, asked_at
 from chipwise.api.portfolio_time import through_time
+from chipwise.api.portfolio_ways import DAY_S, WAIT_S, Demand, FleetAsked, Pool, Supply, check_names
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
 from chipwise.api.requests.parts import tokenless
