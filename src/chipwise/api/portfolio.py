@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from chipwise.api.portfolio_cards import (
-    CardPart,
-    Sleeper,
-)
+from chipwise.api.portfolio_cards import CardPart, Sleeper
 from chipwise.api.portfolio_chain import TimedChain
 from chipwise.api.portfolio_ways import DAY_S, Demand, FleetAsked, FleetWay, candidates_of, taken_by
 from chipwise.api.requests.planning import PlanRequest
