@@ -701,6 +701,13 @@ def test_machines_that_are_taken_away_carry_less_and_the_cheapest_mix_is_found()
     )
 
 
+def test_a_simulation_says_that_it_leaves_preemptions_out() -> None:
+    fleet = {"demand": [{**CHAT, "rate": "5/s", "ttft": "1s"}], "supply": [SPOT]}
+    found = FleetRequest(fleet=json.dumps(fleet), gap="0", simulate=True).run()
+    assert found.unsimulated == ("preemptions on spot",)
+    assert found.simulated
+
+
 def test_training_on_machines_that_are_taken_away_knows_it() -> None:
     tune = {"name": "tune", "model": SMALL, "task": "finetune", "tokens": "2B", "deadline": "7d"}
     fleet = {"demand": [tune], "supply": [{**SPOT, "machine": 8, "max": 64}]}

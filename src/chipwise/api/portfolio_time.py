@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import ceil, prod
+from math import ceil, inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,8 @@ def through_time(asked: FleetAsked, report: PortfolioReport) -> PortfolioReport:
         except ChipwiseError as error:
             why = error.what
         left += [f"{name}: {why}"] if why else []
+    away = {s.name for s in asked.supplies if s.preempt_s < inf}
+    left += [f"preemptions on {p.supply}" for p in report.placements if p.supply in away]
     return replace(report, simulated=tuple(found), unsimulated=tuple(dict.fromkeys(left)))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import inf
 
 import numpy as np
@@ -73,7 +73,7 @@ class EvenPasses:
         return Line(self.seconds, 0.0, inf)
 
 
-@cache
+@lru_cache(maxsize=64)
 def turns(models: tuple[TurnModel, ...], requests: int = REQUESTS) -> tuple[Turn, ...]:
     """What each of some models sees of taking turns, in their order."""
     at, who, passes = _requests(models, requests)
