@@ -9,20 +9,34 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from chipwise.api.requests.sweep import sweep_of
 from chipwise.api.sweep import CellStore, SweepRun
-from chipwise.api.sweep_run import SweepEngine, SweepWork, engine_of, installed, own_files
+from chipwise.api.sweep_run import (
+    BLOCK_S,
+    ENGINES,
+    SweepEngine,
+    SweepWork,
+    answered,
+    engine_of,
+    installed,
+    own_files,
+)
+from chipwise.catalog.chips import load_chips
+from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.snapshot import today
 from chipwise.units import duration_words
 
-__all__ = ["answered_s", "overhead_s"]
+__all__ = ["answered_s", "block_s", "overhead_s", "whole_s"]
 
 CHIPS = ["h100", "h200", "b200", "a100", "l40s", "mi300x", "l4", "rtx-4090"]
 SWEEPS: Mapping[str, Mapping[str, Any]] = {
@@ -97,6 +111,51 @@ def answered_s(verb: str, workers: int) -> tuple[float, float]:
     return wall / work.design.cells, cpu / work.design.cells
 
 
+LOADS = [2**i for i in range(10)]
+"""Requests at once of a cell of the catalogue's sweep."""
+DRAWN = 20, 10
+"""Models, and chips next to each other of each, whose cells stand for all."""
+
+
+def whole_s() -> tuple[float, int]:
+    """CPU seconds a cell of `estimate` over all models and chips of the catalogue at ten loads, by a sample of it, and
+    how many cells all are."""
+    models, chips = list(bundled_configs()), sorted(load_chips().market())
+    work = _work({"verb": "estimate", "grid": {"model": models, "chip": chips, "concurrency": LOADS}})
+    of_model, draws = len(chips) * len(LOADS), random.Random(0)
+    first = [
+        m * of_model + len(LOADS) * draws.randrange(len(chips) - DRAWN[1])
+        for m in draws.sample(range(len(models)), DRAWN[0])
+    ]
+    answered(work, range(first[0], first[0] + len(LOADS)))
+    start = time.process_time()
+    for cell in first:
+        answered(work, range(cell, cell + DRAWN[1] * len(LOADS)))
+    return (time.process_time() - start) / (DRAWN[0] * DRAWN[1] * len(LOADS)), work.design.cells
+
+
+def block_s(on: str, blocks: int = 40) -> float:
+    """Median seconds that a block of 40 cells of `kernel` takes more than its answers: sent to a process (`local`) or
+    a task (`ray`), and its rows brought back."""
+    work = _work({"verb": "kernel", **SWEEPS["kernel"]})
+    engine = engine_of(work, on, None if on == "ray" else 2, None)
+    more = []
+    try:
+        for i in range(blocks + WARM):
+            start = time.perf_counter()
+            handle = engine.start(tuple(range(40)))
+            engine.done([handle])
+            _, inside = engine.rows(handle)
+            more += [time.perf_counter() - start - inside] if i >= WARM else []
+    finally:
+        engine.close()
+    return statistics.median(more)
+
+
+WARM = 6
+"""Blocks before those that are counted: processes start, and read what they need."""
+
+
 def _cpu_s(engine: SweepEngine) -> float:
     """CPU seconds of this process and of those of an engine."""
     ticks = 0
@@ -118,6 +177,16 @@ def main() -> int:
     print(
         f"{given.cells:,} cells: handed out and kept in {1e6 * kept:.0f} us, written in {1e6 * written:.0f} us each"
     )
+    each, cells = whole_s()
+    print(
+        f"all models and chips at ten loads: {1e3 * each:.1f} CPU ms each of {cells:,} cells, "
+        f"{duration_words(cells * each)}"
+    )
+    for on in ENGINES if find_spec("ray") else ENGINES[:1]:
+        more = block_s(on)
+        print(
+            f"a block on {on}: {1e3 * more:.1f} ms more than its answers, {more / BLOCK_S:.2%} of {BLOCK_S:g} s"
+        )
     print(
         "| verb | CPU ms a cell | in two processes | faster by the clock | 1 M on 1 core | 100 M on 1,000 cores |"
     )

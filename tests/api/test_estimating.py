@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import chipwise
+from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.errors import UsageError
 
 
@@ -65,3 +66,21 @@ def test_a_chip_of_several_devices_is_taken_whole() -> None:
     assert plain.plans == named.plans
     assert any("software sees 2 devices in one inferentia2" in a for a in plain.assumptions)
     assert chipwise.estimate(**{**asked, "chip": "2xinferentia2"}).plans[0].replicas == 2
+
+
+@pytest.mark.parametrize("chip", ["h100", "m4-max", "tpu-v6e"])
+def test_an_answer_does_not_depend_on_what_was_asked_before_it(chip: str) -> None:
+    """Engines are kept for questions that differ in their load alone."""
+    asked = {"chip": chip, "precision": "q4_k_m" if chip == "m4-max" else None, "in_": 500, "out": 100}
+    with use(Snapshot()):
+        fresh = chipwise.estimate("llama-3.1-8b", concurrency=4, **asked)
+    with use(Snapshot()):
+        for load in (
+            {"concurrency": 1},
+            {"rate": "0.1/s"},
+            {"concurrency": 4, "replicas": 2},
+            {"concurrency": 4, "out": 50},
+        ):
+            chipwise.estimate("llama-3.1-8b", **{**asked, **load})
+        again = chipwise.estimate("llama-3.1-8b", concurrency=4, **asked)
+    assert again == fresh

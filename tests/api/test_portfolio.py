@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import pytest
 
 import chipwise as cw
 from chipwise.api import launching, saving
+from chipwise.api.portfolio_cards import resting
 from chipwise.api.portfolio_time import _hardest
+from chipwise.api.portfolio_ways import _at, _ways
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.portfolio import FleetRequest
 from chipwise.api.requests.tenants import together
+from chipwise.api.scaling import start_up_s
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.runtime import get_runtime
 from chipwise.cost.copies import CopyParameters, host_copy
@@ -61,7 +65,7 @@ chip = "h200"
 """
 
 
-def asked(demands: list[dict[str, Any]], *supply: dict[str, Any], **limits: float) -> PortfolioReport:
+def asked(demands: list[dict[str, Any]], *supply: dict[str, Any], **limits: Any) -> PortfolioReport:
     return FleetRequest(
         fleet=json.dumps({"demand": demands, "supply": supply, "limits": limits}), gap="0"
     ).run()
@@ -494,9 +498,11 @@ def test_models_that_do_not_fit_together_sleep_by_turns(tmp_path: Path) -> None:
         "share 1x h100-sxm5-80gb, one awake, the others asleep in the host's memory: chat wakes in 1.8"
         in said
     )
-    assert report.unsimulated == tuple(
-        f"{name} on box: its turns are played through for the plan" for name in ("chat", "tools")
-    )
+    assert not report.unsimulated
+    for t, s in zip([t for t in report.simulated if t.time == "TTFT"], (chat, tools), strict=True):
+        assert s.turn is not None
+        assert t.mean.mid == pytest.approx(s.turn.wait_s + s.ttft_s.mid, rel=0.15), "as the plan says"
+        assert t.holds
     first, second = ("".join(f.text for f in launching.launch(str(file), "vllm", rank)) for rank in (1, 2))
     for text, port in ((first, 8000), (second, 8001)):
         assert "--enable-sleep-mode" in text
@@ -653,3 +659,93 @@ def test_adapters_take_the_memory_that_fit_says_and_software_that_has_them() -> 
     )
     with pytest.raises(ChipwiseError, match="is not known to serve low-rank adapters"):
         cw.estimate(SMALL, chip="rtx-4090", lora=lora, runtime="exllamav3", evidence="none")
+
+
+SPOT = {
+    "name": "spot",
+    "chip": "h100",
+    "price": 1.2,
+    "max": 6,
+    "machine": 2,
+    "preempt": "2h",
+    "wait": "30min",
+}
+
+
+def test_machines_that_are_taken_away_carry_less_and_the_cheapest_mix_is_found() -> None:
+    firm = {"name": "firm", "chip": "h100", "price": 1.6, "machine": 2}
+    fleet = {"demand": [{**CHAT, "rate": "100/s"}], "supply": [SPOT, firm]}
+    request = FleetRequest(fleet=json.dumps(fleet), gap="0")
+    ways, _ = _ways(request.asked())
+    by_chips = [{way.chips: way for way in ways if way.supply == p} for p in range(2)]
+    spot, sure = by_chips[0][2.0], by_chips[1][2.0]
+    assert spot.plan is not None
+    weights = resting(spot.plan)[0] * spot.plan.chips / spot.plan.replicas
+    start_s = start_up_s(weights, get_chip("h100"), spot.plan.chips // spot.plan.replicas, 1)
+    lost_s = spot.plan.answer_s(300) / 2.0
+    kept = (1.0 - lost_s / 7200.0) / (1.0 + (1800.0 + start_s) / 7200.0)
+    assert spot.rate == pytest.approx(kept * sure.rate, rel=1e-9)
+    assert 0.7 < kept < 0.8
+    least = min(
+        sum(n * way.usd_per_h for n, way in zip(units, ways, strict=True))
+        for units in product(*(range(int(100.0 / way.rate) + 2) for way in ways))
+        if sum(n * way.rate for n, way in zip(units, ways, strict=True)) >= 100.0
+        and sum(n * way.chips for n, way in zip(units, ways, strict=True) if way.supply == 0) <= 6
+    )
+    found = request.run()
+    assert found.fleet.usd_per_h == pytest.approx(least)
+    said = " ".join(found.assumptions)
+    assert (
+        "each machine of spot is taken away every 2 hours in the mean, another is there after 30 minutes"
+        in said
+    )
+
+
+def test_a_simulation_says_that_it_leaves_preemptions_out() -> None:
+    fleet = {"demand": [{**CHAT, "rate": "5/s", "ttft": "1s"}], "supply": [SPOT]}
+    found = FleetRequest(fleet=json.dumps(fleet), gap="0", simulate=True).run()
+    assert found.unsimulated == ("preemptions on spot",)
+    assert found.simulated
+
+
+def test_training_on_machines_that_are_taken_away_knows_it() -> None:
+    tune = {"name": "tune", "model": SMALL, "task": "finetune", "tokens": "2B", "deadline": "7d"}
+    fleet = {"demand": [tune], "supply": [{**SPOT, "machine": 8, "max": 64}]}
+    request = FleetRequest(fleet=json.dumps(fleet), gap="0").asked()
+    asked_of = _at(request.demands[0].question, request.supplies[0])  # type: ignore[arg-type]
+    assert asked_of.failures == "preempt=7200s,wait=1800s"
+    plain = replace(request, supplies=(replace(request.supplies[0], preempt_s=float("inf")),))
+    kept, sure = ({w.chips: w.plan.days.mid for w in _ways(one)[0]} for one in (request, plain))  # type: ignore[union-attr]
+    assert all(kept[chips] > sure[chips] for chips in kept.keys() & sure.keys())
+
+
+def test_a_licence_that_is_not_allowed_keeps_weights_off_machines() -> None:
+    free = {**CHAT, "licence": "Llama3.1"}
+    other = {"name": "other", "model": "Qwen/Qwen3-8B", "rate": "1/s", "licence": "apache-2.0"}
+    found = asked([free, other], HALL, licences=["Apache-2.0", "mit"])
+    (left,) = found.fleet.unplaced
+    assert left.demand == "chat"
+    assert left.why == "its licence, llama3.1, is none of apache-2.0, mit"
+    sold = asked([free, other], HALL, {"price": "api", "name": "APIs"}, licences=["apache-2.0"])
+    assert {p.supply for p in sold.placements if p.demand == "chat"} == {"APIs"}
+    chain = {"name": "two", "rate": "1/s", "e2e": "9s", "step": [{"model": "bge-m3"}, {"model": SMALL}]}
+    chain["step"] = [{"model": "bge-m3", "licence": "mit"}, {"model": SMALL, "licence": "llama3.1"}]
+    (left,) = asked([chain, other], HALL, licences=["mit", "apache-2.0"]).fleet.unplaced
+    assert "its licence, llama3.1, is none of" in left.why
+
+
+@pytest.mark.parametrize(
+    ("demand", "supply", "limits", "said"),
+    [
+        ({}, {}, {"licences": ["mit"]}, "demand chat says none of its model"),
+        ({}, {"wait": "10min"}, {}, "waits for machines that nobody takes away"),
+        ({}, {"preempt": 20}, {}, "preempt = 20 has no unit"),
+        ({}, {"preempt": "5min"}, {}, "machines are away longer than they are there"),
+        ({}, {"price": "own", "count": 1, "preempt": "5h"}, {}, "key of .*preempt"),
+    ],
+)
+def test_what_cannot_be_of_licences_and_preemptions_is_said(
+    demand: dict[str, Any], supply: dict[str, Any], limits: dict[str, Any], said: str
+) -> None:
+    with pytest.raises((UsageError, UnknownNameError), match=said):
+        asked([{**CHAT, **demand}], {**RENTED, **supply}, **limits)

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from chipwise.calibrate.fit_serving import harnessed, knows_client
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import kernel_era
 from chipwise.catalog.runtime_spec import Runtime
+from chipwise.catalog.snapshot import per_snapshot
 from chipwise.errors import CommandText, InfeasibleError, Sentence, UsageError
 from chipwise.parallel.layout import Layout, Reason, check_layout, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
@@ -161,6 +163,29 @@ def loads_of(asks: Sequence[AskedLoad], *, by_part: bool = False) -> tuple[Group
     return group, engines.under(Service.stack(services))
 
 
+class _Unloaded:
+    """A question but for its load, as part of a cache key: chips and tables in it are compared, not hashed."""
+
+    def __init__(self, one: AskedLoad) -> None:
+        self.one = replace(one, concurrency=None, rate_per_s=None)
+
+    def __hash__(self) -> int:
+        return hash((id(self.one.context.found.graph), self.one.deployment.chip.id, self.one.replicas))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Unloaded) and other.one == self.one
+
+
+MOST_ENGINES = 4
+"""Questions whose engines are kept for those that differ in their load alone."""
+
+
+@partial(per_snapshot, most=MOST_ENGINES)
+def _engines_of(asked: _Unloaded) -> tuple[Group, Loads]:
+    """The engines of a question, ready to be loaded."""
+    return loads_of([asked.one])
+
+
 def _paced(asks: Sequence[AskedLoad], factors: Mapping[str, Real]) -> dict[str, Real]:
     """Factors of parts of passes of the first question for all: each at the pace of its own software."""
     first = asks[0].context
@@ -206,7 +231,7 @@ def parted(one: AskedLoad, layout: Layout) -> AskedLoad:
     context = one.context
     if context.tactics.prefill is not None or not one.deployment.apart:
         return one
-    _, loads = loads_of([one])
+    _, loads = _engines_of(_Unloaded(one))
     beside = prompt_workers_for(loads.full(), replace(loads.engines, replicas=np.ones(1)))
     workers = int(np.ceil(beside[0, 0] * (1.0 - 1e-9)))
     return replace(one, context=replace(context, tactics=replace(context.tactics, prefill=(layout, workers))))
@@ -251,7 +276,7 @@ def _estimated(
     one = asked(model, workload, given, terms)
     context, d = one.context, one.deployment
     one = parted(one, given.layout)
-    group, loads = loads_of([one])
+    group, loads = _engines_of(_Unloaded(one))
     found = served([one], loads)
     _carried(one, found, loads)
     prompts = one.context.tactics.prefill

@@ -59,7 +59,7 @@ from chipwise.report.launch.spec import (
     TrainSpec,
 )
 from chipwise.report.launch.targets import check_tool, launch_files, own_tool
-from chipwise.report.portfolio import REPLICAS
+from chipwise.report.portfolio import pooled
 from chipwise.report.records import LayoutRecord
 from chipwise.report.saved import Saved
 from chipwise.report.simulated import FollowingRecord
@@ -212,7 +212,7 @@ def _in_fleet(saved: Saved, rank: int) -> Saved:
         if isinstance(question, TrainRequest):
             alone = replace(question, chips=row["chip"], counts=str(row["chips"]))
             return answered("train", alone).saved
-        part = row["sharing"]["part"] if row.get("sharing") and row["sharing"]["how"] == REPLICAS else 1.0
+        part = row["sharing"]["part"] if pooled(row) else 1.0
         rate = None if question.rate is None else f"{row['rate_per_s'] / part:.6g}/s"
         deployed = placed_options(question, row, round(row["replicas"]), rate)
         return answered("estimate", about(question, EstimateRequest, **deployed)).saved
@@ -703,7 +703,7 @@ def card_of(report: Mapping[str, Any], rank: int) -> SharedCard | None:
     """The card of a placement of a fleet, None where it is its own."""
     rows = report["fleet"]["placements"]
     row = next(r for r in rows if r["rank"] == rank)
-    if not row.get("sharing") or row["sharing"]["how"] == REPLICAS:
+    if not row.get("sharing") or pooled(row):
         return None
     card = [r for r in rows if r.get("sharing") and _on(r) == _on(row)]
     before = [r["sharing"]["memory"] for r in card if r["rank"] < rank]

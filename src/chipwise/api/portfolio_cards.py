@@ -28,7 +28,7 @@ from chipwise.catalog.runtime import get_runtime, runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.cost.copies import CopyParameters, host_copy
 from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
-from chipwise.predict.turns import Turn, TurnModel, turns
+from chipwise.predict.events.turns import Turn, TurnModel, turns
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import MIG, SLEEP, TIME
@@ -220,7 +220,8 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     part = _asked(small, CardPart(small, Share(memory=ASLEEP), small.alone, ASLEEP, 1.0), changed)
     if part is None:
         return None
-    weights, rest = _resting(part.plan)
+    assert isinstance(part.plan, PlanRecord)
+    weights, rest = resting(part.plan)
     way = CopyParameters(runtime.sleeping.link, 1.0, runtime.sleeping.start_s, 0.0)
     asleep = Sleeper(
         weight_bytes=weights,
@@ -235,9 +236,8 @@ def sleeper_of(small: SmallDemand) -> CardPart | None:
     return replace(part, asleep=asleep)
 
 
-def _resting(plan: PlanRecord | MediaPlan) -> tuple[float, float]:
-    """Bytes of the weights of a plan, which sleep on the host, and of what stays on the chip."""
-    assert isinstance(plan, PlanRecord)
+def resting(plan: PlanRecord) -> tuple[float, float]:
+    """Bytes of the weights of a plan on a device, which sleep on the host, and of what stays on the chip."""
     items = plan.memory.items
     weights = sum(size for name, size in items.items() if name.startswith("weights"))
     return weights, items.get("context", 0.0) + items.get("graphs", 0.0)
@@ -281,22 +281,17 @@ def _together(some: Sequence[Sequence[CardPart]], *hows: str) -> Iterator[tuple[
 
 
 def _taken(card: Sequence[CardPart]) -> tuple[CardPart, ...]:
-    """Sleeping demands with what each sees of their turns."""
-    rates = sum(part.small.rate for part in card)
-    away = sum(part.small.rate * part.asleep.move_s for part in card if part.asleep)
+    """Sleeping demands with what each sees of their turns, where the memory of the host and the chip is enough."""
+    if any(_cramped(card)):
+        return tuple(card)
     models = [
-        TurnModel(
-            mine.small.rate,
-            _answer_s(mine.plan, mine.small),
-            mine.asleep.cv,
-            mine.asleep.move_s + (away - mine.small.rate * mine.asleep.move_s) / (rates - mine.small.rate),
-        )
-        for mine in card
-        if mine.asleep
+        TurnModel(part.small.rate, _answer_s(part.plan, part.small), part.asleep.cv, part.asleep.move_s)
+        for part in card
+        if part.asleep
     ]
     return tuple(
         replace(part, asleep=replace(part.asleep, turn=turn))
-        for part, turn in zip(card, turns(models), strict=True)
+        for part, turn in zip(card, turns(tuple(models)), strict=True)
         if part.asleep
     )
 
@@ -308,7 +303,7 @@ def conflict(card: Sequence[CardPart]) -> str:
         fits = fit_together(cuts[part.share.instance] for part in card)
         return "" if fits else f"no cut has {' and '.join(part.share.instance for part in card)}"
     if card[0].how == SLEEP:
-        return next(_sleepless(card), "")
+        return next(_cramped(card), "") or next(_sleepless(card), "")
     return _crowded(card)
 
 
@@ -329,8 +324,8 @@ def _crowded(card: Sequence[CardPart]) -> str:
     return ""
 
 
-def _sleepless(card: Sequence[CardPart]) -> Iterator[str]:
-    """Why demands cannot sleep by turns on one chip."""
+def _cramped(card: Sequence[CardPart]) -> Iterator[str]:
+    """Why host and chip have no room for demands that sleep by turns."""
     sleepers = [part.asleep for part in card if part.asleep]
     held, room = sum(s.weight_bytes for s in sleepers), min(s.room_bytes for s in sleepers)
     if held > room:
@@ -338,7 +333,13 @@ def _sleepless(card: Sequence[CardPart]) -> Iterator[str]:
     for part, mine in zip(card, sleepers, strict=True):
         if sum(s.rest_bytes for s in sleepers if s is not mine) > mine.spare_bytes:
             yield f"what stays of those asleep leaves {part.small.name} less than {ASLEEP:.0%} of the memory"
-        if mine.turn is None:
+
+
+def _sleepless(card: Sequence[CardPart]) -> Iterator[str]:
+    """Why demands cannot sleep by turns on one chip that has room for them."""
+    for part in card:
+        mine = part.asleep
+        if mine is None or mine.turn is None:
             continue
         waits = mine.turn.within_s(mine.percentile)
         if mine.turn.left < AWAKE:

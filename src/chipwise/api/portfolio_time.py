@@ -6,23 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import ceil, prod
+from math import ceil, inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chipwise.api.portfolio import Demand, FleetAsked, placed_options
+from chipwise.api.portfolio import placed_options
 from chipwise.api.portfolio_chain import ChainStep
+from chipwise.api.portfolio_ways import Demand, FleetAsked
 from chipwise.api.requests.command import about
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.simulate import REQUESTS, SAMPLE, DeployedSimulation
-from chipwise.api.simulating import AHEAD, RepeatedRuns, SimulatedTraffic, record_of
+from chipwise.api.simulating import AHEAD, RepeatedRuns, SimulatedTraffic, record_of, runs_by_turns
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.predict.events.engine import Outcome
 from chipwise.report.portfolio import (
     API,
     FIRST,
-    REPLICAS,
     WHOLE,
     ChainTimeRecord,
     PlacedTimeRecord,
@@ -56,6 +56,8 @@ def through_time(asked: FleetAsked, report: PortfolioReport) -> PortfolioReport:
         except ChipwiseError as error:
             why = error.what
         left += [f"{name}: {why}"] if why else []
+    away = {s.name for s in asked.supplies if s.preempt_s < inf}
+    left += [f"preemptions on {p.supply}" for p in report.placements if p.supply in away]
     return replace(report, simulated=tuple(found), unsimulated=tuple(dict.fromkeys(left)))
 
 
@@ -63,14 +65,14 @@ def _simulated(
     asked: FleetAsked, report: PortfolioReport
 ) -> Iterator[tuple[str, str, Iterator[PlacedTimeRecord]]]:
     """What may be simulated by name, why it is not ("": it is), and its times: placements of a demand each, those of
-    replicas that serve several demands, chains."""
+    replicas that serve several demands or cards on which they sleep by turns, chains."""
     demands = {d.name: d for d in asked.demands}
     for p in report.placements:
         if not demands[p.demand].step and not _together(p):
             yield f"{p.demand} on {p.supply}", _untimed(demands[p.demand], p), _times(demands[p.demand], p)
-    for rows in _pools(report.placements).values():
+    for rows in _groups(report.placements).values():
         names = [p.demand for p in rows]
-        yield " and ".join(names), "", _pool_times(asked, [demands[name] for name in names], rows)
+        yield " and ".join(names), "", _group_times(asked, [demands[name] for name in names], rows)
     for told in (d for d in report.demands if d.chain):
         steps = [asked.demands[d] for d in asked.chains[told.demand]]
         placed = [[p for p in report.placements if p.demand == step.name] for step in steps]
@@ -81,8 +83,6 @@ def _untimed(demand: Demand, p: PlacementRecord) -> str:
     """Why a placement is not simulated; "" where it is."""
     if p.kind == API or demand.training:
         return "tokens of an API" if p.kind == API else "training"
-    if p.sharing and p.sharing.turn:
-        return "its turns are played through for the plan"
     return "a job without targets" if demand.tokens else ""
 
 
@@ -173,33 +173,32 @@ class _TimedPlacement:
 
 
 def _together(p: PlacementRecord) -> bool:
-    """Whether replicas serve several demands."""
-    return p.sharing is not None and p.sharing.how == REPLICAS
+    """Whether requests to it and to others wait for each other: the same replicas serve them, or they take turns."""
+    return p.sharing is not None and (p.sharing.pooled or p.sharing.turn is not None)
 
 
-def _pools(placements: Sequence[PlacementRecord]) -> Mapping[tuple[str, ...], list[PlacementRecord]]:
-    """The placements that are the same replicas."""
+def _groups(placements: Sequence[PlacementRecord]) -> Mapping[tuple[str, ...], list[PlacementRecord]]:
+    """The placements that are the same replicas, or on the same cards by turns."""
     found: dict[tuple[str, ...], list[PlacementRecord]] = {}
     for p in placements:
         if p.sharing is not None and _together(p):
-            key = (p.supply, p.spread, p.precision, *sorted((p.demand, *p.sharing.others)))
+            same = (p.spread, p.precision) if p.sharing.pooled else ()
+            key = (p.supply, *same, *sorted((p.demand, *p.sharing.others)))
             found.setdefault(key, []).append(p)
     return found
 
 
-def _pool_times(
+def _group_times(
     asked: FleetAsked, demands: Sequence[Demand], rows: Sequence[PlacementRecord]
 ) -> Iterator[PlacedTimeRecord]:
-    """Each time of demands that the same replicas serve that has a target, in the slice in which it is worst: requests
-    of all come at random, and each demand is told by its own. Raises the errors of `simulate`."""
-    question = asked.question_of(asdict(rows[0]))
-    assert isinstance(question, PlanRequest)
+    """Each time of demands that the same replicas serve, or that sleep by turns, that has a target, in the slice in
+    which it is worst: requests of all come at random, and each demand is told by its own. Raises the errors of
+    `simulate`."""
     found: dict[str, list[PlacedTimeRecord]] = {}
     for s in _hardest_together([[p] for p in rows]):
         works = [d.question.workload_of("serve") for d in demands if isinstance(d.question, PlanRequest)]
         rates = [p.requests_per_s[s] for p in rows]
-        arrivals, who = _mixed([work.served for work in works], rates)
-        runs = _deployed(question, rows[0], s).outcomes(arrivals)
+        runs, who = _runs_together(asked, rows, s, [work.served for work in works])
         for i, (p, work, rate) in enumerate(zip(rows, works, rates, strict=True)):
             mine = np.flatnonzero(who == i)
             counted = mine[ceil(AHEAD * len(mine)) : len(mine) - ceil(AHEAD * len(mine))]
@@ -215,11 +214,38 @@ def _pool_times(
         yield from _worst(its)
 
 
+def _runs_together(
+    asked: FleetAsked, rows: Sequence[PlacementRecord], s: int, lengths: Sequence[Lengths]
+) -> tuple[RepeatedRuns, NDArray[np.intp]]:
+    """What becomes of requests to demands in a slice, and of which demand each is: of those that sleep by turns on one
+    of their cards."""
+    rates, moves = [p.requests_per_s[s] for p in rows], [_move_s(p) for p in rows]
+    asleep = not any(move_s is None for move_s in moves)
+    cards = round(rows[0].per_slice[s]) if asleep else 1
+    arrivals, who = _mixed(lengths, [rate / cards for rate in rates])
+    questions = [asked.question_of(asdict(p)) for p in rows]
+    deployed = [
+        _deployed(question, p, 1 if asleep else round(p.per_slice[s]))
+        for question, p in zip(questions, rows, strict=True)
+        if isinstance(question, PlanRequest)
+    ]
+    if not asleep:
+        return deployed[0].outcomes(arrivals), who
+    loads = [one.load_asked() for one in deployed]
+    return runs_by_turns(loads, arrivals, who, [move_s or 0.0 for move_s in moves]), who
+
+
+def _move_s(p: PlacementRecord) -> float | None:
+    """What it takes to move it in or out where it sleeps by turns."""
+    return p.sharing.turn.move_s if p.sharing and p.sharing.turn else None
+
+
 def _mixed(lengths: Sequence[Lengths], rates: Sequence[float]) -> tuple[Arrivals, NDArray[np.intp]]:
-    """Requests of several demands as they come to the same replicas, and of which each is."""
-    span = REQUESTS / sum(rates)
+    """Requests of several demands as they come to the same replicas, and of which each is: enough of the rarest to tell
+    its times, unless those of all were too many."""
+    span = min(max(REQUESTS / sum(rates), LEAST / min(rates)), MOST_CALLS / sum(rates))
     some = [
-        Arrivals.drawn(its, max(ceil(span * rate), LEAST), rate, seed=i)
+        Arrivals.drawn(its, ceil(span * rate), rate, seed=i)
         for i, (its, rate) in enumerate(zip(lengths, rates, strict=True))
     ]
     at = np.concatenate([one.time_s for one in some if one.time_s is not None])
@@ -343,7 +369,7 @@ class _StepCalls:
             order = np.argsort(sent[MID][mine], kind="stable")
             at = sent[MID][mine][order]
             arrivals = _arrivals(step, question, at)
-            runs = _deployed(question, placed[i], s).outcomes(arrivals)
+            runs = _deployed(question, placed[i], round(placed[i].per_slice[s])).outcomes(arrivals)
             for run, found in enumerate(runs.all):
                 for seen, ends in ((found.first, first), (found.last, last)):
                     took = np.empty(len(at))
@@ -371,7 +397,7 @@ def _arrivals(step: ChainStep, question: PlanRequest, at: Array) -> Arrivals:
     return replace(Arrivals.drawn(lengths, len(at), None), time_s=at - at[0])
 
 
-def _deployed(question: PlanRequest, p: PlacementRecord, s: int) -> DeployedSimulation:
-    """A placement as it is in a slice."""
-    options = placed_options(question, asdict(p), round(p.per_slice[s]), None)
+def _deployed(question: PlanRequest, p: PlacementRecord, replicas: int) -> DeployedSimulation:
+    """So many replicas of a placement."""
+    options = placed_options(question, asdict(p), replicas, None)
     return about(question, DeployedSimulation, **{**options, "rate": None})

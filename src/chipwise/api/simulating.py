@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 
 import numpy as np
+from numpy.typing import NDArray
 
 from chipwise.api.cache_tiers import CacheBytes, GivenTiers, below_record, check_log, tiers_of
 from chipwise.api.estimating import AskedLoad, loads_of, parted
@@ -15,7 +16,7 @@ from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.events.cache import ENDLESS, CacheTier
-from chipwise.predict.events.engine import Fleet, Outcome, run, run_apart
+from chipwise.predict.events.engine import Fleet, Outcome, run, run_apart, run_by_turns
 from chipwise.predict.events.rank import Rules
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.report.assemble import model_record, workload_record
@@ -187,6 +188,23 @@ def runs_of(
         for mine, table in zip((first.low, first.mid, first.high), tables, strict=True)
     )
     return RepeatedRuns(*(found.delayed(host_s).counting(traffic.counted) for found in apart))
+
+
+def runs_by_turns(
+    ones: Sequence[AskedLoad], arrivals: Arrivals, who: NDArray[np.intp], move_s: Sequence[float]
+) -> RepeatedRuns:
+    """Requests to models on one card of which one is awake, each of which asks the model `who` and takes `move_s` to
+    be moved in or out: all models as fast or slow as each other within their intervals. Raises the errors of
+    `fleet_of` and `pass_times`."""
+    passes = [pass_times(one) for one in ones]
+    fleets = [fleet_of(one, its) for one, its in zip(ones, passes, strict=True)]
+    host_s = np.array([float(np.asarray(one.context.rates([one.deployment])[1].request_s)) for one in ones])
+    found = []
+    for tables in zip(*((its.low, its.mid, its.high) for its in passes), strict=True):
+        models = [replace(fleet, table=table) for fleet, table in zip(fleets, tables, strict=True)]
+        outcome = run_by_turns(arrivals, who, models, move_s).outcome
+        found.append(replace(outcome, arrived=outcome.arrived - host_s[who]))
+    return RepeatedRuns(*found)
 
 
 def simulate(

@@ -393,6 +393,7 @@ def _with_sibling(config: ModelConfig, file: Path) -> ModelConfig:
     return replace(config, data=data, origin=f"{config.origin} and {file.name}")
 
 
+@per_snapshot
 def named_config(name: str) -> ModelConfig:
     """The bundled model of a name: in any case, without its organisation where the rest is unique, as a tag
     (`llama3.1:8b`), or as words in any order (`Qwen 3 30B A3B`).

@@ -146,6 +146,7 @@ def is_built_in(name: str) -> bool:
     return not name.startswith((".", "~", os.sep)) and _found(name) is not None
 
 
+@per_snapshot
 def _found(name: str) -> FoundNetwork | None:
     if not is_name(name):
         return None

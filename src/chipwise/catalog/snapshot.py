@@ -115,16 +115,23 @@ def own_folder_name(file: Path) -> str:
     return current().content(f"{file}#folder", file.resolve().parent.name.encode).decode()
 
 
-def per_snapshot(function: Callable[P, T]) -> Callable[P, T]:
-    """Remember what a function of hashable arguments found, apart for every snapshot."""
+MOST_FOUND = 4096
+"""Answers of a function that are remembered at most, before all are forgotten."""
+
+
+def per_snapshot(function: Callable[P, T], most: int = MOST_FOUND) -> Callable[P, T]:
+    """Remember what a function of hashable arguments found, up to `most` answers, apart for every snapshot."""
 
     @functools.wraps(function)
     def remembered(*args: P.args, **kwargs: P.kwargs) -> T:
         known = current().found.setdefault(remembered, {})
         key = (args, *sorted(kwargs.items())) if kwargs else args
-        if key not in known:
-            known[key] = function(*args, **kwargs)
-        found: T = known[key]
+        found: T = known.get(key, known)
+        if found is known:
+            found = function(*args, **kwargs)
+            if len(known) >= most:
+                known.clear()
+            known[key] = found
         return found
 
     return remembered

@@ -86,17 +86,17 @@ class Device:
             network = system.scaleout.bytes_per_s
         return cls(
             family=chip.family,
-            matrix={d: _rate(chip, d) / n for d in DTYPES},
-            vector_flops_per_s=_number(chip.vector.get("fp32"), _rate(chip, "fp32")) / n,
+            matrix={d: _part(_rate(chip, d), n) for d in DTYPES},
+            vector_flops_per_s=_part(_number(chip.vector.get("fp32"), _rate(chip, "fp32")), n),
             memory_bytes=min(bounds) / n if bounds else np.nan,
             reserved_bytes=reserved_bytes / n,
-            memory_bytes_per_s=_number(memory.bytes_per_s) / n,
-            link_bytes_per_s=_number(far.bytes_per_s) / n,
+            memory_bytes_per_s=_part(_number(memory.bytes_per_s), n),
+            link_bytes_per_s=_part(_number(far.bytes_per_s), n),
             domain=far.domain * n,
-            near_bytes_per_s=_number(near.bytes_per_s) / n,
+            near_bytes_per_s=_part(_number(near.bytes_per_s), n),
             near_domain=near.domain * n,
-            pairwise_bytes_per_s=_number(near.pairwise_bytes_per_s, _number(near.bytes_per_s)) / n,
-            scaleout_bytes_per_s=_number(network) / n,
+            pairwise_bytes_per_s=_part(_number(near.pairwise_bytes_per_s, _number(near.bytes_per_s)), n),
+            scaleout_bytes_per_s=_part(_number(network), n),
             cache_bytes=(chip.cache_bytes or CACHE_BYTES) / n,
             units=(chip.matrix_unit.units or _assumed_units(chip)) / n,
             clock_hz=_clock_hz(chip),
@@ -149,6 +149,12 @@ def _tiers(chip: Chip, system: System | None) -> tuple[Link, Link]:
         bus = chip.over_bus(chip.host.bytes_per_s) if chip.host else None
         link = Link("bus", bus, domain=8 if bus is not None and chip.kind == "gpu" else 1)
     return link, link
+
+
+def _part(value: float, devices: float) -> float:
+    """A figure of one of the devices of a chip. What is unknown is the one `np.nan`, which devices that are the same
+    have in common: so they are found equal."""
+    return np.nan if np.isnan(value) else value / devices
 
 
 def _number(value: float | None, default: float = np.nan) -> float:

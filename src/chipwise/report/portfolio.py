@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from chipwise.errors import InfeasibleError
 from chipwise.report.answer import Answer
@@ -60,6 +60,16 @@ class SharingRecord(Quantified):
     tpot_s: Figure | None
     tpot_alone_s: Figure | None
     turn: TurnRecord | None = None
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the same replicas serve several demands."""
+        return self.how == REPLICAS
+
+
+def pooled(row: Mapping[str, Any]) -> bool:
+    """Whether a placement, a row of an answer, is of replicas that serve several demands."""
+    return bool(row.get("sharing")) and row["sharing"]["how"] == REPLICAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +414,7 @@ def _slowed(card: Sequence[PlacementRecord]) -> str:
     """The part of each, and its times there next to those on a card of its own; of replicas that serve all the same
     way their times."""
     first = card[0].sharing
-    if first and first.how == REPLICAS:
+    if first and first.pooled:
         parts = _and([f"{_percent(p.sharing.part)} {p.demand}" for p in card if p.sharing])
         times = [("TTFT", first.ttft_s), ("TPOT", first.tpot_s)]
         said = ", ".join(f"{name} {format_seconds(t.mid)}" for name, t in times if t)

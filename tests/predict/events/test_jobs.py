@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+from datetime import datetime
+from heapq import heappop, heappush
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from chipwise.predict.events.engine import QUEUE, JobTimes, Outcome, job_fleet, run
+from chipwise.predict.events.engine import QUEUE, Fleet, JobTimes, Outcome, job_fleet, run
+from chipwise.predict.events.rank import Rules
+from chipwise.predict.events.turns import EvenPasses
 from chipwise.predict.waiting import wait_s
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.lengths import Lengths
@@ -91,3 +99,28 @@ def test_all_at_once_fill_batches() -> None:
     assert found.passes == 34  # 33 full ones and one more
     assert found.duration_s == pytest.approx(17 * 1.8)
     assert found.busy_s == pytest.approx(33 * 1.8 + 1.0)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_requests_of_a_service_wait_as_a_queue_of_their_own_times_says(truth: Path, servers: int) -> None:
+    """Image requests with adapters of Alibaba's trace at their own moments, on servers that each take one at a time for
+    as long as it took: the one that is free first takes the next. Their load is brought to 80 % of the servers."""
+    with gzip.open(truth / "traces" / "alibaba_2026_lora_requests.csv.gz", "rt") as file:
+        rows = [
+            (datetime.fromisoformat(row["gmt_create"]).timestamp(), float(row["exec_time_seconds"]))
+            for row in csv.DictReader(file)
+            if row["predict_status"] == "SUCCEED" and float(row["exec_time_seconds"] or 0.0) >= 1.0
+        ]
+    at, work = np.array(sorted(rows)).T[:, :5000]
+    at = (at - at[0]) * work.sum() / (0.8 * servers * (at[-1] - at[0]))
+    free, waits = [0.0] * servers, []
+    for come, long in zip(at.tolist(), work.tolist(), strict=True):
+        start = max(come, heappop(free))
+        waits.append(start - come)
+        heappush(free, start + long)
+    fleet = Fleet(Rules(1, 1), EvenPasses(1.0), servers, route=QUEUE)
+    found = run(Arrivals(np.ones(len(at)), work, at), fleet)
+    assert found.served.all()
+    assert np.mean(waits) > 1.0
+    assert found.wait_s.mean() == pytest.approx(np.mean(waits), rel=1e-6)
+    assert np.quantile(found.wait_s, 0.99) == pytest.approx(np.quantile(waits, 0.99), rel=1e-6)

@@ -11,9 +11,10 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from chipwise.api.portfolio import DAY_S, Demand, FleetAsked, Pool, Supply, check_names, portfolio
+from chipwise.api.portfolio import portfolio
 from chipwise.api.portfolio_chain import Chain, ChainStep, asked_at
 from chipwise.api.portfolio_time import through_time
+from chipwise.api.portfolio_ways import DAY_S, WAIT_S, Demand, FleetAsked, Pool, Supply, check_names
 from chipwise.api.requests.command import command_line
 from chipwise.api.requests.field import OBJECT, SHARE, Asked, Reading, as_text, ask, outer, split
 from chipwise.api.requests.parts import tokenless
@@ -57,14 +58,14 @@ TRAINED = (
     "memory",
 )
 """What it may say of training: options of `train`."""
-SERVED = ("name", "model", "priority", "on")
+SERVED = ("name", "model", "priority", "on", "licence")
 """What every demand may say that is one model."""
 DEMAND = (*SERVED, "task", "start", "adapters")
 LOADED = ("rate", "day", "log", "ttft", "e2e", "percentile", "confidence")
 """What a chain of models may say of its load and its targets."""
 CHAIN = ("name", "priority", "on", *LOADED, "step")
 """What a demand may say that is a chain of models."""
-STEP = ("name", "model", "on", "calls")
+STEP = ("name", "model", "on", "calls", "licence")
 """What each of its steps may say, whatever its model."""
 OF_TOKENS = (
     "passes", "in", "out", "images", "cv", "prefix_hit", "common_prefix", "sharers", "tpot", "utilisation", "precision",
@@ -85,13 +86,13 @@ MOST_CALLS = 10_000
 """Of a step for one request."""
 SUPPLY = {
     OWN: ("name", "price", "chip", "count", "max", "machine", "spare_machines"),
-    RENT: ("name", "price", "chip", "count", "max", "machine", "provider", "region"),
+    RENT: ("name", "price", "chip", "count", "max", "machine", "provider", "region", "preempt", "wait"),
     API: ("name", "price", "provider"),
 }
 """What a supply may say, by how it is had."""
 PAID = {"on-demand": RENT, "spot": RENT, "own": OWN, "api": API}
 """How a supply is had, by its price in words; a number is dollars per chip and hour."""
-LIMITS = ("usd_per_h", "watts", "usd_per_kwh", "mixing")
+LIMITS = ("usd_per_h", "watts", "usd_per_kwh", "mixing", "licences")
 TABLES = ("demand", "supply", "limits")
 TASKS = ("serve", "batch", "train", "finetune")
 EXAMPLE = Sentence(
@@ -102,8 +103,8 @@ EXAMPLE = Sentence(
 )
 FLEET = (
     "a TOML file: lists demand (model; rate, day, or tokens and deadline) and supply (chip, count, price: own, "
-    "on-demand, spot, api, $/h); limits (usd_per_h, watts, usd_per_kwh, mixing); a demand with a list step (model, "
-    "out, calls) is a chain with one ttft or e2e"
+    "on-demand, spot, api, $/h); limits (usd_per_h, watts, usd_per_kwh, mixing, licences); a demand with a list "
+    "step (model, out, calls) is a chain with one ttft or e2e"
 )
 TOLD = FLEET.replace("a TOML file", "an object")
 
@@ -163,9 +164,20 @@ class FleetRequest(Asked):
             _number(limits, "usd_per_kwh", "", 0.0),
             _flag(limits, "mixing"),
             Effort(self.seconds, self.values["gap"]),
+            licences=tuple(name.lower() for name in _texts(limits, "licences")),
         )
         check_names(found)
+        _check_licences(found)
         return replace(found, pools=tuple(_pools(tables, found)))
+
+
+def _check_licences(asked: FleetAsked) -> None:
+    """Raises `UsageError` for a demand without a licence where licences are limited."""
+    for demand in asked.demands if asked.licences else ():
+        if not demand.licence:
+            what = f"[limits] names licences, and demand {shorten(demand.name, 40)} says none of its model"
+            hint = f'licence = "{asked.licences[0]}": the page of its weights says which'
+            raise UsageError(what, hint, field="fleet")
 
 
 def _pools(tables: Sequence[Mapping[str, Any]], asked: FleetAsked) -> Iterator[Pool]:
@@ -314,7 +326,27 @@ def _supply(table: Mapping[str, Any]) -> Supply:
         provider = ",".join(_texts(table, "provider"))
         pricing = Pricing("spot" if said == "spot" else "rent", provider, _text(table, "region"), given=given)
         found = _machines(Supply(name or (f"own {chip}" if kind == OWN else chip), kind, chip), table)
-        return replace(found, pricing=pricing)
+        preempt_s, wait_s = _preempted(table)
+        return replace(found, pricing=pricing, preempt_s=preempt_s, wait_s=wait_s)
+
+
+def _preempted(table: Mapping[str, Any]) -> tuple[float, float]:
+    """Seconds after which a machine of a supply is taken away in the mean, and until there is another one. Raises
+    `UsageError` for a time without a unit, and for a wait for nothing."""
+    if "wait" in table and "preempt" not in table:
+        what = "[[supply]] waits for machines that nobody takes away"
+        raise UsageError(
+            what, 'preempt = "20h": the mean time between preemptions of a machine', field="fleet"
+        )
+    for name in ("preempt", "wait"):
+        if name in table and not isinstance(table[name], str):
+            what = f"{name} = {shorten(str(table[name]))} has no unit"
+            raise UsageError(what, f'{name} = "{shorten(str(table[name]))}h"', field="fleet")
+    preempt_s, wait_s = _number(table, "preempt", "s", float("inf")), _number(table, "wait", "s", WAIT_S)
+    if preempt_s < wait_s:
+        what = f"preempt = {table['preempt']}: machines are away longer than they are there"
+        raise UsageError(what, f"at least the wait for another one, {wait_s:g}s", field="fleet")
+    return preempt_s, wait_s
 
 
 def _machines(supply: Supply, table: Mapping[str, Any]) -> Supply:
@@ -361,7 +393,7 @@ def _demands(i: int, table: Mapping[str, Any], supplies: Sequence[Supply]) -> li
     if "e2e" not in table:
         what = f"{where}: {shorten(str(model))} generates no tokens: say how long a request may take"
         raise UsageError(what, 'for example e2e = "6s"', field="fleet")
-    step = {key: table[key] for key in ("model", *OF_NETWORK) if key in table}
+    step = {key: table[key] for key in ("model", "licence", *OF_NETWORK) if key in table}
     whole = {key: value for key, value in table.items() if key not in step}
     return _chain(i, {**whole, "name": name, "step": [step]}, supplies)
 
@@ -380,6 +412,7 @@ def _demand(name: str, where: str, table: Mapping[str, Any], supplies: Sequence[
         "adapters": _texts(table, "adapters"),
         "priority": _count(table, "priority", 0, -1000),
         "on": tuple(s.name for s in usable),
+        "licence": _text(table, "licence").lower(),
     }
     given = {key: value for key, value in table.items() if key not in DEMAND or key == "model"}
     chips = ",".join(dict.fromkeys(filter(None, (s.chip for s in usable)))) or None
@@ -456,7 +489,7 @@ def _step(
     if calls > MOST_CALLS:
         raise UsageError(f"calls = {calls} is out of range", f"1 to {MOST_CALLS:,}", field="fleet")
     rates = [r * calls for r in rates]
-    given = {key: value for key, value in table.items() if key not in ("name", "on", "calls", "passes")}
+    given = {key: value for key, value in table.items() if key not in (*STEP, "passes") or key == "model"}
     given |= {"rate": f"{max(rates):.10g}/s", "confidence": f"{100.0 * step.chain.confidence:.10g}%"}
     if step.chain.percentile is not None:
         given["percentile"] = f"p{100.0 * step.chain.percentile:.10g}"
@@ -478,6 +511,7 @@ def _step(
         command=command_line("plan", replace(question, chips=chips)),
         rates_per_s=tuple(rates),
         on=tuple(s.name for s in usable),
+        licence=_text(table, "licence").lower(),
         step=step,
     )
 

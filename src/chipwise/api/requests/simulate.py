@@ -27,6 +27,7 @@ from chipwise.workload.lengths import Lengths
 from chipwise.workload.workload import Workload
 
 if TYPE_CHECKING:
+    from chipwise.api.estimating import AskedLoad
     from chipwise.api.media import NetworkCopies
     from chipwise.api.simulating import RepeatedRuns, SimulatedTraffic
     from chipwise.api.stepping import PassTimes
@@ -95,7 +96,7 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
         if given.parted:
             what = "a model over several parts of a machine is not simulated"
             raise UsageError(what, "name one kind of chip", field="chip")
-        one = asked(self.model, workload, given, self.terms())
+        one = self.load_asked()
         names = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "whole answer"}
         targets = {told: self.values[name] for name, told in names.items() if self.values[name] is not None}
         traffic = self.traffic(workload.served, workload.log)
@@ -114,7 +115,11 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
         traffic = SimulatedTraffic(arrivals, arrivals.named)
         if self.media(self.model):
             return self._copies().runs(replace(traffic, arrivals=replace(arrivals, sized=False)))
-        return runs_of(asked(self.model, self.workload("serve"), self.given(), self.terms()), traffic)
+        return runs_of(self.load_asked(), traffic)
+
+    def load_asked(self) -> AskedLoad:
+        """The deployment and its load, of a model that generates tokens."""
+        return asked(self.model, self.workload("serve"), self.given(), self.terms())
 
     def common(self) -> tuple[str, ...]:
         """Arrivals are of requests of any kind."""

@@ -165,11 +165,12 @@ class Outcome:
 class _Clock:
     """An engine: its ranks start a pass together, which takes as long as the slowest of them."""
 
-    __slots__ = ("busy_s", "end", "passes", "ranks", "start", "working")
+    __slots__ = ("busy_s", "end", "passes", "ranks", "ready_s", "start", "working")
 
     def __init__(self, ranks: Sequence[Rank]) -> None:
         self.ranks = ranks
         self.start, self.end, self.busy_s = 0.0, inf, 0.0
+        self.ready_s = 0.0
         self.passes = 0
         self.working: Sequence[Rank] = ()
 
@@ -180,12 +181,17 @@ class _Clock:
             self.start = self.end = now  # all that arrive at once start together
             self.passes = 0
         elif not self.passes:
-            self.end = min(self.end, now)  # it only waits for a prefix
+            self.end = min(self.end, max(now, self.ready_s))  # it only waits for a prefix, or wakes
         elif self.passes > 1 and (rank.cut or rank not in self.working):
             # the pass in which it arrives is the last of these; a pass takes as long as the slowest rank
             passed = min(working.until(now - self.start) for working in self.working)
             self.passes = min(passed, self.passes)
             self.end = self.start + self._seconds(self.passes)
+
+    def wake(self, ready_s: float) -> None:
+        """Its first pass begins no sooner."""
+        self.start = self.end = self.ready_s = ready_s
+        self.passes = 0
 
     def _seconds(self, passes: int) -> float:
         return max(rank.seconds(passes) for rank in self.working)
@@ -277,37 +283,65 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
     """Serve requests as they arrive; those without times all at once. With `clients` so many are in flight: the first
     at once, each further one `pause_s` after one ends. What no rank could ever hold is not served. Equal requests and
     fleets have equal outcomes."""
-    count = len(requests)
-    pieces = requests.blocks
-    ledger = Ledger(
-        requests.prompt.astype(int).tolist(),
-        requests.output.astype(int).tolist(),
-        pieces,
-        requests.block_tokens,
-        loaded=[0] * len(fleet.rules.tiers),
-        spared_s=[0.0] * len(fleet.rules.tiers),
-    )
-    rules = fleet.rules
-    if pieces is not None and requests.block_tokens % rules.block_tokens:
-        # pieces are whole blocks
-        size = gcd(requests.block_tokens, rules.block_tokens)
-        blocks = rules.blocks if rules.blocks == ENDLESS else rules.blocks * (rules.block_tokens // size)
-        rules = replace(rules, blocks=blocks, block_tokens=size)
+    ledger = _ledger(requests, fleet.rules)
+    rules = _pieced(fleet.rules, requests)
     clocks = [
         _Clock([Rank(rules, fleet.table, ledger) for _ in range(fleet.ranks)]) for _ in range(fleet.engines)
     ]
     ranks = [rank for clock in clocks for rank in clock.ranks]
-    home = {id(rank): place for place, clock in enumerate(clocks) for rank in clock.ranks}
     if fleet.route == QUEUE:
         for rank in ranks:
             rank.queue = ranks[0].queue
     route = _first_free(clocks) if fleet.route == QUEUE else ROUTES[fleet.route]()
-    times = [0.0] * count if requests.time_s is None else requests.time_s.tolist()
-    coming = _Coming(times, clients, pause_s)
+    coming = _coming(requests, clients, pause_s)
     scaler = None
     if fleet.scaling is not None:
         groups = [clocks[i : i + fleet.stages] for i in range(0, len(clocks), fleet.stages)]
-        scaler = Scaler(fleet.scaling, groups, coming.at[0] if count else 0.0)
+        scaler = Scaler(fleet.scaling, groups, coming.at[0] if len(requests) else 0.0)
+    _play(clocks, coming, route, scaler)
+    found = _outcome(requests, ledger, clocks, coming, fleet.stages)
+    if scaler is None:
+        return found
+    last = max((clock.start for clock in clocks), default=0.0)
+    return replace(found, paid_s=scaler.paid_s(last), started=scaler.started)
+
+
+def _ledger(requests: Arrivals, rules: Rules) -> Ledger:
+    return Ledger(
+        requests.prompt.astype(int).tolist(),
+        requests.output.astype(int).tolist(),
+        requests.blocks,
+        requests.block_tokens,
+        loaded=[0] * len(rules.tiers),
+        spared_s=[0.0] * len(rules.tiers),
+    )
+
+
+def _pieced(rules: Rules, requests: Arrivals) -> Rules:
+    """The rules with blocks of which pieces of prompts are whole ones."""
+    if requests.blocks is None or not requests.block_tokens % rules.block_tokens:
+        return rules
+    size = gcd(requests.block_tokens, rules.block_tokens)
+    blocks = rules.blocks if rules.blocks == ENDLESS else rules.blocks * (rules.block_tokens // size)
+    return replace(rules, blocks=blocks, block_tokens=size)
+
+
+def _coming(requests: Arrivals, clients: int | None = None, pause_s: float = 0.0) -> _Coming:
+    times = [0.0] * len(requests) if requests.time_s is None else requests.time_s.tolist()
+    return _Coming(times, clients, pause_s)
+
+
+def _play(
+    clocks: Sequence[_Clock],
+    coming: _Coming,
+    route: Route,
+    scaler: Scaler | None = None,
+    waking: _Waking | None = None,
+) -> None:
+    """Arrivals and passes in the order of their times."""
+    ranks = [rank for clock in clocks for rank in clock.ranks]
+    home = {id(rank): place for place, clock in enumerate(clocks) for rank in clock.ranks}
+    never = ranks[0].never if waking is None else waking.never
     live = ranks if scaler is None else scaler.live
     ends = [inf] * len(clocks)
     in_flight = 0
@@ -317,25 +351,36 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
             scaler.wake(in_flight)
         elif due < inf and due <= soonest:
             request = coming.take()
-            if ranks[0].never(request):
+            if never(request):
                 coming.more(1, due)
                 continue
             rank = live[route(live, request)]
             place = home[id(rank)]
+            in_flight += 1
+            if waking is not None and waking.holds(place, rank, request, due):
+                waking.turn(ends, due)
+                continue
             clocks[place].push(rank, request, due)
             ends[place] = clocks[place].end
-            in_flight += 1
         elif soonest < inf:
             place = ends.index(soonest)
             done = len(clocks[place].go())
             ends[place] = clocks[place].end
             in_flight -= done
             coming.ended(done, soonest)
+            if waking is not None:
+                waking.turn(ends, soonest)
         else:
             break
-    arrived = np.full(count, nan)
+
+
+def _outcome(
+    requests: Arrivals, ledger: Ledger, clocks: Sequence[_Clock], coming: _Coming, stages: int = 1
+) -> Outcome:
+    arrived = np.full(len(requests), nan)
     arrived[: len(coming.at)] = coming.at
     last = max((clock.start for clock in clocks), default=0.0)
+    first = 0.0 if requests.time_s is None or not len(requests) else float(requests.time_s[0])
     return Outcome(
         arrived,
         np.array(ledger.began),
@@ -349,14 +394,80 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
         ledger.preempted,
         ledger.passes,
         ledger.events,
-        sum(clock.busy_s for clock in clocks) / fleet.stages,
-        last - (times[0] if count else 0.0),
-        len(clocks) // fleet.stages,
-        0.0 if scaler is None else scaler.paid_s(last),
-        0 if scaler is None else scaler.started,
-        tuple(ledger.loaded),
-        tuple(ledger.spared_s),
+        sum(clock.busy_s for clock in clocks) / stages,
+        last - first,
+        len(clocks) // stages,
+        loaded=tuple(ledger.loaded),
+        spared_s=tuple(ledger.spared_s),
     )
+
+
+class _Waking:
+    """Models on one device of which one is awake, each an engine of one rank: requests to others wait until it has
+    nothing to do; then the one that has waited longest wakes, after the one awake has moved out and it has moved in."""
+
+    def __init__(self, clocks: Sequence[_Clock], who: Sequence[int], move_s: Sequence[float]) -> None:
+        self.clocks, self.who, self.move_s = clocks, who, move_s
+        self.awake = 0
+        self.wakes = [0] * len(clocks)
+        self.moved_s = [0.0] * len(clocks)
+        self._since = [inf] * len(clocks)
+        """When the first of the requests that wait for a model came; infinite: none does."""
+
+    def route(self, ranks: Sequence[Rank], request: int) -> int:
+        """The model that a request asks."""
+        return self.who[request]
+
+    def never(self, request: int) -> bool:
+        """Whether its model could not even run a request alone."""
+        return self.clocks[self.who[request]].ranks[0].never(request)
+
+    def holds(self, place: int, rank: Rank, request: int, now: float) -> bool:
+        """Whether a request waits for its model to wake."""
+        if place == self.awake:
+            return False
+        rank.queue.append(request)
+        self._since[place] = min(self._since[place], now)
+        return True
+
+    def turn(self, ends: list[float], now: float) -> None:
+        """Another model wakes where the one awake has nothing to do and some wait; `ends` takes up when it does."""
+        since = min(self._since)
+        if since == inf or ends[self.awake] != inf:
+            return
+        waking = self._since.index(since)
+        move_s = self.move_s[self.awake] + self.move_s[waking]
+        self.clocks[waking].wake(now + move_s)
+        self.moved_s[waking] += move_s
+        ends[waking], self._since[waking] = self.clocks[waking].end, inf
+        self.wakes[waking] += 1
+        self.awake = waking
+
+
+@dataclass(frozen=True, eq=False)
+class TurnedOutcome:
+    """What became of requests to models that sleep by turns, of which each asks `who`; by model how often it woke
+    (`wakes`), and how long it worked or moved another out and itself in (`taken_s`)."""
+
+    outcome: Outcome
+    who: NDArray[np.int64]
+    wakes: tuple[int, ...]
+    taken_s: Array
+
+
+def run_by_turns(
+    requests: Arrivals, who: NDArray[np.int64], models: Sequence[Fleet], move_s: Sequence[float]
+) -> TurnedOutcome:
+    """Serve requests to models on one device, each a fleet of one rank, of which one is awake: it works until it has no
+    request under way. Then the model that has waited longest wakes: the one awake moves out in its `move_s`, the other
+    in. The first model is awake at first. A request asks the model `who`; what that could never hold is not served."""
+    ledger = _ledger(requests, models[0].rules)
+    clocks = [_Clock([Rank(_pieced(m.rules, requests), m.table, ledger)]) for m in models]
+    coming = _coming(requests)
+    waking = _Waking(clocks, who.tolist(), move_s)
+    _play(clocks, coming, waking.route, waking=waking)
+    taken = np.array([clock.busy_s for clock in clocks]) + waking.moved_s
+    return TurnedOutcome(_outcome(requests, ledger, clocks, coming), who, tuple(waking.wakes), taken)
 
 
 def run_apart(requests: Arrivals, prompts: Fleet, decoding: Fleet, sent_s: Array) -> Outcome:
