@@ -298,8 +298,9 @@ def _tool(verb: str, offered: Offered, files: bool) -> Tool:
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {name: _described(verb, name, every[name], files) for name in front},
-        "additionalProperties": bool(further),
     }
+    if not further:
+        schema["additionalProperties"] = False
     if needed:
         schema["required"] = needed
     return Tool(
@@ -335,6 +336,12 @@ BRIEF: Mapping[str, str] = {
     "chip": "a chip, several or a machine for rent, which replicas fill (8xh100)",
     "concurrency": "concurrent clients, one request in flight each; default: as many as fit",
     "chips": "only these, separated by commas, with a count at most that many",
+    "precision": "number format of the weights, e.g. fp8",
+    "runtime": "serving software; best compares all",
+    "task": "what for",
+    "ttft": "target for the first token, e.g. 500ms",
+    "tpot": "target for each later token, e.g. 30ms",
+    "rate": "requests per second, e.g. 10/s",
 }
 """Fields that many tools have, in few words."""
 

@@ -136,7 +136,7 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
         found.append(("chip figures recalled", "weak"))
     if first.chance is not None:
         kept = "kept" if first.keeps_targets(w.confidence) else "weak"
-        found.append((f"targets hold {chance_percent(first.chance)} %", kept))
+        found.append((f"targets met {chance_percent(first.chance)} %", kept))
     if w.rate_per_s is not None:
         found.append((f"{first.load:.0%} loaded", ""))
     by_rank = {p.rank: p for p in report.plans}

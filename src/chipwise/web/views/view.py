@@ -69,7 +69,7 @@ class View:
             "badges": (),
             "tables": record.tables(everything=True),
         }
-        if said := " ".join(record.verdict()):
+        if said := record.verdict():
             common["verdict"] = said
         alike = by_kind(ALIKE, record)
         if alike is not None:
@@ -109,13 +109,10 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     charts = (
         [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
     )
-    said = report.verdict()
     first = report.plans[0] if report.plans else None
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
-        "verdict": said[0],
-        "further": " ".join(said[1:]),
         "badges": [b for b in badges if b[0]],
     }
 
