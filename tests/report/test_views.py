@@ -72,7 +72,7 @@ def test_the_order_can_be_followed(report: PlanReport) -> None:
     full = replace(report.workload, rate_per_s=None)
     assert "per output token" in ranked(replace(report, workload=full))
     unpaid = tuple(replace(p, price=None) for p in report.plans)
-    assert "chips that carry the load" in ranked(replace(report, plans=unpaid))
+    assert "chips for the load" in ranked(replace(report, plans=unpaid))
     assert "most requests per second" in ranked(replace(report, plans=unpaid, workload=full))
 
 
