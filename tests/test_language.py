@@ -73,7 +73,8 @@ PAGES = [
     *(
         page
         for page in sorted((ROOT / "docs").rglob("*.md"))
-        if page.relative_to(ROOT).as_posix() not in LEFT and page.parent.name not in ("reference", "stories", "log")
+        if page.relative_to(ROOT).as_posix() not in LEFT
+        and page.parent.name not in ("reference", "stories", "log")
     ),
 ]
 

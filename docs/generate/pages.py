@@ -40,7 +40,11 @@ class Problem:
 
 def pages() -> list[Path]:
     """All pages that may have generated parts: the documentation, and what stands beside it."""
-    found = [p for p in sorted(DOCS.rglob("*.md")) if p.relative_to(DOCS).as_posix() not in OTHERS and p.parent.name not in RECORDS]
+    found = [
+        p
+        for p in sorted(DOCS.rglob("*.md"))
+        if p.relative_to(DOCS).as_posix() not in OTHERS and p.parent.name not in RECORDS
+    ]
     beside = (ROOT / name for name in ("README.md", "SKILL.md", "CONTRIBUTING.md"))
     return [*found, *(p for p in beside if p.exists())]
 

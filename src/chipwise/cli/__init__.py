@@ -107,6 +107,10 @@ OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train")
 """Commands whose first value is the name of a model."""
 
 
+HARDWARE = ("--chips", "--chip", "--have", "--gpu", "--gpus", "--device", "--accelerator", "--hardware")
+"""How people say which chips: commands take the first of these that they have."""
+
+
 def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> str:
     """That words stand behind no option (`unread`), or an option is none, and what was meant where that can be told: an
     unknown one that is a word of another (`--spot`) is that other (`--price spot`)."""
@@ -115,7 +119,13 @@ def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> st
         what = f"no option stands before '{' '.join(getattr(error, 'unused_tokens', ()))[:80]}'"
         return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
     option = (unknown and unknown.keyword) or ""
-    for known in getattr(error, "argument_collection", None) or ():
+    every = getattr(error, "argument_collection", None) or ()
+    if option in HARDWARE:
+        names = {name for known in every for name in known.names}
+        for meant in HARDWARE:
+            if meant in names:
+                return f"unknown option {option}: {_line([meant if token == option else token for token in tokens])}"
+    for known in every:
         if option.lstrip("-") in (known.get_choices() or ()):
             left = [token for token in tokens if token != option]
             return f"unknown option {option}: {_line([*left, known.name, option.lstrip('-')])}"

@@ -290,7 +290,14 @@ def listed(*, files: bool = False) -> tuple[Tool, ...]:
 def fields_of(verb: str, *, files: bool = False) -> dict[str, Any]:
     """Every field of a verb's question by name, as a flat JSON schema."""
     schema = request_schema(verb, files=files)
-    return {name: _flat(part, schema.get("$defs", {})) for name, part in schema["properties"].items()}
+    parts: Mapping[str, Any] = schema["properties"]
+
+    def field(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        return name if name in parts else found[0]
+
+    flat = {name: _flat(part, schema.get("$defs", {})) for name, part in parts.items()}
+    return {name: part | {"description": FLAG.sub(field, part["description"])} for name, part in flat.items()}
 
 
 def _tool(verb: str, offered: Offered, files: bool) -> Tool:
@@ -376,8 +383,7 @@ def _flat(part: Mapping[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
                 found[name] = way[name]
     if part.get("default") is not None:
         found["default"] = part["default"]
-    said = FLAG.sub(lambda flag: flag[1].replace("-", "_"), part.get("description", ""))
-    return found | {"description": said}
+    return found | {"description": part.get("description", "")}
 
 
 def _resolved(way: Mapping[str, Any], defs: Mapping[str, Any]) -> Mapping[str, Any]:

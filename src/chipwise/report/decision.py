@@ -169,7 +169,11 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         return "", ""
     share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
-    use = f"cheaper than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
+    use = (
+        f"cheaper than {less} above {share:.0%} use"
+        if share is not None
+        else f"dearer than {less} at any use"
+    )
     bare = " without hosts" if own.bare else ""
     chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}{bare}"
     chips += f", of which {own.used} work" if 0 < own.used < own.chips else ""

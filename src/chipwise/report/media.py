@@ -567,9 +567,7 @@ def _waiting(p: MediaPlan) -> str:
         return ""
     if p.wait_p99_s < UNNOTICED * p.latency_s.mid:
         return " with hardly any wait"
-    mean = (
-        f"{format_seconds(p.answered_s)} with the mean wait" if noticed(p) else "hardly any mean wait"
-    )
+    mean = f"{format_seconds(p.answered_s)} with the mean wait" if noticed(p) else "hardly any mean wait"
     return f", {mean}; 99 of 100 take at most {format_seconds(p.answered_p99_s)}"
 
 

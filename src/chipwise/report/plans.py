@@ -482,7 +482,11 @@ def _does(report: PlanReport) -> str:
         carrying = first.replicas - first.spare
         # where one replica fewer would take more than is allowed, that decides their number
         one_less = first.load * carrying / max(carrying - 1, 1)
-        said += f" (limit: --utilisation {w.utilisation:.0%})" if carrying > 1 and one_less > w.utilisation else ""
+        said += (
+            f" (limit: --utilisation {w.utilisation:.0%})"
+            if carrying > 1 and one_less > w.utilisation
+            else ""
+        )
     return f"{said}."
 
 
@@ -503,7 +507,11 @@ def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
     if not named:
         return ""
     said = " and ".join(named)
-    return f". Targets: {said}" if first.chance is None else f". {said[0].upper()}{said[1:]}: met {_surely(first.chance)}"
+    return (
+        f". Targets: {said}"
+        if first.chance is None
+        else f". {said[0].upper()}{said[1:]}: met {_surely(first.chance)}"
+    )
 
 
 def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
@@ -794,7 +802,11 @@ DEFINED = (
     ("usd_per_million_in", "$/M tokens in", "share of the cost spent on prefill"),
     ("usd_per_million_out", "$/M tokens out", "share of the cost spent on decoding"),
     ("energy.joules_per_token", "J per token", "chips alone, per output token"),
-    ("energy.joules_per_token_wall", "J per token, wall", "with hosts, fans and power supplies, without cooling"),
+    (
+        "energy.joules_per_token_wall",
+        "J per token, wall",
+        "with hosts, fans and power supplies, without cooling",
+    ),
     ("energy.chip_w", "W per chip", "on average"),
     ("energy.wall_w", "W at the wall", "whole machines, without cooling"),
 )
@@ -873,7 +885,9 @@ def _spare(p: PlanRecord) -> list[str]:
     u = p.up
     if u is None:
         return []
-    said = f"enough replicas for the load are up {u.share:.2%} of the time, {u.without:.2%} without spare ones"
+    said = (
+        f"enough replicas for the load are up {u.share:.2%} of the time, {u.without:.2%} without spare ones"
+    )
     return [
         f"spare of #{p.rank}: {said} (a chip fails every {u.chip_mtbf_h:,.0f} h and its host is back after "
         f"{u.repair_h:g} h, as in {u.fleet})"
@@ -959,7 +973,13 @@ def _ranked(report: PlanReport) -> str:
         by = "chips for the load"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
     kept = f"plans that meet {what} with {w.confidence:.0%} probability, then " if what else ""
-    unpriced = "" if report.owned else "; chips without a price are listed separately" if priced else "; no price is known"
+    unpriced = (
+        ""
+        if report.owned
+        else "; chips without a price are listed separately"
+        if priced
+        else "; no price is known"
+    )
     best = f"the cheapest ({by})" if sized or priced else "most requests per second"
     return (
         f"{kept}{best}; within {p.equal:.0%} of it the strongest evidence (measured, recent price), then the fewest "

@@ -15,6 +15,7 @@ from chipwise.catalog.snapshot import today
 from chipwise.report.answer import by_kind
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
+from chipwise.report.decision import decided
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
@@ -110,9 +111,13 @@ def _generated(report: MediaReport) -> dict[str, Any]:
         [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
     )
     first = report.plans[0] if report.plans else None
+    said = report.verdict()
+    # which hardware stands large, what it is paid by below
+    paid = len(decided(report.decision, None)) if report.decision else 0
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
+        "verdict": (*said[paid : paid + 1], *said[:paid], *said[paid + 1 :]),
         "badges": [b for b in badges if b[0]],
     }
 
