@@ -168,7 +168,7 @@ FIGURES = (
 )
 PLAIN = (
     ("requests/s at most", "largest_requests_per_s", format_number),
-    ("targets hold with", "chance", lambda share: f"{share:.0%}"),
+    ("targets met with", "chance", lambda share: f"{share:.0%}"),
 )
 SIZES = (
     ("parameters", "params", format_count),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chipwise.report.terminal import WIDEST
+from chipwise.report.terminal import width_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Ran:
     def one_line(self) -> str:
         """stderr, which must be one printable message of bearable length, broken at spaces where it is wider than a
         table."""
-        assert all(len(line) <= WIDEST or " " not in line.strip() for line in self.told.splitlines())
+        assert all(len(line) <= width_of() or " " not in line.strip() for line in self.told.splitlines())
         assert self.err.startswith("chipwise: ")
         assert self.err.endswith("\n")
         assert self.err[:-1].isprintable()

@@ -18,8 +18,11 @@ __all__ = ["DOCS", "ROOT", "Problem", "fresh", "inline_commands", "pages", "refr
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-OTHERS = {"accuracy.md", "log.md"}
+OTHERS = {"accuracy.md"}
 """Pages that something else writes."""
+
+RECORDS = {"log", "decisions"}
+"""Folders of what was tried and chosen, as it was on the day."""
 
 MARK = re.compile(r"<!-- generated: (?P<name>[\w-]+) ?(?P<arg>[^>]*?) -->\n(?P<old>.*?)<!-- end -->", re.S)
 CONSOLE = re.compile(r"^(?P<indent> *)```console\n(?P<old>.*?)^(?P=indent)```$", re.S | re.M)
@@ -37,7 +40,11 @@ class Problem:
 
 def pages() -> list[Path]:
     """All pages that may have generated parts: the documentation, and what stands beside it."""
-    found = [p for p in sorted(DOCS.rglob("*.md")) if p.relative_to(DOCS).as_posix() not in OTHERS]
+    found = [
+        p
+        for p in sorted(DOCS.rglob("*.md"))
+        if p.relative_to(DOCS).as_posix() not in OTHERS and p.parent.name not in RECORDS
+    ]
     beside = (ROOT / name for name in ("README.md", "SKILL.md", "CONTRIBUTING.md"))
     return [*found, *(p for p in beside if p.exists())]
 

@@ -81,7 +81,7 @@ def test_the_verdict_says_when_and_for_how_much(capsys: pytest.CaptureFixture[st
     print(job(deadline="24h"))
     said = " ".join(capsys.readouterr().out.split())
     assert "It writes 1.00 B tokens in" in said
-    assert "the deadline of 24 hours holds with" in said
+    assert "the deadline of 24 hours is met with" in said
 
 
 def test_an_api_and_changes_are_told_by_the_dollars_of_the_job() -> None:

@@ -453,7 +453,7 @@ def test_targets_of_one_user_are_held_against_what_the_answer_says() -> None:
 def test_one_user_is_told_how_surely_a_target_holds() -> None:
     asked = {"task": "local", "have": "rtx-5090", "in_": 1500, "out": 100, "precision": "q4_k_m"}
     sure = cw.plan("Qwen/Qwen3-8B", ttft="10s", evidence="none", **asked)
-    assert any("the target 10.0 s holds with 99% probability" in line for line in sure.verdict())
+    assert any("TTFT under 10.0 s: met with 99% probability" in line for line in sure.verdict())
 
 
 def test_unlike_cards_that_miss_a_target_are_refused_as_one_card_is() -> None:

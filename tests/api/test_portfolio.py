@@ -261,7 +261,7 @@ def test_a_placement_through_time_is_what_simulate_says(tmp_path: Path) -> None:
     assert alone.simulation.ttft_s.p99 == first.p99
     assert alone.simulation.within[0].mid == first.within
     assert all(t.holds for t in report.simulated)
-    assert "Simulated request by request, the targets hold: chat." in report.verdict()
+    assert "Simulated request by request, targets met: chat." in report.verdict()
     assert saving.replay(str(page)).identical
     ((name, chart),) = charts_of(report).items()
     rows = chart()["data"]["values"]

@@ -51,7 +51,7 @@ def test_targets_and_the_most_load_are_compared(repository: Path) -> None:
     assert float(before) > 2
     assert before != after
     assert change.endswith("%")
-    assert row(text, "targets hold with")[0].endswith("%")
+    assert row(text, "targets met with")[0].endswith("%")
     assert " whole " not in text
 
 

@@ -47,6 +47,11 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
             (*PLAN, "--spot", "--rate", "1/s"),
             "unknown option --spot: chipwise plan meta-llama/Llama-3.1-8B --rate",
         ),
+        (
+            (*PLAN, "--gpu", "h100"),
+            "unknown option --gpu: chipwise plan meta-llama/Llama-3.1-8B --chips h100",
+        ),
+        (("local", "--chip", "rtx-4090"), "unknown option --chip: chipwise local --have rtx-4090"),
         (("plan", "bge-m3", "--in", "256"), "what an encoder reads is --settings tokens=256"),
         ((*PLAN, "--rate", "abc"), "--rate: cannot read 'abc'"),
         ((*PLAN, "--rate", "0"), "--rate"),

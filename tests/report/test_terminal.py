@@ -100,8 +100,8 @@ def test_prose_makes_room_before_a_row_becomes_a_block() -> None:
     assert table.text(40).startswith("a" * 20 + "\n")
 
 
-def test_the_width_is_that_of_the_terminal_up_to_100(monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns, width in (("80", 80), ("100", 100), ("200", 100)):
+def test_the_width_is_that_of_the_terminal_and_100_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, width in (("80", 80), ("100", 100), ("200", 200)):
         monkeypatch.setenv("COLUMNS", columns)
         assert width_of() == width
     monkeypatch.delenv("COLUMNS")

@@ -72,7 +72,7 @@ def test_the_order_can_be_followed(report: PlanReport) -> None:
     full = replace(report.workload, rate_per_s=None)
     assert "per output token" in ranked(replace(report, workload=full))
     unpaid = tuple(replace(p, price=None) for p in report.plans)
-    assert "chips that carry the load" in ranked(replace(report, plans=unpaid))
+    assert "chips for the load" in ranked(replace(report, plans=unpaid))
     assert "most requests per second" in ranked(replace(report, plans=unpaid, workload=full))
 
 
@@ -179,20 +179,19 @@ def test_every_record_that_is_an_answer_is_shown() -> None:
 
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     first = report.plans[0]
-    decided, *lines = report.verdict()
-    assert decided.startswith("Call an API, or buy for a load that lasts: $")
+    decided, others, *lines = report.verdict()
+    assert decided.startswith("Call an API, or buy if the load lasts: $")
+    assert others.startswith("Alternatives: $")
     said = " ".join(lines)
     assert said.startswith(f"To run it yourself: rent {first.chips}x {first.chip} with {first.runtime}")
     assert "10 requests/s" in said
     assert first.chance is not None
-    assert (
-        f"; the targets 1.00 s and 40.0 ms hold in the mean with {min(int(100 * first.chance + 0.2), 99)}% probability"
-        in said
-    )
-    assert f"at {first.load:.0%} of the load it could carry" in said
+    chance = min(int(100 * first.chance + 0.2), 99)
+    assert f". Mean TTFT under 1.00 s and mean TPOT under 40.0 ms: met with {chance}% probability" in said
+    assert f"Load: {first.load:.0%} of its maximum" in said
     assert first.converted
     assert report.as_stored is not None
-    assert f"With the weights as stored (bf16): {report.as_stored.chips}x {report.as_stored.chip}" in said
+    assert f"If you keep bf16: {report.as_stored.chips}x {report.as_stored.chip}" in said
     assert f"Evidence: {first.pace.basis}." in said
     alone = replace(report, decision=None)
     assert replace(alone, considered=1).verdict()[0].startswith(f"{first.chips}x {first.chip}")

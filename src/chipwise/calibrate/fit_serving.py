@@ -38,7 +38,7 @@ LAUNCHED = frozenset(("launch", "experts.launch", "quantise", "pointwise"))
 
 _PASSES: Mapping[str, Quantity] = {
     # what a runtime adds to or takes from every pass, and from its launches besides; factors on products, experts,
-    # attention or exchanges made rows worse that a fit had not seen (docs/log.md)
+    # attention or exchanges made rows worse that a fit had not seen (docs/log/serving.md)
     "whole": Quantity(1.0, 0.2, "ratio", (EffectLevel(_RUNTIME, 0.1),), 0.1, 10.0),
     "launch": Quantity(1.0, 0.3, "ratio", (EffectLevel(_RUNTIME, 0.2),), 0.1, 10.0),
 }

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,10 @@ OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train")
 """Commands whose first value is the name of a model."""
 
 
+HARDWARE = ("--chips", "--chip", "--have", "--gpu", "--gpus", "--device", "--accelerator", "--hardware")
+"""How people say which chips: commands take the first of these that they have."""
+
+
 def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> str:
     """That words stand behind no option (`unread`), or an option is none, and what was meant where that can be told: an
     unknown one that is a word of another (`--spot`) is that other (`--price spot`)."""
@@ -115,11 +119,19 @@ def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> st
         what = f"no option stands before '{' '.join(getattr(error, 'unused_tokens', ()))[:80]}'"
         return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
     option = (unknown and unknown.keyword) or ""
-    for known in getattr(error, "argument_collection", None) or ():
+    every = getattr(error, "argument_collection", None) or ()
+    if meant := _of_hardware(option, {name for known in every for name in known.names}):
+        return f"unknown option {option}: {_line([meant if token == option else token for token in tokens])}"
+    for known in every:
         if option.lstrip("-") in (known.get_choices() or ()):
             left = [token for token in tokens if token != option]
             return f"unknown option {option}: {_line([*left, known.name, option.lstrip('-')])}"
     return f"{error} (chipwise --help)"
+
+
+def _of_hardware(option: str, names: Collection[str]) -> str:
+    """The first of `HARDWARE` among the names of a command's options, where `option` is another; "" elsewhere."""
+    return next((name for name in HARDWARE if name in names), "") if option in HARDWARE else ""
 
 
 def _quoted(tokens: Sequence[str]) -> str:

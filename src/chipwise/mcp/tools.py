@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -88,7 +89,7 @@ SAID: Mapping[str, Offered] = {
     ),
     "explain": Offered(
         "What bounds a deployment",
-        "Shares of time by resource, what 10 % more of each would give, and memory by kind, of one deployment.",
+        "Shares of time by resource, what 10 % more of each gives, and memory by kind.",
         rows_answer,
         ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime"),
     ),
@@ -101,7 +102,7 @@ SAID: Mapping[str, Offered] = {
     "local": Offered(
         "What your machine runs",
         "Which models a machine of the user's own runs, in which format, how fast and with which command, or what to "
-        "buy for a budget. Name the machine, e.g. rtx-4090, 2xrtx-3090, m4-max:64gb or rtx-4090+ryzen-9-9950x:128gb.",
+        "buy for a budget.",
         rows_answer,
         ("have", "host_memory", "max_usd", "min_tps", "context", "use", "models"),
     ),
@@ -151,7 +152,7 @@ SAID: Mapping[str, Offered] = {
     ),
     "match": Offered(
         "Nearest measurements",
-        "The published results nearest to a plan, the axes on which they differ, and a prediction moved towards them.",
+        "The published results nearest to a plan, the axes on which they differ, and the prediction adjusted for them.",
         match_answer,
         ("model", "chip", "count", "in", "out", "precision", "sample", "task"),
     ),
@@ -161,6 +162,12 @@ SAID: Mapping[str, Offered] = {
         "benchmark as a reason.",
         claim_answer,
         ("result", "model", "against", "in", "out", "ttft", "tpot", "task"),
+    ),
+    "frontier": Offered(
+        "Throughput against speed",
+        "Throughput of a chip against speed for one user: a curve for each chip over all layouts.",
+        table_answer,
+        ("model", "chips", "in", "out", "precision"),
     ),
     "chips": Offered(
         "Chips",
@@ -176,9 +183,8 @@ SAID: Mapping[str, Offered] = {
     ),
     "check_statement": Offered(
         "Fact check",
-        "A verdict on what people say about hardware (torus, FP8, wafers, cores), with figures and the commands "
-        "that show "
-        "them. Call it before repeating such a statement.",
+        "A verdict on what people say about hardware, with figures and the commands that show them. Call it before "
+        "repeating such a statement.",
         statements_answer,
     ),
     "launch": Offered(
@@ -196,8 +202,7 @@ SAID: Mapping[str, Offered] = {
     ),
     "diff": Offered(
         "What changed between two answers",
-        "Which figures of two answers of one verb differ, and whether the question or what is installed did it. "
-        "Each is an answer's link or record.",
+        "Which figures of two answers (links or records) differ, and whether the question or the installation did it.",
         table_answer,
     ),
 }
@@ -285,7 +290,14 @@ def listed(*, files: bool = False) -> tuple[Tool, ...]:
 def fields_of(verb: str, *, files: bool = False) -> dict[str, Any]:
     """Every field of a verb's question by name, as a flat JSON schema."""
     schema = request_schema(verb, files=files)
-    return {name: _flat(part, schema.get("$defs", {})) for name, part in schema["properties"].items()}
+    parts: Mapping[str, Any] = schema["properties"]
+
+    def field(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        return name if name in parts else found[0]
+
+    flat = {name: _flat(part, schema.get("$defs", {})) for name, part in parts.items()}
+    return {name: part | {"description": FLAG.sub(field, part["description"])} for name, part in flat.items()}
 
 
 def _tool(verb: str, offered: Offered, files: bool) -> Tool:
@@ -298,8 +310,9 @@ def _tool(verb: str, offered: Offered, files: bool) -> Tool:
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {name: _described(verb, name, every[name], files) for name in front},
-        "additionalProperties": bool(further),
     }
+    if not further:
+        schema["additionalProperties"] = False
     if needed:
         schema["required"] = needed
     return Tool(
@@ -331,15 +344,24 @@ def _named(verb: str, further: Sequence[str], files: bool) -> str:
 
 
 BRIEF: Mapping[str, str] = {
-    "model": "a bundled name, the keys of a config.json, or dimensions",
-    "chip": "a chip, several or a machine for rent, which replicas fill (8xh100)",
+    "model": "a bundled name, a config.json's keys, or dimensions",
+    "chip": "a chip, or several as 8xh100",
     "concurrency": "concurrent clients, one request in flight each; default: as many as fit",
     "chips": "only these, separated by commas, with a count at most that many",
+    "precision": "number format of the weights, e.g. fp8",
+    "runtime": "serving software; best compares all",
+    "task": "serve many users, batch, or local for one",
+    "ttft": "target for the first token, e.g. 500ms",
+    "tpot": "target for each later token, e.g. 30ms",
+    "rate": "requests per second, e.g. 10/s",
 }
 """Fields that many tools have, in few words."""
 
 DEPLOYMENT = ("model", "chip", "tp", "pp", "concurrency")
 """What a deployment is given by."""
+
+FLAG = re.compile(r"--([a-z][a-z-]+)")
+"""An option of the command line in a description: agents know it as a field."""
 
 FRONT = 8
 """Fields that are described in the list where a tool does not say which and takes no deployment."""

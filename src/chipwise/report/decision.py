@@ -103,16 +103,16 @@ class DecisionRecord:
         return "for the job" if self.job_hours else "a month"
 
 
-def decided(decision: DecisionRecord, api: ApiRecord | None) -> str:
-    """The sentences that open a plan: what to do and what it costs a month, then the other ways. `api` is the
-    cheapest."""
+def decided(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, ...]:
+    """The sentences that open a plan: what to do and what it costs a month, the other ways, who else rents it. `api`
+    is the cheapest."""
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
     usd, what = ways.pop(decision.choice)
     others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
-    doubt = ", if its speed will do, which is not known here" if decision.choice == "api" else ""
+    doubt = "; its speed is not known here" if decision.choice == "api" else ""
     at = "" if decision.job_hours else " at this load"
     said = f"{_opening(decision)}: {usd} {decision.span}{at}, {what}{doubt}."
-    return " ".join([said, *([f"Instead: {others}."] if others else []), *_supply(decision)])
+    return said, *([f"Alternatives: {others}."] if others else []), *_supply(decision)
 
 
 def _supply(decision: DecisionRecord) -> Iterator[str]:
@@ -124,11 +124,11 @@ def _supply(decision: DecisionRecord) -> Iterator[str]:
     words = f"{decision.usd_words(other)} {decision.span} at {supply.other_provider}" if other else ""
     less = other is not None and other <= rent * (1.0 - preferences().worth)
     if supply.spot and words:
-        yield f"On demand costs less than on the spot market: {words}." if less else f"On demand: {words}."
+        yield f"On demand costs less than spot: {words}." if less else f"On demand: {words}."
     elif less:
-        yield f"On the spot market, where machines may be taken back: {words}."
+        yield f"As spot instances, which may be reclaimed: {words}."
     if supply.providers == 1:
-        yield "One provider alone has a price: ask for its stock before you rely on it."
+        yield "Only one provider lists a price: check its stock before you rely on it."
 
 
 def _opening(decision: DecisionRecord) -> str:
@@ -139,7 +139,7 @@ def _opening(decision: DecisionRecord) -> str:
     own, paid = decision.own, decision.api_usd_per_month if called else decision.rent_usd_per_month
     lasts = decision.job_hours is None
     lasting = lasts and own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
-    return ("Call an API" if called else "Rent") + (", or buy for a load that lasts" if lasting else "")
+    return ("Call an API" if called else "Rent") + (", or buy if the load lasts" if lasting else "")
 
 
 def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
@@ -169,7 +169,11 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         return "", ""
     share, less = (own.above_api, "the API") if called else (own.above_rent, "rent")
     paid = decision.api_usd_per_month if called else decision.rent_usd_per_month
-    use = f"less than {less} above {share:.0%} use" if share is not None else f"dearer than {less} at any use"
+    use = (
+        f"cheaper than {less} above {share:.0%} use"
+        if share is not None
+        else f"dearer than {less} at any use"
+    )
     bare = " without hosts" if own.bare else ""
     chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}{bare}"
     chips += f", of which {own.used} work" if 0 < own.used < own.chips else ""
@@ -178,8 +182,8 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
     always = "always in use" if decision.job_hours is None else "with one such job after another"
     figures = [
         f"{usd_words(own.purchase_usd)} for {chips}",
-        f"{own.power_w / 1000.0:.3g} kW at the plugs",
-        f"{own.years:g} years",
+        f"{own.power_w / 1000.0:.3g} kW at the wall",
+        f"over {own.years:g} years",
         *([use] if paid is not None else []),
     ]
     return decision.usd_words(own.usd_per_month), f"owned, {always} ({', '.join(figures)})"

@@ -416,7 +416,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     return (
-        *([decided(report.decision, None)] if report.decision else []),
+        *(decided(report.decision, None) if report.decision else ()),
         f"{start}{what}",
         _does(report, p),
         founded(p, p.latency_s.basis),
@@ -526,7 +526,7 @@ def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     if best is None:
         return ()
     cost = "" if report.owned else f", {cost_words(best.price, best.chips)}"
-    return (f"The best plan that rests on measurements: {best.machines} ({_layout(best)}){cost}.",)
+    return (f"Best plan with measurements behind it: {best.machines} ({_layout(best)}){cost}.",)
 
 
 def _does(report: MediaReport, p: MediaPlan) -> str:
@@ -541,17 +541,17 @@ def _does(report: MediaReport, p: MediaPlan) -> str:
     each = (
         f"a batch takes {figures.seconds(p.latency_s)}"
         if p.samples > 1
-        else f"each in {figures.seconds(p.latency_s)}"
+        else f"each takes {figures.seconds(p.latency_s)}"
     )
-    said = f"It delivers {amount(rate * by, report.unit)}/{unit}, {each}{_waiting(p)}"
+    said = f"It delivers {amount(rate * by, report.unit)}/{unit}; {each}{_waiting(p)}"
     if report.limit_s is not None and p.chance is not None:
         some = "" if report.percentile is None else f" for {100.0 * report.percentile:g} of 100 requests"
-        surely = f"holds{some} with {chance_percent(p.chance)}% probability"
-        said += f"; the target {format_seconds(report.limit_s)} {surely}"
+        surely = f"met{some} with {chance_percent(p.chance)}% probability"
+        said += f". Target of {format_seconds(report.limit_s)}: {surely}"
     if p.load is not None:
-        said += f", at {p.load:.0%} of the load it could carry"
+        said += f". Load: {p.load:.0%} of its maximum"
     if p.usd_per_1000 is not None and not report.owned:
-        said += f", for ${figures.number(p.usd_per_1000)} per 1,000 {report.unit}s"
+        said += f". Cost: ${figures.number(p.usd_per_1000)} per 1,000 {report.unit}s"
     return f"{said}."
 
 
@@ -567,10 +567,8 @@ def _waiting(p: MediaPlan) -> str:
         return ""
     if p.wait_p99_s < UNNOTICED * p.latency_s.mid:
         return " with hardly any wait"
-    mean = (
-        f"{format_seconds(p.answered_s)} with the mean wait" if noticed(p) else "hardly any wait in the mean"
-    )
-    return f", {mean}, {format_seconds(p.answered_p99_s)} at most for 99 of 100"
+    mean = f"{format_seconds(p.answered_s)} with the mean wait" if noticed(p) else "hardly any mean wait"
+    return f", {mean}; 99 of 100 take at most {format_seconds(p.answered_p99_s)}"
 
 
 def media_words(report: MediaReport) -> tuple[str, ...]:
@@ -716,12 +714,12 @@ def _ranked_by(report: MediaReport) -> str:
     by = "$/h" if report.rate_per_s is not None else f"$ per {report.unit}"
     due = report.job is not None and report.job.deadline_s is not None
     what = "the target" if report.limit_s is not None else "the deadline" if due else ""
-    limit = f"what keeps {what} with {report.confidence:.0%} probability, then " if what else ""
+    limit = f"plans that meet {what} with {report.confidence:.0%} probability, then " if what else ""
     near = preferences()
     return (
-        f"ranked: {limit}the cheapest ({by}); of those within {near.equal:.0%} of it, or {near.evidence:.0%} a doubt "
-        "where it is better founded, what is measured, freshly priced, no marketplace's and not on the host, then "
-        "fewer hosts and paid chips, more replicas, the usual software; unpriced last"
+        f"ranked: {limit}the cheapest ({by}); within {near.equal:.0%} of it the strongest evidence (measured, recent "
+        "price, no marketplace, nothing kept on the host), then fewer hosts and chips billed, more replicas, the usual "
+        f"software; each weakness that a plan avoids may cost {near.evidence:.0%} more; plans without a price last"
     )
 
 

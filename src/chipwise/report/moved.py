@@ -69,7 +69,7 @@ class MovedReport(PlanReport):
         """What changes, before what the other chips do."""
         after = self.plans[0]
         if self.before is None:
-            return (f"What you have does not do it: {self.stays}. Instead:", *PlanReport.verdict(self))
+            return (f"What you have does not do it: {self.stays}. Take:", *PlanReport.verdict(self))
         told = [
             f"{m.what} {m.words(m.instead)} in place of {m.words(m.have)}"
             for m in self.moved
@@ -91,7 +91,7 @@ class MovedReport(PlanReport):
         return {"What moves": lines} if lines else {}
 
 
-TOLD = ("all of them carry", "first token", "time per token", "power at the plugs")
+TOLD = ("all of them carry", "first token", "time per token", "power at the wall")
 """Figures of the sentence; the table has them all."""
 MOVES = (
     Column("what moves", "what", short="what"),
@@ -114,7 +114,7 @@ def _moved(plans: tuple[PlanRecord, PlanRecord], there: tuple[int, int]) -> Iter
         ("time per token", "s", lambda p: None if p.tpot_s is None else p.tpot_s.mid),
         ("chance of the targets", "ratio", lambda p: p.chance),
         ("memory in use of a device", "ratio", lambda p: p.memory_range.mid / p.memory.capacity_bytes),
-        ("power at the plugs", "W", lambda p: p.energy.wall_w.mid if p.energy else None),
+        ("power at the wall", "W", lambda p: p.energy.wall_w.mid if p.energy else None),
         ("hosts", "", lambda p: float(p.hosts)),
     )
     carried = (p.largest_requests_per_s * max(n // p.chips, 1) for p, n in zip(plans, there, strict=True))

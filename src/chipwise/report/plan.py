@@ -223,7 +223,7 @@ def finishes(does: str, job: JobRecord, deadline_s: float | None, surely: str) -
     if job.usd is not None:
         said += f" for about ${figures.mid(job.usd)}"
     if deadline_s is not None and surely:
-        said += f"; the deadline of {duration_words(deadline_s)} holds {surely}"
+        said += f"; the deadline of {duration_words(deadline_s)} is met {surely}"
     return said
 
 

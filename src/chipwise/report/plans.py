@@ -372,7 +372,7 @@ PLANS = (
     Column("tok/s/chip", "tokens_per_s_per_chip.mid", lambda v: format_number(v, 4), right=True, spare=4,
            short="tokens_per_s_per_chip"),
     Column("tok/s/user", "tokens_per_s_per_user.mid", lambda v: format_number(v, 2), right=True, spare=8),
-    Column("targets hold", "chance", lambda v: f"{chance_percent(v)} %", right=True, spare=2,
+    Column("targets met", "chance", lambda v: f"{chance_percent(v)} %", right=True, spare=2,
            short="chance_of_targets"),
     Column("", "hosts", short="hosts"),
     Column("", _joules, short="joules_per_token"),
@@ -436,13 +436,13 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     if report.decision is not None and report.decision.choice == "api":
         opening = f"To run it yourself: {verb.lower()}{what}"
     if not report.kept:
-        missed = f"No plan keeps {_asked_of(report)} with {report.workload.confidence:.0%} probability"
+        missed = f"No plan meets {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         opening = f"{missed}{works}. Nearest: {what}"
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
     said = (opening, _does(report), *_follows(first), found, *_alternatives(report))
-    return said if report.decision is None else (decided(report.decision, _cheapest_api(report)), *said)
+    return said if report.decision is None else (*decided(report.decision, _cheapest_api(report)), *said)
 
 
 def _cheapest_api(report: PlanReport) -> ApiRecord | None:
@@ -478,11 +478,15 @@ def _does(report: PlanReport) -> str:
         said = f"One user waits {speed}"
     said += _targets(w, first)
     if w.rate_per_s is not None and report.considered > 1:
-        said += f", at {first.load:.0%} of the load it could carry"
+        said += f". Load: {first.load:.0%} of its maximum"
         carrying = first.replicas - first.spare
         # where one replica fewer would take more than is allowed, that decides their number
         one_less = first.load * carrying / max(carrying - 1, 1)
-        said += f" (--utilisation {w.utilisation:.0%})" if carrying > 1 and one_less > w.utilisation else ""
+        said += (
+            f" (limit: --utilisation {w.utilisation:.0%})"
+            if carrying > 1 and one_less > w.utilisation
+            else ""
+        )
     return f"{said}."
 
 
@@ -496,16 +500,18 @@ def _follows(first: PlanRecord) -> Iterator[str]:
 
 def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
     """The targets, and how surely the first plan keeps them; "" without any."""
-    tpot_s = None if first.tpot_s is None else w.tpot_s
-    targets = [format_seconds(t) for t in (w.ttft_s, tpot_s, w.e2e_s) if t and w.task != "batch"]
-    if not targets:
+    limits = {"TTFT": w.ttft_s, "TPOT": None if first.tpot_s is None else w.tpot_s, "answer": w.e2e_s}
+    of = "mean " if w.percentile is None else f"p{w.percentile * 100:g} "
+    of = "" if w.task == "local" else of
+    named = [f"{of}{name} under {format_seconds(s)}" for name, s in limits.items() if s and w.task != "batch"]
+    if not named:
         return ""
-    named = " and ".join(targets)
-    if first.chance is None:
-        return f"; targets: {named}"
-    one = len(targets) == 1
-    holds = f"{'holds' if one else 'hold'}{'' if w.percentile or w.task == 'local' else ' in the mean'}"
-    return f"; the target{'' if one else 's'} {named} {holds} {_surely(first.chance)}"
+    said = " and ".join(named)
+    return (
+        f". Targets: {said}"
+        if first.chance is None
+        else f". {said[0].upper()}{said[1:]}: met {_surely(first.chance)}"
+    )
 
 
 def _finishes(report: PlanReport, job: JobRecord, tokens: float) -> str:
@@ -524,8 +530,8 @@ def _alternatives(report: PlanReport) -> list[str]:
     if report.as_stored is not None:
         stored = report.as_stored
         lines.append(
-            f"With the weights as stored ({stored.precision}): {stored.machines} ({stored.spread})"
-            f"{_cost(report, stored, ', ')}; what {first.precision} does to quality is not assessed."
+            f"If you keep {stored.precision}: {stored.machines} ({stored.spread})"
+            f"{_cost(report, stored, ', ')}; the effect of {first.precision} on quality is not assessed."
         )
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= preferences().told:
@@ -747,7 +753,7 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
     ]
-    head = (f"machine time of an output token on {plan.machines} ({plan.layout.words})", "")
+    head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.words})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
     return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.words, plan.runtime)
@@ -788,37 +794,41 @@ FIGURES = (
 
 DEFINED = (
     ("ttft_s", "TTFT", "arrival to first token: queue, own prompt, host, stream"),
-    ("tpot_s", "TPOT", "per token after the first, with the prompts of others in between"),
+    ("tpot_s", "TPOT", "per token after the first, pauses for other requests' prompts included"),
     ("decode_s", "TPOT without prompts", "one pass of decoding alone"),
     ("tokens_per_s_per_user", "tokens/s per user", "1 / TPOT"),
     ("tokens_per_s_per_chip", "tokens/s per chip", "output tokens"),
     ("tokens_per_s", "tokens/s, all chips", "output tokens"),
-    ("usd_per_million_in", "$/M tokens in", "for the machine time of prompts"),
-    ("usd_per_million_out", "$/M tokens out", "for the machine time of decoding"),
+    ("usd_per_million_in", "$/M tokens in", "share of the cost spent on prefill"),
+    ("usd_per_million_out", "$/M tokens out", "share of the cost spent on decoding"),
     ("energy.joules_per_token", "J per token", "chips alone, per output token"),
-    ("energy.joules_per_token_wall", "J per token, wall", "with hosts, fans and power supplies; no cooling"),
+    (
+        "energy.joules_per_token_wall",
+        "J per token, wall",
+        "with hosts, fans and power supplies, without cooling",
+    ),
     ("energy.chip_w", "W per chip", "on average"),
-    ("energy.wall_w", "W at the wall", "all machines, whole ones; no cooling"),
+    ("energy.wall_w", "W at the wall", "whole machines, without cooling"),
 )
 """Figures of a plan: field, name, meaning."""
 
 
 def _figures_view(p: PlanRecord) -> Table:
     """Times with their quantiles, throughput, cost and energy."""
-    load = f"prompts take {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding alone"
+    load = f"prefill takes {p.prompt_share:.0%} of the time" if p.prompt_share else "decoding only"
     load = f"{format_number(p.requests_per_s)} requests/s; {load}"
     if p.largest_requests_per_s > p.requests_per_s * 1.001:
         most = format_number(p.largest_requests_per_s) if p.capacity is None else figures.number(p.capacity)
         load += f"; at most {most} requests/s within the targets"
     foot = [load]
     if any(t.tpot_s is None or t.ttft_s is None for t in p.tails.values()):
-        foot.append("percentiles left out: the formula does not hold there, simulate")
+        foot.append("percentiles left out: outside the range of the formula, use chipwise simulate")
     if p.nearest is not None:
         n = p.nearest
         foot.append(f"closest published result: {n.label}, {n.tokens_per_s:,.0f} tokens/s: {n.verdict}")
         if n.weight:
             foot.append(
-                f"correcting by it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
+                f"adjusted for it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
             )
     title = f"{p.machines}  {p.layout.words}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
@@ -853,7 +863,7 @@ def _published(plans: Sequence[PlanRecord]) -> dict[str, list[str]]:
     for p in plans:
         if p.nearest is not None:
             moved = p.nearest.anchored_tokens_per_s / p.tokens_per_s.mid - 1.0
-            by = f"; correcting by it: {moved:+.0%} tokens/s" if p.nearest.weight else ""
+            by = f"; adjusted for it: {moved:+.0%} tokens/s" if p.nearest.weight else ""
             found.setdefault(f"{p.nearest.label}: {p.nearest.verdict}{by}", []).append(f"#{p.rank}")
     return found
 
@@ -866,7 +876,7 @@ def _tails(p: PlanRecord) -> list[str]:
         known = [f"{q} {format_seconds(t)}" for q, t in found.items() if t is not None]
         if found and not (key == "tpot_s" and p.tpot_s is None):
             said.append(
-                f"{name} {', '.join(known) if known else 'outside the range of the formula, simulate'}"
+                f"{name} {', '.join(known) if known else 'outside the range of the formula (chipwise simulate)'}"
             )
     return [f"latency percentiles of #{p.rank}: {'; '.join(said)}"] if said else []
 
@@ -875,7 +885,9 @@ def _spare(p: PlanRecord) -> list[str]:
     u = p.up
     if u is None:
         return []
-    said = f"all that carry the load are up {u.share:.2%} of the time, {u.without:.2%} without spare replicas"
+    said = (
+        f"enough replicas for the load are up {u.share:.2%} of the time, {u.without:.2%} without spare ones"
+    )
     return [
         f"spare of #{p.rank}: {said} (a chip fails every {u.chip_mtbf_h:,.0f} h and its host is back after "
         f"{u.repair_h:g} h, as in {u.fleet})"
@@ -958,15 +970,21 @@ def _ranked(report: PlanReport) -> str:
     priced = any(plan.price for plan in report.plans)
     by = "$/h" if sized else "$ per output token, prompts included"
     if not priced:
-        by = "chips that carry the load"
+        by = "chips for the load"
     what = "the targets" if w.task == "serve" else "the deadline" if w.deadline_s else ""
-    kept = f"what keeps {what} with {w.confidence:.0%} probability, then " if what else ""
-    unpriced = "" if report.owned else "; unpriced apart" if priced else "; no price is known"
+    kept = f"plans that meet {what} with {w.confidence:.0%} probability, then " if what else ""
+    unpriced = (
+        ""
+        if report.owned
+        else "; chips without a price are listed separately"
+        if priced
+        else "; no price is known"
+    )
     best = f"the cheapest ({by})" if sized or priced else "most requests per second"
     return (
-        f"{kept}{best}; within {p.equal:.0%} of it the best founded (measured, recent price), then the fewest "
-        f"hosts and paid chips, then more replicas; better founded plans for up to {p.evidence:.0%} more a doubt; "
-        f"nothing above what is no dearer, no slower and no less likely{unpriced}"
+        f"{kept}{best}; within {p.equal:.0%} of it the strongest evidence (measured, recent price), then the fewest "
+        f"hosts and chips billed, then more replicas; each weakness that a plan avoids may cost {p.evidence:.0%} more; "
+        f"no plan stands above one that is no dearer, no slower and no less likely{unpriced}"
     )
 
 

@@ -370,7 +370,7 @@ def _verdict(report: PortfolioReport) -> Iterator[str]:
         yield from (f"Simulated, {_late(t)}." for t in late)
     elif report.simulated:
         names = ", ".join(dict.fromkeys(t.demand for t in report.simulated))
-        yield f"Simulated request by request, the targets hold: {names}."
+        yield f"Simulated request by request, targets met: {names}."
     yield from _changed(report)
 
 

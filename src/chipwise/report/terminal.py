@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import IO, Protocol
 
 WIDEST = 100
-"""Columns of the terminal that text takes at most, also where the terminal is wider or there is none."""
+"""Columns of text that goes to no terminal."""
 
 GAP = "  "  # between columns
 PAIRS = "   "
@@ -29,8 +29,8 @@ BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def width_of() -> int:
-    """Columns of the terminal (or of COLUMNS), at most `WIDEST`; that many where there is no terminal."""
-    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+    """Columns of the terminal, or of COLUMNS; `WIDEST` where there is neither."""
+    return shutil.get_terminal_size((WIDEST, 24)).columns
 
 
 def takes_bold(out: IO[str]) -> bool:

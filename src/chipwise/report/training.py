@@ -510,7 +510,7 @@ def _ranked(report: TrainReport) -> str:
     what = "$" if any(plan.usd for plan in report.plans) else "time"
     then = "hosts" if "days" in report.limits else "the sooner"
     by = f"least {what} (within {noise:.0%}: evidence, then {then})"
-    by += ", unpriced last" if what == "$" else ""
+    by += ", plans without a price last" if what == "$" else ""
     if "days" in report.limits:
         by = f"what is done in time with {report.confidence:.0%} probability, then {by}"
     names = {"days": "time", "usd": "$", "usd_per_h": "$/h"}

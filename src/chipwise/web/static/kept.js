@@ -29,7 +29,7 @@
       show();
       since();
     }]);
-    place.replaceChildren(...listed("Pinned plans", pinned), ...listed("Asked last", store.recent.map(({ address, asked }) => [address, asked])));
+    place.replaceChildren(...listed("Pinned plans", pinned), ...listed("Recent questions", store.recent.map(({ address, asked }) => [address, asked])));
     place.hidden = !place.childNodes.length;
   }
 

@@ -154,11 +154,11 @@
   }
   // a table that does not fit is set closer, and then in more lines, and becomes cards where that is not enough
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
-  // of a long table of plans a short screen shows the first ones, until the others are asked for
+  // of a long table a narrow screen shows the first rows, until the others are asked for
   const FEW = 5;
   function few(table) {
     const more = table.tBodies[0].rows.length - FEW;
-    if (more < 1 || table.dataset.few || !table.matches(".plans")) return;
+    if (more < (table.matches(".plans") ? 1 : 2 * FEW) || table.dataset.few) return;
     table.dataset.few = String(FEW);
     table.classList.add("few");
     const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet rest", textContent: `Show ${more} more` });

@@ -109,18 +109,18 @@ def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -
 
 
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
-    star = "The star is the plan: its speed for one user, at full load. " if report.speeds else ""
+    star = "The star marks the plan at full load. " if report.speeds else ""
     measured = (
-        "A cross is a measurement, faint of a near model: it lies as far from the curve as it was from what is "
-        "predicted for its own lengths and formats. On the curve it confirms, off the curve it contradicts."
+        "Crosses are measurements, faint ones of similar models. Each stands as far from its curve as the measurement "
+        "was from the prediction for its own lengths and formats: on the curve it confirms the model."
         if any(m.ratio for m in report.measured)
         else ""
     )
     note = (
-        "One replica of every layout at every load; a name stands where the layout changes. Bands are 80 % intervals. "
-        f"{star}{measured} Click a point to keep its figures in the picture, a name in the legend to see that chip "
-        "alone (Shift adds others). Drag moves the picture; after a click into it the wheel zooms, and a double click "
-        "undoes all of it."
+        "Each curve takes the best layout of one replica at every load; labels mark where the layout changes. Bands "
+        "are 80 % intervals. "
+        f"{star}{measured} Click a point to pin its figures, a name in the legend to show that chip alone (Shift adds "
+        "others). Drag to pan, click and turn the wheel to zoom, double-click to reset."
     )
     variants = frontier_variants(report)
     bases = dict.fromkeys(p.tokens_per_s_per_chip.basis for p in report.points)

@@ -46,8 +46,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "cost-against-speed",
             "Cost against speed",
             pareto(report),
-            "Diamonds: nothing is both cheaper and faster. Click a plan for its details; drag a rectangle to mark "
-            f"plans in the table. Bars are 80 % intervals and ranges of prices. {without_price(report)}".rstrip(),
+            "Diamonds: no plan is both cheaper and faster. Click a plan for details; drag a rectangle to mark plans "
+            f"in the table. Bars are 80 % intervals, for cost the range of prices. {without_price(report)}".rstrip(),
         )
     ]
     if len(priced) < 2:
@@ -136,7 +136,7 @@ def badges(report: PlanReport) -> list[tuple[str, str]]:
         found.append(("chip figures recalled", "weak"))
     if first.chance is not None:
         kept = "kept" if first.keeps_targets(w.confidence) else "weak"
-        found.append((f"targets hold {chance_percent(first.chance)} %", kept))
+        found.append((f"targets met {chance_percent(first.chance)} %", kept))
     if w.rate_per_s is not None:
         found.append((f"{first.load:.0%} loaded", ""))
     by_rank = {p.rank: p for p in report.plans}

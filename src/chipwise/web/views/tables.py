@@ -74,7 +74,7 @@ def _fleet(question: FleetRequest, report: PortfolioReport) -> dict[str, Any]:
     if report.simulated:
         kept = all(t.holds for t in report.simulated)
         badges.append(
-            ("targets hold in the simulation" if kept else "misses in the simulation", "" if kept else "weak")
+            ("targets met in the simulation" if kept else "misses in the simulation", "" if kept else "weak")
         )
     return {"charts": charts, "badges": badges}
 

@@ -15,6 +15,7 @@ from chipwise.catalog.snapshot import today
 from chipwise.report.answer import by_kind
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
+from chipwise.report.decision import decided
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
@@ -69,7 +70,7 @@ class View:
             "badges": (),
             "tables": record.tables(everything=True),
         }
-        if said := " ".join(record.verdict()):
+        if said := record.verdict():
             common["verdict"] = said
         alike = by_kind(ALIKE, record)
         if alike is not None:
@@ -109,13 +110,14 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     charts = (
         [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
     )
-    said = report.verdict()
     first = report.plans[0] if report.plans else None
+    said = report.verdict()
+    # which hardware stands large, what it is paid by below
+    paid = len(decided(report.decision, None)) if report.decision else 0
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
-        "verdict": said[0],
-        "further": " ".join(said[1:]),
+        "verdict": (*said[paid : paid + 1], *said[:paid], *said[paid + 1 :]),
         "badges": [b for b in badges if b[0]],
     }
 
