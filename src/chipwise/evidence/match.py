@@ -227,10 +227,14 @@ def _verdict(axes: Sequence[Axis], item: Item, chip: str) -> str:
         return f"weak evidence: comparable model on this chip under tighter limits{'; ' * bool(but)}{but}"
     if not but:
         near = sum(marks[n] == "near" for n in marks)
-        return "a direct measurement of such a plan" if near <= 2 else "close: near enough to correct by"
+        return (
+            "a direct measurement of such a plan"
+            if near <= 2
+            else "close enough to adjust the prediction by it"
+        )
     if off == [SHORT["count"]] and not unsure:
         return "close but for the count: per-chip rates apply as far as replicas are independent"
-    return f"comparable model, same chip: near enough to correct by; {but}"
+    return f"comparable model, same chip: close enough to adjust the prediction by it; {but}"
 
 
 def _of_samples(axes: Sequence[Axis]) -> str:
