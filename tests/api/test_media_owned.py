@@ -392,7 +392,7 @@ def test_a_request_is_told_with_its_wait() -> None:
     assert p.answered_p99_s == pytest.approx(p.latency_s.mid + p.wait_p99_s)
     said = " ".join(str(report).split())
     assert "with the mean wait" in said
-    assert "at most for 99 of 100" in said
+    assert "99 of 100 take at most" in said
     assert "time, no wait" in said or "batch takes, no wait" in said
 
 

@@ -210,7 +210,7 @@ def test_a_target_that_holds_in_the_middle_is_answered_by_what_comes_nearest() -
     assert not report.kept
     assert report.plans[0].chip == "l4"
     assert 0.499 <= report.plans[0].chance < 0.9
-    assert "No plan keeps" in str(report)
+    assert "No plan meets" in str(report)
     assert "with 90% probability; nearest: 1x l4" in " ".join(str(report).split())
     sure = replace(asked, confidence="50%").run()
     assert sure.kept

@@ -124,11 +124,11 @@ def test_the_steepest_rise_of_the_day_keeps_the_targets_when_the_engine_follows_
 
 
 def test_what_holds_in_simulation_is_said_of_a_plan_that_formulas_doubt() -> None:
-    """No plan keeps the targets as surely as asked by formulas: it stays as it is, with how many would hold."""
+    """No plan meets the targets as surely as asked by formulas: it stays as it is, with how many would hold."""
     given = {**LENGTHS, **ASKED, "ttft": "110ms", "precision": "bf16"}
     report = cw.plan(MODEL, day=DAY, **given)
     assert not report.kept
-    assert report.verdict()[0].startswith("No plan keeps")
+    assert report.verdict()[0].startswith("No plan meets")
     assert "simulated" not in report.verdict()[0]
     assert report.best.scaling is None
     assert f"{report.best.replicas} replicas, as formulas ask, miss the targets" in report.best.note
@@ -208,7 +208,7 @@ def test_where_no_size_holds_the_verdict_says_so_first(planned: cw.PlanReport) -
     assert f"and {slow.replicas} replicas do not hold them either" in slow.note
     verdict = replace(planned, plans=(slow,), kept=False, decision=None).verdict()[0]
     assert verdict.startswith(
-        "No plan keeps 600 ms to the first token and 23.0 ms per token with 90% probability"
+        "No plan meets 600 ms to the first token and 23.0 ms per token with 90% probability"
     )
     assert f"where the peak of the day is simulated. Nearest: {slow.machines}" in verdict
 

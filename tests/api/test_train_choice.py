@@ -256,7 +256,7 @@ def test_the_chance_of_a_deadline_is_said_and_ranks() -> None:
     assert first.chance == pytest.approx(plain, abs=0.05)
     assert not report.kept
     said = " ".join(report.verdict())
-    assert said.startswith("No plan keeps the deadline of ")
+    assert said.startswith("No plan meets the deadline of ")
     assert "with 90% probability; nearest: 16x h100-sxm5-80gb" in said
     assert f"with {int(100 * first.chance + 0.2)}% probability." in said
     sure = train_plan(ROW, chips=("h100",), counts=(8, 16), tokens=1e10, deadline_days=most, confidence=0.5)

@@ -494,7 +494,7 @@ def _plans(question: PlanRequest, chips: Sequence[str], why: list[str]) -> list[
     sure = [p for p in report.plans if p.keeps_targets(report.sure) and whole(p)]
     why += [f"{r.chip}: {r.detail}" for r in report.refused]
     if not sure:
-        why.append("no plan keeps the targets as surely as was asked")
+        why.append("no plan meets the targets as surely as was asked")
     return sure
 
 

@@ -90,8 +90,9 @@ def simt_parameters(
 
 
 def through_host(values: Mapping[str, Real], chips: Sequence[Chip]) -> dict[str, Array]:
-    """Numbers of exchanges, one per chip, with those of cards that reach each other through the host's memory."""
-    staged = np.array([chip.staged_bytes_per_s is not None for chip in chips])
+    """Numbers of exchanges, one per chip, with those of cards that reach each other through the host's memory alone;
+    cards with a bridge keep the numbers of links, beyond it too."""
+    staged = np.array([chip.staged_bytes_per_s is not None and not _linked(chip) for chip in chips])
     return {
         k: np.where(staged, STAGED.get(k, np.nan), v) if k in STAGED else np.asarray(v)
         for k, v in values.items()
@@ -135,7 +136,7 @@ def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
         "vendor": np.array([c.software_vendor for c in chips]),
         "generation": np.array([c.generation for c in chips]),
         "sums": np.array(["half" if _halved(c) else "whole" for c in chips]),
-        "fabric": np.array(["link" if c.scaleup and c.scaleup.bytes_per_s else "pcie" for c in chips]),
+        "fabric": np.array(["link" if _linked(c) else "pcie" for c in chips]),
     }
 
 
@@ -144,8 +145,12 @@ def _halved(chip: Chip) -> bool:
     return chip.matrix.get("fp16/fp16", 0.0) > 1.5 * chip.matrix.get("fp16", np.inf)
 
 
+def _linked(chip: Chip) -> bool:
+    return bool(chip.scaleup and chip.scaleup.bytes_per_s)
+
+
 def _fabric(chip: Chip) -> str:
-    linked = "link" if chip.scaleup and chip.scaleup.bytes_per_s else "pcie"
+    linked = "link" if _linked(chip) else "pcie"
     return linked if chip.staged_bytes_per_s is None else f"{linked}, staged"
 
 

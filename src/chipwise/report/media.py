@@ -412,7 +412,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
     verb, what = taken(p, ", ".join(_how(p)), owned=report.owned, instead=p.usual)
-    start = verb if report.kept else f"No plan keeps {_target(report)}; nearest: "
+    start = verb if report.kept else f"No plan meets {_target(report)}; nearest: "
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     return (

@@ -184,7 +184,7 @@ def unsure(first: Plan, confidence: float) -> InfeasibleError | None:
     of it."""
     if first.chance is None:
         return None
-    what = f"no plan keeps what was asked with {confidence:.0%} probability"
+    what = f"no plan meets what was asked with {confidence:.0%} probability"
     nearest = f"{first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
     return InfeasibleError(what, f"nearest: {nearest}; --confidence asks for less", answered=True)
 

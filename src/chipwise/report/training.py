@@ -306,7 +306,7 @@ def _verdict(report: TrainReport) -> tuple[str, ...]:
     most = report.limits.get("days")
     if most is not None and not report.kept:
         asked = f"the deadline of {duration(most)} with {report.confidence:.0%} probability"
-        does = f"No plan keeps {asked}; nearest:"
+        does = f"No plan meets {asked}; nearest:"
     said = (f"{does} {what}: {took}, {cost}, MFU {p.mfu:.0%}.", *_risk(report, p))
     if report.cheapest is None or report.saves < preferences().told:
         return said
