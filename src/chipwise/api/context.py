@@ -351,9 +351,11 @@ def _peer_words(plans: Sequence[PlanRecord]) -> Iterator[str]:
         chip = load_chips().get(name)
         if chip is None or chip.family != "simt":
             continue
-        joined = chip.scaleup.domain if chip.scaleup and chip.scaleup.bytes_per_s else 1
-        if all(ranks <= joined for other, ranks in over if other == name):
-            continue
+        if chip.scaleup is not None and chip.scaleup.bytes_per_s:
+            # beyond their links they meet over a network, but for cards with a bridge
+            joined = np.inf if chip.staged_bytes_per_s is None else chip.scaleup.domain
+            if all(ranks <= joined for other, ranks in over if other == name):
+                continue
         if chip.staged_bytes_per_s is None:
             yield (
                 f"{name}: cards reach each other's memory over the bus (peer access assumed; where the driver gives "
