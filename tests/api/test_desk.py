@@ -235,7 +235,7 @@ def test_local_keeps_what_was_wished(desk: LocalReport) -> None:
         assert r.tokens_per_s.mid >= desk.min_tokens_per_s
         assert r.memory_bytes <= r.capacity_bytes
         assert r.largest_context >= r.context
-        assert (r.score is None) == ("GPQA Diamond" not in r.quality)
+        assert (r.score is None) == ("GPQA Diamond" not in r.scores)
         assert r.commands["llama.cpp"].startswith("llama-server -hf ")
         assert ("--n-cpu-moe" in r.commands["llama.cpp"]) == ("experts of" in r.placement)
     faster = cw.local(have="rtx-4090", host_memory="64GB", min_tps=60, most=4)
@@ -258,7 +258,7 @@ def test_published_scores_order_models_of_a_use() -> None:
         assert found.benchmark == benchmark
         assert wide == sorted(wide, reverse=True)
         assert len(wide) >= 4
-        assert all("model card" in r.quality for r in found.models if r.score is not None)
+        assert all("model card" in r.scores for r in found.models if r.score is not None)
 
 
 def test_a_model_without_a_score_is_placed_by_smaller_and_older_ones() -> None:

@@ -11,6 +11,7 @@ from chipwise.api.loaded import load_generating
 from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.quality import UNKNOWN, quality_of, quality_words
 from chipwise.catalog.runtime import get_runtime
 from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
@@ -170,11 +171,10 @@ def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
 
 def _narrower(context: Context, model: str, first: PlanRecord, chip: Chip) -> Iterator[_Lever]:
     """Fewer bits for the cache and for weights."""
-    quality = "quality not assessed"
     if first.kv in ("bf16", "fp16"):
         yield _Lever(
             f"--precision {first.precision} --kv fp8" if first.converted else "--kv fp8",
-            f"the cache in fp8, {quality}",
+            f"the cache in fp8, {UNKNOWN}",
             lambda c: replace(c, found=load_generating(model, first.precision, "fp8")),
         )
     graph = context.found.graph
@@ -183,7 +183,7 @@ def _narrower(context: Context, model: str, first: PlanRecord, chip: Chip) -> It
         made = f" as {published} has them" if published else " of 4 bits"
         yield _Lever(
             f"--precision {name}",
-            f"weights{made}, {quality}",
+            f"weights{made}: {quality_words(quality_of(graph.model.name, name, published))}",
             lambda c: replace(c, found=load_generating(model, name, None)),
             keeps=True,
         )

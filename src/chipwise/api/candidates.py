@@ -17,6 +17,7 @@ from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Rent
+from chipwise.catalog.quality import quality_of, quality_words
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import InfeasibleError
@@ -343,10 +344,16 @@ def _noted(one: CandidateFormat, p: PlanRecord) -> PlanRecord:
     """The record, with what is to be known of weights that are not as the checkpoint has them."""
     if one.stored:
         return p
-    published = published_as(one.context.found.graph.model.name, one.name)
+    return converted(p, one.context.found.graph.model.name)
+
+
+def converted(p: PlanRecord, model: str) -> PlanRecord:
+    """A plan whose weights are not as the checkpoint has them, with what is published of them."""
+    published = published_as(model, p.precision)
     made = f", published as {published}" if published else ""
-    words = f"{one.name} in place of the checkpoint's format{made}: quality not assessed"
-    return replace(p, note="; ".join(filter(None, (p.note, words))), converted=True)
+    quality = quality_of(model, p.precision, published)
+    words = f"{p.precision} in place of the checkpoint's format{made}: {quality_words(quality)}"
+    return replace(p, note="; ".join(filter(None, (p.note, words))), converted=True, quality=quality)
 
 
 def _places(found: Sequence[tuple[CandidateFormat, PlanRecord]], w: Workload) -> Array:

@@ -31,6 +31,7 @@ from chipwise.catalog.files import create
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.override import Share
+from chipwise.catalog.quality import quality_of, quality_words
 from chipwise.catalog.runtime import get_runtime, override
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
@@ -440,11 +441,11 @@ def _weights(saved: Saved, plan: Mapping[str, Any], own: str) -> tuple[str, str,
     if precision == own or any({precision, own} <= set(shipped().sets[alike]) for alike in ALIKE):
         return hub, "", ""
     published = published_as(name, precision) if hub == name else ""
-    unknown = "quality not assessed"
+    known = quality_words(quality_of(name, precision, published))
     if precision in runtime.converts and not (published and same_maker(published, name)):
-        return hub, precision, f"{own} turned into {precision} while they are loaded, {unknown}"
+        return hub, precision, f"{own} turned into {precision} while they are loaded: {known}"
     if published:
-        return published, "", f"{name} in {precision}, as {published} has them, {unknown}"
+        return published, "", f"{name} in {precision}, as {published} has them: {known}"
     need = f"a checkpoint in {precision} is needed, {name} is {own}"
     if any("made" in get_tool(tool).weights for tool in tools_of(runtime.id)):
         return hub, "", need

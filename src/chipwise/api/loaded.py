@@ -13,6 +13,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
 from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
 from chipwise.catalog.override import with_figures
+from chipwise.catalog.quality import UNKNOWN, load_format_tests, quality_of, quality_words, tested
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
@@ -25,7 +26,7 @@ from chipwise.workload.media.tower import picture
 from chipwise.workload.op import Op
 from chipwise.workload.workload import Workload
 
-CHANGED = "{}: changes the model's numerics, quality not assessed"
+CHANGED = "{}: changes the model's numerics; {}"
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,27 @@ def load(model: str, precision: str | None = None, kv: str | None = None) -> Loa
     format.
     """
     config = find_config(model)
-    return _loaded(_Read(config), (config.weights or None) if precision is None else precision, kv)
+    return _loaded(
+        _Read(config, scored=precision is not None),
+        (config.weights or None) if precision is None else precision,
+        kv,
+    )
 
 
 class _Read:
     """A configuration as part of a cache key: by its content, since a file may change between two questions, and with
-    the table that it is read by, so that every answer carries it."""
+    the tables that it is read by, so that every answer carries them: of converted weights how they `scored` too."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, *, scored: bool) -> None:
         self.config = config
         self.content = config.name, config.origin, repr(config.data), config.notes
-        self.families = families()
+        self.tables = families(), load_format_tests() if scored else ()
 
     def __hash__(self) -> int:
         return hash(self.content)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Read) and other.content == self.content and other.families == self.families
+        return isinstance(other, _Read) and other.content == self.content and other.tables == self.tables
 
 
 @lru_cache(maxsize=256)
@@ -74,14 +79,14 @@ def _loaded(read: _Read, precision: str | None, kv: str | None) -> Loaded:
     notes: list[str] = []
     if precision is not None and precision != found.precision.name:
         found = found.at_precision(parse_precision(precision, found))
-        notes.append(CHANGED.format(precision))
+        notes.append(CHANGED.format(precision, quality_words(quality_of(found.name, found.precision.name))))
     if kv is not None and format_name(kv) != found.precision.kv.name:
         try:
             found = found.with_kv(format_name(kv))
         except UnknownNameError as error:
             error.field = "kv"
             raise
-        notes.append(CHANGED.format(f"{kv} cache"))
+        notes.append(CHANGED.format(f"{kv} cache", UNKNOWN))
     return Loaded(config, build(found), tuple(notes))
 
 
@@ -187,7 +192,8 @@ def scaled_positions(found: Loaded, tokens: float) -> Loaded:
 def describe(model: str, precision: str | None = None) -> ModelRecord:
     """A model in figures."""
     found = load(model, precision)
-    return model_record(found.graph, found.config)
+    record = model_record(found.graph, found.config)
+    return replace(record, tested=tested(record.name))
 
 
 def models() -> tuple[ModelRecord, ...]:

@@ -29,7 +29,6 @@ from chipwise.catalog.machine import (
     Machine,
     candidates,
     parse_machine,
-    quantized_words,
     with_host,
 )
 from chipwise.catalog.preferences import preferences
@@ -114,7 +113,7 @@ class Wish:
         below = (o for o in scored if o.published <= c.published and _size(o) <= _size(c))
         return max((o.scores[self.benchmark] for o in below), default=0.0)
 
-    def quality(self, c: Candidate) -> str:
+    def scores(self, c: Candidate) -> str:
         """What is published of a model's quality, with its source."""
         named = [f"{name} {c.scores[key]:g} %" for key, name in BENCHMARKS.items() if key in c.scores]
         return f"{', '.join(named)} ({c.scored})" if named else "no published score found"
@@ -478,7 +477,8 @@ class _OnMachine:
             placement=_where(self.machine, plan),
             runtime=plan.runtime,
             score=self.candidate.scores.get(self.wish.benchmark),
-            quality=self.wish.quality(self.candidate),
+            scores=self.wish.scores(self.candidate),
+            quality=plan.quality,
             commands={}
             if self.terms.environment.in_page
             else desk_commands(
@@ -548,7 +548,7 @@ def _ordered(wish: Wish) -> tuple[str, ...]:
         return ()
     return (
         f"order: formats of 4 bits and more, then {BENCHMARKS[wish.benchmark]} as makers publish it, at full precision "
-        f"and with thinking; {quantized_words()}; *: none found, placed by the best that is neither larger nor younger",
+        f"and with thinking; *: none found, placed by the best that is neither larger nor younger",
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from chipwise.api.alternatives import levers
 from chipwise.api.answering import Preferred, ranked
-from chipwise.api.candidates import CandidateFormat, Market, Space, formats
+from chipwise.api.candidates import CandidateFormat, Market, Space, converted, formats
 from chipwise.api.context import Context
 from chipwise.api.deciding import apis, decision
 from chipwise.api.desk import assembled, machine_record, token_s
@@ -391,8 +391,7 @@ def _jointly(asked: PlansAsked, machine: Machine, space: Space) -> PlanRecord | 
         space.formats.append(one)
         if one.stored:
             return record
-        words = f"{record.precision} in place of the checkpoint's format: quality not assessed"
-        return replace(record, note=f"{record.note}; {words}", converted=True)
+        return converted(record, context.found.graph.model.name)
     if reach is not NOWHERE:
         return Refusal(machine.name, Reason.SLO, reach)
     return RefusalRecord(machine.name, Reason.MEMORY.name, why)

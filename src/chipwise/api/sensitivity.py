@@ -8,6 +8,7 @@ from dataclasses import replace
 from chipwise.api.alternatives import CACHED
 from chipwise.api.estimating import estimate
 from chipwise.api.placing import Given, Terms
+from chipwise.catalog.quality import UNKNOWN, quality_of, quality_words
 from chipwise.errors import ChipwiseError
 from chipwise.report.plans import PlanRecord
 from chipwise.report.sensitivity import InputRecord, SensitivityReport
@@ -47,7 +48,11 @@ def sensitivity(
         return None  # what does not fit or cannot run has no cost
 
     base = _cost(plan, priced=priced)
-    found = *_lengths(workload, cost), *_load(plan, held, workload, cost), *_formats(plan, terms, cost)
+    found = (
+        *_lengths(workload, cost),
+        *_load(plan, held, workload, cost),
+        *_formats(plan, answer.model.name, terms, cost),
+    )
     kept = [i for i in (*found, *_ends(plan, base)) if i.at_lesser is not None or i.at_greater is not None]
     return SensitivityReport(
         model=answer.model,
@@ -92,16 +97,20 @@ def _ends(plan: PlanRecord, base: float) -> Iterator[InputRecord]:
     yield InputRecord("error of the prediction (80 %)", f"{t.high:,.0f} tok/s", f"{t.low:,.0f} tok/s", *ends)
 
 
-def _formats(plan: PlanRecord, terms: Terms, cost: Callable[..., float | None]) -> Iterator[InputRecord]:
+def _formats(
+    plan: PlanRecord, model: str, terms: Terms, cost: Callable[..., float | None]
+) -> Iterator[InputRecord]:
     """Fewer bits for weights and for the cache, where they are 16."""
     wide = ("bf16", "fp16")
     if plan.precision in wide:
         for name in ("fp8", "int4"):
             found = cost(t=replace(terms, precision=name))
-            yield InputRecord(f"weights in {name} (quality not assessed)", name, "", found, None)
+            yield InputRecord(
+                f"weights in {name} ({quality_words(quality_of(model, name))})", name, "", found, None
+            )
     if plan.kv in wide:
         found = cost(t=replace(terms, kv="fp8"))
-        yield InputRecord("cache in fp8 (quality not assessed)", "fp8", "", found, None)
+        yield InputRecord(f"cache in fp8 ({UNKNOWN})", "fp8", "", found, None)
 
 
 def _cost(plan: PlanRecord, *, priced: bool) -> float:

@@ -234,8 +234,8 @@ def _value(node: ast.AST, known: Mapping[str, Any]) -> Any:
             return known[name]
         case ast.Attribute(value=owner, attr=name) if not name.startswith("_"):
             return getattr(of(owner), name)
-        case ast.Subscript(value=owner, slice=ast.Constant(value=key)):
-            return of(owner)[key]
+        case ast.Subscript(value=owner, slice=key):
+            return of(owner)[of(key)]
         case ast.BinOp(left=a, op=op, right=b) if type(op) in BINARY:
             return BINARY[type(op)](of(a), of(b))
         case ast.UnaryOp(op=ast.USub(), operand=a):

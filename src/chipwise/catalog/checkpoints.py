@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
 
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import WEIGHTS, formats, tuned, weights
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 
+FORMATS = frozenset((*WEIGHTS.values(), "fp8_block"))
+"""Formats in which a repository holds one checkpoint."""
 METHODS = ("awq", "gptq")
 """Of these the ways to make integers, whose bits another word may say: `GPTQ-Int8`."""
 
 
+TABLES = ("catalog/data/checkpoints.csv", "catalog/data/quality.csv")
+"""Tables that name published checkpoints: those that somebody names or offers, those that somebody tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A published checkpoint, `repository`, of a model in a narrower format than its own."""
+
+    model: str
+    format: str
+    repository: str
+
+
 @per_snapshot
-def load_checkpoints() -> Mapping[str, str]:
-    """Published checkpoints in a narrower format whose configuration is that of a bundled one: the number format by
-    repository. Facts of `data/checkpoints.csv`, each with its source."""
-    rows = csv.DictReader(io.StringIO(shipped_text("catalog/data/checkpoints.csv")))
-    return MappingProxyType({row["repository"]: row["format"] for row in rows})
+def load_checkpoints() -> tuple[Checkpoint, ...]:
+    """Published checkpoints in narrower formats, files of GGUF left out. Facts, each with its source in its table."""
+    read = (row for table in TABLES for row in csv.DictReader(io.StringIO(shipped_text(table))))
+    found = (Checkpoint(row["model"], row["format"], row["repository"]) for row in read)
+    return tuple(dict.fromkeys(c for c in found if c.repository and c.format in FORMATS))
 
 
 def stored_as(name: str) -> str:
     """The number format of a published checkpoint, else what its name says, "" where it says none: what comes first
     counts (`FP8-dynamic` is fp8), bits before the way they were made (`GPTQ-Int4` is int4)."""
+    known = next((c.format for c in load_checkpoints() if c.repository == name), None)
     said = [word for word in formats(name) if word in WEIGHTS]
-    read = next((WEIGHTS[word] for word in sorted(said, key=lambda word: word in METHODS)), "")
-    return load_checkpoints().get(name, read)
+    return known or next((WEIGHTS[word] for word in sorted(said, key=lambda word: word in METHODS)), "")
 
 
 @per_snapshot
@@ -36,9 +50,15 @@ def published_as(model: str, number_format: str) -> str:
     """A known checkpoint of the same weights in a number format, "" where none is known: one of a base model is none of
     a model that was tuned to answer. Those of the organisation that made the model come first."""
     mine = weights(model), tuned(model)
-    known = dict.fromkeys((*bundled_configs(), *load_checkpoints()))
-    found = [n for n in known if stored_as(n) == number_format and (weights(n), tuned(n)) == mine]
-    return min(found, key=lambda name: (not same_maker(name, model), name), default="")
+    bundled = (
+        n for n in bundled_configs() if (weights(n), tuned(n)) == mine and stored_as(n) == number_format
+    )
+    others = (
+        c.repository
+        for c in load_checkpoints()
+        if c.format == number_format and (weights(c.model), tuned(c.model)) == mine
+    )
+    return min((*bundled, *others), key=lambda name: not same_maker(name, model), default="")
 
 
 def same_maker(name: str, model: str) -> bool:

@@ -341,11 +341,6 @@ def engine_line(runtime: str) -> tuple[str, str] | None:
     return None if found is None else (found[0], found[1])
 
 
-def quantized_words() -> str:
-    """What fewer bits have cost in a published score."""
-    return str(_desk()["quantized"])
-
-
 def _usual(card: Chip) -> Chip:
     """The processor that is taken to stand beside a card: that of the smallest machine which holds one."""
     return get_chip(_desk()["hosts"][usual_form(card)])

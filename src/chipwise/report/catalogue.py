@@ -329,6 +329,7 @@ def model_view(m: ModelRecord) -> Table:
         ("cache", m.words[-1]),
         ("longest context", f"{m.max_context:,} tokens"),
         ("from", m.origin),
+        *((f"as {found.format}", found.words) for found in m.tested),
         *(("assumed", text) for text in m.assumptions),
     ]
     return Table(("figure", "value"), rows, (m.line, ""), records=(m,), prose=frozenset(("value",)))

@@ -22,7 +22,7 @@ class LocalRecord(Plan):
     `context` tokens are held, `largest_context` would be; `ttft_s` is of a prompt of the length that the answer names.
     `memory_bytes` are used on the first card of `capacity_bytes`, a full cache included and the system's own left out,
     `host_bytes` beside cards. `download_bytes` are those of the file. `wide`: weights have at least 4 bits. `score` is
-    published, in percent, of the benchmark that the answer names (None: none found); `quality` says all that was found,
+    published, in percent, of the benchmark that the answer names (None: none found); `scores` says all that was found,
     with its source. `commands` start it, by engine. `usd` is the price of the machine or of its cards (`covers`; None:
     it is there already), `item` what is bought.
     """
@@ -42,7 +42,7 @@ class LocalRecord(Plan):
     download_bytes: float
     placement: str
     score: float | None
-    quality: str
+    scores: str
     commands: dict[str, str]
     machine: str
     basis: str
@@ -94,6 +94,9 @@ class LocalReport(Answer[LocalRecord]):
             foot.append(f"{len(self.models) - len(rows)} more (--all)")
         if self.models:
             foot += _commands(self.models[0].commands)
+            foot += (
+                [f"#1: {self.models[0].precision} {self.models[0].keeps}"] if self.models[0].quality else []
+            )
         if self.refused:
             named = "; ".join(f"{r.chip.rpartition('/')[2]}: {r.detail}" for r in self.refused[:4])
             rest = len(self.refused) - 4
@@ -145,7 +148,8 @@ DESK = (
     Column("download", "download_bytes", format_bytes, right=True, spare=4, short="download_gb", scale=1e-9),
     Column("where", "placement", spare=5, prose=True, short="placement"),
     Column("basis", "basis", spare=6, short="basis"),
-    Column("", "quality", short="quality"),
+    Column("", "scores", short="scores"),
+    Column("", "keeps", short="quality"),
     Column("", "commands", short="commands"),
 )
 """What is said of a model on a machine."""

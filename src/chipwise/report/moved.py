@@ -131,7 +131,7 @@ def _needs(before: PlanRecord, after: PlanRecord) -> Iterator[str]:
     if before.runtime != after.runtime:
         yield f"{after.runtime} in place of {before.runtime}"
     if before.precision != after.precision:
-        quality = " (quality not assessed)" if after.converted else ""
+        quality = f" ({after.keeps})" if after.converted else ""
         yield f"weights in {after.precision} in place of {before.precision}{quality}"
     if before.layout.label != after.layout.label:
         yield f"the layout {after.layout.words} in place of {before.layout.words}"

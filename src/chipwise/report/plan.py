@@ -11,6 +11,7 @@ import numpy as np
 from chipwise.catalog.chips import recalled_words
 from chipwise.catalog.offer import age_days
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.quality import QualityRecord, quality_words
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
@@ -51,7 +52,8 @@ class Plan(Quantified):
     `replicas`; `runtime` is the software that runs them, of training the trainer, in weights of `precision`. `price` is
     that of an hour of all of them, None where no price is known; `chance` the probability that what was asked holds,
     None where nothing was. `bound` takes most of the time, `shares` of which are by cause. `energy`: what machines
-    draw, None where no power limit of the chip is known. `ties`: ranks of plans that cannot be told from it.
+    draw, None where no power limit of the chip is known. `quality`: what is published of the score that converted
+    weights keep (None: nothing, or they are as stored). `ties`: ranks of plans that cannot be told from it.
     """
 
     rank: int = 0
@@ -66,7 +68,13 @@ class Plan(Quantified):
     bound: str
     shares: dict[str, float] = field(default_factory=dict)
     energy: EnergyRecord | None = None
+    quality: QualityRecord | None = None
     ties: tuple[int, ...] = ()
+
+    @property
+    def keeps(self) -> str:
+        """What is published of its converted weights, in a clause whose subject is their format."""
+        return quality_words(self.quality)
 
     @property
     def machines(self) -> str:

@@ -531,7 +531,7 @@ def _alternatives(report: PlanReport) -> list[str]:
         stored = report.as_stored
         lines.append(
             f"If you keep {stored.precision}: {stored.machines} ({stored.spread})"
-            f"{_cost(report, stored, ', ')}; the effect of {first.precision} on quality is not assessed."
+            f"{_cost(report, stored, ', ')}; {first.precision} {first.keeps}."
         )
     by_rank = {p.rank: p for p in report.plans}
     if report.cheapest is not None and report.saves >= preferences().told:

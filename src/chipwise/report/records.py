@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from chipwise.catalog.quality import QualityRecord
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
@@ -98,7 +99,8 @@ def _unit(name: str, value: float) -> tuple[str, float]:
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
     """A model in figures. `kv_bytes_per_token` is what a token adds to the cache once windows are full,
-    `kv_bytes_in_window` before; `beside_bytes` are parts outside the main stack: vision, prediction modules."""
+    `kv_bytes_in_window` before; `beside_bytes` are parts outside the main stack: vision, prediction modules.
+    `tested`: what is published of converted weights, in the answer to `models show`."""
 
     name: str
     architecture: str
@@ -113,6 +115,7 @@ class ModelRecord:
     max_context: int
     origin: str
     assumptions: tuple[str, ...]
+    tested: tuple[QualityRecord, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def _fit(question: FitRequest, report: FitReport) -> dict[str, Any]:
 
 def _local(question: LocalRequest, report: LocalReport) -> dict[str, Any]:
     first = report.models[0] if report.models else None
-    badges = [(first.basis, first.basis), (f"quality {first.quality}", "")] if first else []
+    badges = [(first.basis, first.basis), (f"scores {first.scores}", "")] if first else []
     return {"badges": [b for b in badges if b[0]]}
 
 
