@@ -26,6 +26,7 @@ from chipwise.workload.workload import Workload
 
 ASKS = 6  # times a change is made larger before it is given up
 LATER = 1.25  # times a target that is not kept yet, that is asked next
+TARGETS = ("ttft_s", "tpot_s")  # of the targets those that bound a load
 LOWER = 0.9  # times a rate that is not carried yet
 MORE = (2, 3, 4, 6, 8)  # times the chips that one has
 LESS_SURE = (
@@ -58,6 +59,7 @@ def ways_out(
         *working(fewest, _more_of_mine(w, limits, near)),
         *_more_chips(w, limits, near, fewest),
         *working(fewest, _later(w, limits, near), _later_job(w, limits, most) if most and carrying else ()),
+        *working(fewest, *(_looser(w, limits, most, name) for name in TARGETS if most and carrying)),
     ]
 
 
@@ -140,6 +142,16 @@ def _later(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tup
             words = " ".join(f"--{name.removesuffix('_s')} {duration_above(s)}" for name, s in later.items())
             changed = replace(w, **{name: typed_s(s) for name, s in later.items()})  # type: ignore[arg-type]
             yield words, (best.chip, limits, changed)
+
+
+def _looser(w: Workload, limits: Limits, best: Refusal, name: str) -> Iterator[tuple[str, Asked]]:
+    """One target later and later, where it is the targets that leave little of the load that is asked for."""
+    target = getattr(w, name)
+    if target is None or w.rate_per_s is None or FULLER * best.reach.requests_per_s > w.rate_per_s:
+        return
+    for later in steps(LATER * target, LATER, ASKS):
+        words = f"--{name.removesuffix('_s')} {duration_above(later)}"
+        yield words, (best.chip, limits, replace(w, **{name: typed_s(later)}))  # type: ignore[arg-type]
 
 
 def _later_job(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:

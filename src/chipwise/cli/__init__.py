@@ -17,6 +17,7 @@ from chipwise.errors import ChipwiseError, shorten
 from chipwise.report.terminal import EXPLAINED, tell, width_of
 
 if TYPE_CHECKING:
+    from cyclopts import App, Argument
     from cyclopts.exceptions import CycloptsError
 
 
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain(str(error))
         sys.exit(error.exit_code)
     except CycloptsError as error:
-        _complain(_misread(error, tokens, unread=isinstance(error, UnusedCliTokensError)))
+        _complain(_misread(error, tokens, app, unread=isinstance(error, UnusedCliTokensError)))
         sys.exit(2)
     except BrokenPipeError:
         # the reader has gone (`chipwise plan ... | head`): nothing more to say, and nothing to flush
@@ -107,11 +108,27 @@ OF_MODELS = frozenset(("plan", "estimate", "explain", "fit", "compare", "train")
 """Commands whose first value is the name of a model."""
 
 
-HARDWARE = ("--chips", "--chip", "--have", "--gpu", "--gpus", "--device", "--accelerator", "--hardware")
-"""How people say which chips: commands take the first of these that they have."""
+ALIKE = (
+    ("--chips", "--chip", "--have", "--gpu", "--gpus", "--device", "--accelerator", "--hardware"),
+    ("--rate", "--qps", "--rps", "--load", "--request-rate"),
+    ("--concurrency", "--users", "--batch-size", "--max-concurrency"),
+    ("--in", "--input", "--input-tokens", "--prompt-tokens", "--isl", "--input-len"),
+    ("--out", "--output", "--output-tokens", "--osl", "--output-len", "--max-tokens"),
+    ("--prefix-hit", "--cached", "--cache-hit", "--hit-rate", "--prefix-cache"),
+    ("--deadline", "--within", "--until"),
+    ("--max-usd-per-h", "--max-usd", "--budget", "--max-cost", "--max-price"),
+    ("--precision", "--quantization", "--quant", "--dtype", "--weights"),
+    ("--runtime", "--engine", "--backend", "--framework", "--server"),
+    ("--provider", "--cloud", "--vendor"),
+    ("--price", "--tenancy", "--market"),
+    ("--images", "--image", "--pictures"),
+    ("--use", "--for", "--purpose"),
+    ("--context", "--ctx", "--max-model-len", "--context-length"),
+)
+"""How people call an option: a command takes the first of a line that it has."""
 
 
-def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> str:
+def _misread(error: CycloptsError, tokens: Sequence[str], app: App, *, unread: bool) -> str:
     """That words stand behind no option (`unread`), or an option is none, and what was meant where that can be told: an
     unknown one that is a word of another (`--spot`) is that other (`--price spot`)."""
     unknown = getattr(error, "token", None)
@@ -119,19 +136,39 @@ def _misread(error: CycloptsError, tokens: Sequence[str], *, unread: bool) -> st
         what = f"no option stands before '{' '.join(getattr(error, 'unused_tokens', ()))[:80]}'"
         return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
     option = (unknown and unknown.keyword) or ""
-    every = getattr(error, "argument_collection", None) or ()
-    if meant := _of_hardware(option, {name for known in every for name in known.names}):
-        return f"unknown option {option}: {_line([meant if token == option else token for token in tokens])}"
+    command, every = _command(app, tokens)
+    names = {name for known in every for name in known.names}
+    meant = {name: other for token in tokens if (other := _meant(name := token.partition("=")[0], names))}
+    if meant:
+        line = [
+            meant.get((parts := token.partition("="))[0], parts[0]) + "".join(parts[1:]) for token in tokens
+        ]
+        return f"unknown option {', '.join(meant)}: {_line(line)}"
     for known in every:
         if option.lstrip("-") in (known.get_choices() or ()):
             left = [token for token in tokens if token != option]
             return f"unknown option {option}: {_line([*left, known.name, option.lstrip('-')])}"
+    missing = getattr(error, "argument", None)
+    if missing is not None and not unknown and missing.names and missing.names[0] not in tokens:
+        return f"{command} needs {missing.names[0]} (chipwise {command} --help)"
     return f"{error} (chipwise --help)"
 
 
-def _of_hardware(option: str, names: Collection[str]) -> str:
-    """The first of `HARDWARE` among the names of a command's options, where `option` is another; "" elsewhere."""
-    return next((name for name in HARDWARE if name in names), "") if option in HARDWARE else ""
+def _command(app: App, tokens: Sequence[str]) -> tuple[str, Collection[Argument]]:
+    """The command of a line, and what it takes: nothing, where the line names a group of commands alone."""
+    words = []
+    for word in tokens:
+        if word.startswith("-") or word not in app:
+            break
+        app = app[word]
+        words.append(word)
+    return " ".join(words), app.assemble_argument_collection() if app.default_command else ()
+
+
+def _meant(option: str, names: Collection[str]) -> str:
+    """The option of a command that people call so by another name, "" where it has none, or has that one itself."""
+    alike = () if option in names else next((group for group in ALIKE if option in group), ())
+    return next((name for name in alike if name in names), "")
 
 
 def _quoted(tokens: Sequence[str]) -> str:
