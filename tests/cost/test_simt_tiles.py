@@ -74,3 +74,11 @@ def test_rates_are_those_of_one_device() -> None:
 def test_a_type_without_a_unit_is_widened() -> None:
     a100 = load_chips()["a100-sxm4-80gb"]
     assert Rates.of(a100, "fp4").flops_per_s == Rates.of(a100, "bf16").flops_per_s
+
+
+def test_rows_that_fill_a_tile_up_are_not_loaded() -> None:
+    # one row of 2 bytes beside 64 columns of half a byte; 8 rows in the tile, which are multiplied
+    loads = tiled(1.0, 64.0, 4096.0, 1.0, 1.0, 1e18, 1e9, 2.0, 0.5, 0.0, 1.0, 1.0)
+    assert float(loads.seconds) == pytest.approx(4096 * (1 * 2.0 + 64 * 0.5) / 1e9)
+    multiplies = tiled(1.0, 64.0, 4096.0, 1.0, 1.0, 1e12, 1e18, 2.0, 0.5, 0.0, 1.0, 1.0)
+    assert float(multiplies.seconds) == pytest.approx(2 * 8 * 64 * 4096 / 1e12)

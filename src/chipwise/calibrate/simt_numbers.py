@@ -46,6 +46,10 @@ nccl-tests of RTX 4090 that users published: four cards, tinygrad/open-gpu-kerne
 kB, 153 us for 1 MB, 12.7 GB/s on the bus beyond 4 MB); eight, NVIDIA/nccl issue 1530 (40 us for 8 bytes); no kernel
 reads its peers' memory there. Move exchanges of such cards alone."""
 
+UNCODED = 0.95
+"""ratio: of memory to its label, below which codes lie among the data. Chosen: with them software finds 15/16 (46,068
+MiB of 48 GiB on A40, L20 and L40S), without them 0.98 at least; moves how fast such boards read weights."""
+
 Memo = dict[tuple[str, str, str, Labels], dict[str, float]]
 """Quantities of one formula on one chip: by group, runtime and age of its kernels, chip and labels."""
 
@@ -137,12 +141,20 @@ def chip_labels(chips: Sequence[Chip]) -> dict[str, NDArray[np.str_]]:
         "generation": np.array([c.generation for c in chips]),
         "sums": np.array(["half" if _halved(c) else "whole" for c in chips]),
         "fabric": np.array(["link" if _linked(c) else "pcie" for c in chips]),
+        "memory": np.array([_memory(c) for c in chips]),
     }
 
 
 def _halved(chip: Chip) -> bool:
     """Whether matrix units sum 16-bit products in fp32 at half of their rate: what feeds them is made for all of it."""
     return chip.matrix.get("fp16/fp16", 0.0) > 1.5 * chip.matrix.get("fp16", np.inf)
+
+
+def _memory(chip: Chip) -> str:
+    """Stacked memory, memory on a board, or that with codes kept among the data, which software cannot use."""
+    memory = chip.memory
+    coded = memory.kind == "ddr" and memory.found_bytes < UNCODED * (memory.label_bytes or 0.0)
+    return f"{memory.kind}, codes" if coded else memory.kind
 
 
 def _linked(chip: Chip) -> bool:

@@ -81,7 +81,9 @@ SETTABLE: Mapping[str, str] = {
 } | dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"), "FLOP/s")
 """What `--set` takes, with the dimension of each: memory capacity and bandwidth (`hbm` is `bandwidth`), links
 per direction, matrix peaks by data type; `system` is what display and operating system keep of the memory; `staged` is
-the rate of cards that reach each other through the host's memory alone."""
+the rate of cards that reach each other through the host's memory alone, without the bridge that joins two of some."""
+BRIDGED = 2
+"""cards: that a bridge joins. Exact: bridges have two ends; moves what `staged` means for cards that have one."""
 
 
 def told(changes: Mapping[str, str] | None, what: str = "chips") -> tuple[str, ...]:
@@ -194,6 +196,8 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
             fields["scaleout_bytes_per_s"] = value
         elif name == "staged":
             fields["staged_bytes_per_s"] = value
+            if "link" not in changes and chip.scaleup is not None and chip.scaleup.domain == BRIDGED:
+                links["link"] = None
         elif name == "tdp":
             fields["tdp_w"] = value
         else:

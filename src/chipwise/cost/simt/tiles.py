@@ -10,9 +10,10 @@ import numpy as np
 
 from chipwise.units import Array, Real
 
-# Output tiles of the usual libraries. The instruction has 16 rows (mma.m16n8k16), so that few rows are padded to 16 or
-# 32; such tiles reload their columns too often for more rows than one of them holds, and are not taken there.
-FEW_ROWS: tuple[tuple[int, int], ...] = ((16, 64), (32, 64))
+# Output tiles of the usual libraries. The instruction is 16 by 8 (mma.m16n8k16) and takes rows on either side, so that
+# few rows are padded to 8, 16 or 32; such tiles reload their columns too often for more rows than one of them holds,
+# and are not taken there.
+FEW_ROWS: tuple[tuple[int, int], ...] = ((8, 64), (16, 64), (32, 64))
 MANY_ROWS: tuple[tuple[int, int], ...] = (
     (64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128),
 )  # fmt: skip
@@ -64,9 +65,10 @@ def tiled(
     """Time of `batch` products [m, k] x [k, n] on the best of `sizes`.
 
     One tile takes (k / s + prologue) x max(2 bm bn / unit_flops_per_s,
-    (bm row_bytes + bn column_bytes) / unit_bytes_per_s), `prologue` being the start and end of a tile in
-    elements of k; s <= `split_limit` slices of k where units would idle. Times the waves, plus the sum of the
-    slices. `row_bytes` and `column_bytes` are bytes per element of the two operands.
+    (min(bm, m) row_bytes + bn column_bytes) / unit_bytes_per_s): rows that only fill a tile up are multiplied, but not
+    loaded. `prologue` is the start and end of a tile in elements of k; s <= `split_limit` slices of k where units would
+    idle. Times the waves, plus the sum of the slices. `row_bytes` and `column_bytes` are bytes per element of the two
+    operands.
     """
     limit = np.minimum(np.maximum(1.0, np.floor(k / MINIMUM_SLICE)), split_limit)
     best: Array = np.asarray(np.inf)
@@ -75,7 +77,7 @@ def tiled(
         tiles = np.ceil(m / bm) * np.ceil(n / bn) * batch
         s = np.minimum(np.maximum(1.0, np.floor(units / tiles)), limit)
         multiply_s = 2.0 * bm * bn / unit_flops_per_s
-        load_s = (bm * row_bytes + bn * column_bytes) / unit_bytes_per_s
+        load_s = (np.minimum(bm, m) * row_bytes + bn * column_bytes) / unit_bytes_per_s
         rounds = waves(tiles * s / units, quantisation)
         seconds = rounds * (k / s + prologue) * np.maximum(multiply_s, load_s)
         seconds = seconds + np.where(s > 1.0, s, 0.0) * (
