@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import Group, Parameter
@@ -20,6 +20,7 @@ from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.saved import write_saved
 from chipwise.report.table import Format, Table, render
 from chipwise.report.terminal import tell, waiting
+from chipwise.values import dataclass
 
 OTHERS = "Besides"
 """What options are about that a question alone has."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes, Tensor
 from chipwise.workload.cache import SCOPES, KVSpec, Scope
 from chipwise.workload.model import LatentAttention, Model
