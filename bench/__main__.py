@@ -1,6 +1,7 @@
 """All benchmarks as one table: the figure, what was aimed at, and their ratio.
 
-`python -m bench pairs [COUNT] [SEED]` asks pairs of questions instead (`bench/pairs.py`).
+`python -m bench pairs [COUNT] [SEED]` asks pairs of questions instead (`bench/pairs.py`), `python -m bench cold` times
+whole commands alone.
 """
 
 from __future__ import annotations
@@ -25,21 +26,31 @@ from bench.steps import predictions_per_s
 from bench.timing import Result, median_s, one_core
 from bench.training import layouts_per_s
 
+MODEL = "meta-llama/Llama-3.1-70B"
+COMMANDS = (
+    (0.2, "--help"),
+    (0.5, f"estimate {MODEL} --chip h100-sxm5-80gb --count 8 --tp 8"),
+    (1.0, f"fit {MODEL}"),
+    (1.0, f"plan {MODEL} --rate 10/s --in 2000 --out 300 --ttft 1s --tpot 40ms"),
+    (2.0, "plan Qwen/Qwen3-32B --rate 2 --tpot 40ms"),
+    (2.0, "plan deepseek-ai/DeepSeek-V3 --task train"),
+    (4.0, "plan flux.1-dev --rate 1/s"),
+    (4.0, "plan openai/whisper-large-v3 --rate 5/s"),
+    (4.0, "local --max-usd 3000 --min-tps 10"),
+)
+"""Seconds that are aimed at, and commands."""
+
+
+def cold() -> Iterator[Result]:
+    """Processor seconds of whole commands."""
+    for aim, command in COMMANDS:
+        taken = cold_seconds("-m", "chipwise", *command.split(), times=5)
+        yield Result(f"chipwise {command[:38]}", taken, "s", aim, lower_is_better=True)
+
 
 def results() -> Iterator[Result]:
     """Cold starts first, so that nothing of them is cached by what comes later."""
-    model = "meta-llama/Llama-3.1-70B"
-    targets = ("--rate", "10/s", "--in", "2000", "--out", "300", "--ttft", "1s", "--tpot", "40ms")
-    placed = ("--chip", "h100-sxm5-80gb", "--count", "8", "--tp", "8")
-    for name, aim, arguments in (
-        ("chipwise plan", 1.0, ("plan", model, *targets)),
-        ("chipwise estimate", 0.5, ("estimate", model, *placed)),
-        ("chipwise fit", 1.0, ("fit", model)),
-        ("chipwise --help", 0.2, ("--help",)),
-        ("chipwise train deepseek-v3", 8.0, ("train", "deepseek-v3")),
-    ):
-        taken = cold_seconds("-m", "chipwise", *arguments)
-        yield Result(f"{name}, cold", taken, "s", aim, lower_is_better=True)
+    yield from cold()
     yield Result("import chipwise", cold_seconds("-c", "import chipwise"), "s", 0.15, lower_is_better=True)
     yield Result("page: form to answer", answer_seconds(), "s", 0.5, lower_is_better=True)
     yield Result("loading all chips", median_s(_load_chips), "s", 0.1, lower_is_better=True)
@@ -76,7 +87,7 @@ def main() -> None:
         sys.exit(1 if pairs.main(*map(int, sys.argv[2:4])) else 0)
     print(f"{platform.machine()}, Python {platform.python_version()}, one core, medians", file=sys.stderr)
     print(f"{'what':<48}{'figure':>16}{'aim':>14}{'ratio':>9}")
-    for r in results():
+    for r in cold() if sys.argv[1:2] == ["cold"] else results():
         print(f"{r.name:<48}{r.shown(r.value):>16}{r.shown(r.aim):>14}{r.ratio:>8.2f}x", flush=True)
 
 

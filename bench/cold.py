@@ -18,13 +18,18 @@ NOT_OURS = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 
 
 def cold_seconds(*arguments: str, times: int = 7) -> float:
-    """Median user seconds of Python with arguments. The first run is not counted: it may write the byte code."""
+    """Median seconds of processor time of Python with arguments. The first run is not counted: it may write the byte
+    code."""
     environment = {name: value for name, value in os.environ.items() if name not in NOT_OURS}
 
-    def user_s() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment)
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    def busy_s() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
 
-    user_s()
-    return median(user_s() for _ in range(times))
+    def once_s() -> float:
+        before = busy_s()
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment)
+        return busy_s() - before
+
+    once_s()
+    return median(once_s() for _ in range(times))

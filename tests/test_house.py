@@ -61,6 +61,12 @@ def test_what_is_exported_exists_once(module: ModuleType) -> None:
     assert not [n for n in names if n.startswith("_") and n != "__version__"]
 
 
+def test_values_are_made_by_the_house() -> None:
+    """Classes of the standard library take half of the time of imports; neither kind inherits the other."""
+    theirs = re.compile(r"^from dataclasses import .*\bdataclass\b|\bdataclasses\.dataclass\(", re.MULTILINE)
+    assert [p for p in SOURCES if p != SRC / "values.py" and theirs.search(p.read_text("utf-8"))] == []
+
+
 def test_only_packages_say_what_they_export(module: ModuleType) -> None:
     """In a file a name without an underscore is there for others: a list of them would say it a second time."""
     assert hasattr(module, "__path__") or not hasattr(module, "__all__")

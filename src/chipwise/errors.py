@@ -14,9 +14,10 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, takewhile
+
+from chipwise.values import dataclass
 
 ALIKE = 0.6
 """Likeness from which on a name may be the one that was meant: that of `difflib`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from chipwise.api.context import Context
@@ -18,6 +18,7 @@ from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
 from chipwise.report.plans import LeverRecord, PlanRecord
 from chipwise.units import duration_above, typed_s
+from chipwise.values import dataclass
 from chipwise.workload.lengths import PrefixCache
 
 CACHED = 0.5

@@ -5,10 +5,10 @@ is left it says why."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from chipwise.errors import ChipwiseError
+from chipwise.values import dataclass
 
 F = TypeVar("F")
 P = TypeVar("P")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from chipwise.errors import UsageError
 from chipwise.predict.events.cache import ENDLESS, NEVER, CacheTier, depths
 from chipwise.predict.events.engine import Fleet, Outcome
 from chipwise.report.simulated import BelowRecord, CapacityRecord, TierRecord
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 
 """hours: of a month. Exact: a twelfth of a year."""

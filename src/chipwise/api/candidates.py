@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from chipwise.search.deployments import deployments
 from chipwise.search.prefer import Contenders, first, first_of_each
 from chipwise.search.space import Limits
 from chipwise.units import Array, format_bytes
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.formats import GGML_BITS
 from chipwise.workload.gguf import GGUF, narrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,6 +22,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.store import Store
 from chipwise.measure.machine import owned
 from chipwise.report.machine import DeviceReport
+from chipwise.values import dataclass
 
 EXTRAS = {
     "parquet": ("pyarrow", ".parquet rows only"),

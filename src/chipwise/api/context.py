@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import date
 from functools import cached_property
 
@@ -45,6 +45,7 @@ from chipwise.search.memory import memory_of, row_of
 from chipwise.search.space import Deployment, Group
 from chipwise.search.targets import Caution, stretched, tails_at
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from chipwise.evidence.anchors import Anchors, Corrections, OwnRun, corrections
 from chipwise.predict.service import Prediction
 from chipwise.report.plans import PlanRecord
 from chipwise.units import Array, format_seconds
+from chipwise.values import dataclass
 
 NAMED = 3
 """Runs that an answer names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,6 +34,7 @@ from chipwise.search.evaluate import prompt_workers as prompt_workers_for
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Deployment, Group, filled
 from chipwise.units import Array, Real, format_seconds
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.workload import Workload
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise import __version__
@@ -29,6 +29,7 @@ from chipwise.evidence.mlperf_rows import SCENARIOS, run_of
 from chipwise.evidence.residuals import Validation
 from chipwise.evidence.store import Store
 from chipwise.report.evidence import ImportReport, Shown, SyncReport
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def _known(what: str, name: str | None, known: Collection[str], hint: str = "one
         raise UnknownNameError(what, name, known, hint.format(", ".join(known)))
 
 
-def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = False) -> tuple[Item, ...]:
+def list_evidence(wanted: Filter = Filter(), *, own: bool = False, best: bool = False) -> tuple[Item, ...]:  # noqa: B008
     """Published results, or with `own` the user's, that pass a filter; `best` of each chip, count and round."""
     if own:
         items: Iterable[Item] = Store().items()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from chipwise.api.answering import ranked
 from chipwise.api.estimating import estimate
@@ -35,6 +35,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.report.evidence import ClaimReport, MatchReport
 from chipwise.report.plans import PlanRecord
 from chipwise.units import format_seconds
+from chipwise.values import dataclass
 from chipwise.workload.workload import Task, Workload
 
 P99 = 0.99
@@ -147,7 +148,7 @@ def _target(
     chips: int | None,
     workload: Workload,
     terms: Terms,
-    sample: Sample = Sample(),
+    sample: Sample = Sample(),  # noqa: B008
 ) -> Target:
     """What is asked, on the axes that evidence is matched on."""
     return Target(
@@ -183,7 +184,7 @@ def match_evidence(
     terms: Terms | None = None,
     *,
     most: int = 5,
-    sample: Sample = Sample(),
+    sample: Sample = Sample(),  # noqa: B008
 ) -> MatchReport:
     """The nearest evidence for a model on a chip, beside what `plan` predicts for these chips.
 
@@ -224,7 +225,7 @@ def claim_evidence(
     *,
     count: int | None = None,
     against: Sequence[str] = (),
-    sample: Sample = Sample(),
+    sample: Sample = Sample(),  # noqa: B008
 ) -> ClaimReport:
     """Whether the lead of a row over other chips carries over to the user's workload, and what reverses it.
 

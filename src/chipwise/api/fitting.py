@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from chipwise.search.assembly import Assembly
 from chipwise.search.deployments import deployments, rented, runtime_for
 from chipwise.search.memory import Fit, fit_on, largest_context, pooled_chips
 from chipwise.search.space import Deployment
+from chipwise.values import dataclass
 from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
 from chipwise.workload.labels import parse_precision

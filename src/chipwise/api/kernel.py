@@ -7,7 +7,7 @@ An answer is made in three steps: options become a question (`calibrate.kernel_q
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,6 +63,7 @@ from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.report.kernel import KernelRecord, KernelReport, LevelRecord
 from chipwise.report.records import Figure, RefusalRecord
 from chipwise.units import format_bytes, format_seconds, scalar
+from chipwise.values import dataclass
 from chipwise.workload import op as ops
 from chipwise.workload.op import Op
 

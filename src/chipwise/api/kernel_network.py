@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.system import systems_for, with_own_links
@@ -13,6 +13,7 @@ from chipwise.parallel.collective import Traffic
 from chipwise.parallel.network import Network, system_network
 from chipwise.predict.exchange import device_network
 from chipwise.units import format_bytes, scalar
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

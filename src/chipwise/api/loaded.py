@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from chipwise.catalog.quality import UNKNOWN, load_format_tests, quality_of, qua
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError
 from chipwise.report.assemble import model_record
 from chipwise.report.records import ModelRecord
+from chipwise.values import dataclass
 from chipwise.workload.build import build
 from chipwise.workload.families.decoder import families
 from chipwise.workload.graph import Graph, Pictures

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
@@ -48,6 +48,7 @@ from chipwise.report.records import MemoryRecord, RefusalRecord
 from chipwise.search.prefer import Contenders
 from chipwise.search.prefer import order as in_order
 from chipwise.units import format_bytes, format_number
+from chipwise.values import dataclass
 from chipwise.workload.gguf import narrow
 from chipwise.workload.workload import PACE, Workload
 

@@ -7,7 +7,7 @@ question -> pipeline -> chips with their runtime -> work on devices -> plans -> 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import repeat
 
 from chipwise.api.answering import Preferred
@@ -39,6 +39,7 @@ from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
 from chipwise.report.simulated import SimulationReport, rows_of
 from chipwise.search.space import FEW_WORDS, Limits
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.pipeline import Pipeline
 

@@ -7,7 +7,7 @@ A name and sizes become a pipeline (`Sampling.pipeline`), files theirs (`Files.p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from chipwise.api.placing import Terms
@@ -20,6 +20,7 @@ from chipwise.predict.pipeline import Offload
 from chipwise.report.records import NetworkRecord
 from chipwise.tracing.sources import TracedSource, own_source
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 from chipwise.workload import media
 from chipwise.workload.backward import OPTIMIZER, updated
 from chipwise.workload.curve import RateCurve

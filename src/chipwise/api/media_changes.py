@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chipwise.api.media_asked import Files, Sampling, one_size
@@ -15,6 +15,7 @@ from chipwise.catalog.software import all_software
 from chipwise.errors import ChipwiseError
 from chipwise.parallel.layout import ONE, Spread
 from chipwise.report.media import MediaChange, MediaPlan
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms

@@ -4,7 +4,7 @@ those that keep targets and limits, in the one order of `search.prefer`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,6 +27,7 @@ from chipwise.report.records import Figure, RefusalRecord
 from chipwise.search import prefer
 from chipwise.search.space import By, Limits
 from chipwise.units import Array, format_number
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms

@@ -4,7 +4,7 @@ carry what was asked, how long requests wait for them, what they hold, cost and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord, figure
 from chipwise.units import Array, duration_above, duration_words, format_seconds
+from chipwise.values import dataclass
 from chipwise.workload.workload import Task
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def bounded_s(times: Array, percentile: float | None) -> float:
     return float(times.mean() if percentile is None else np.quantile(times, percentile))
 
 
-def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = Replicas()) -> MediaPlan:
+def plan_of(work: Work, numbers: Parameters, terms: Terms, replicas: Replicas = Replicas()) -> MediaPlan:  # noqa: B008
     """The record of work under fitted numbers and prices, on so many replicas."""
     return Doing.of(work, numbers, Speed.of(work, numbers), replicas).plan(terms)
 

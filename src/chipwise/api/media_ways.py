@@ -4,7 +4,7 @@ what waits on the host, and batches by doubling."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from itertools import repeat
 from math import ceil, inf
@@ -28,6 +28,7 @@ from chipwise.parallel.layout import ONE, Spread
 from chipwise.predict.pipeline import Offload, price_ahead
 from chipwise.predict.rounds import rounds
 from chipwise.report.media import MediaPlan
+from chipwise.values import dataclass
 from chipwise.workload.media.assemble import MOST_BATCH
 from chipwise.workload.op import decodes
 from chipwise.workload.pipeline import Pipeline

@@ -4,7 +4,7 @@ priced but for the runtime's own numbers, which are asked of it: seconds, bytes,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -41,6 +41,7 @@ from chipwise.predict.pipeline import (
     stage_times,
 )
 from chipwise.search.deployments import HOST_SHARE, machine_for, reserved
+from chipwise.values import dataclass
 from chipwise.workload.backward import OPTIMIZER
 from chipwise.workload.pipeline import Pipeline, Stage
 

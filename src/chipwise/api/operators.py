@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from chipwise.calibrate.kernel_questions import DTYPES, EXCHANGES, FABRICS, ROUTINGS, ROW_WORK
 from chipwise.cost.copies import WAYS
+from chipwise.values import dataclass
 
 Op = Literal["gemm", "attention", "conv", "experts", "norm", "softmax", "elementwise", "copy", "collective"]
 

@@ -7,7 +7,7 @@ what happened to its requests, with what formulas had said.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from statistics import NormalDist
 from typing import TypeAlias
@@ -38,6 +38,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure, TailRecord
 from chipwise.report.simulated import BoundedTimes, ClosedPolicy
 from chipwise.units import Array, format_number, format_seconds
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.workload import Workload
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 
 from chipwise.api.context import Context, OwnAnchors
@@ -23,6 +23,7 @@ from chipwise.parallel.placement import Offloaded
 from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.search.deployments import deployments
 from chipwise.search.space import Deployment
+from chipwise.values import dataclass
 from chipwise.workload.labels import format_name
 from chipwise.workload.workload import Workload
 

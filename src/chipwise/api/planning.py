@@ -6,7 +6,7 @@ configuration -> model -> graph -> deployments -> candidates -> predictions -> c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -49,6 +49,7 @@ from chipwise.search.deployments import few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.search.targets import meets
+from chipwise.values import dataclass
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
 

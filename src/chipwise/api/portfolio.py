@@ -5,7 +5,7 @@ chip; the assignment of all of them to the hours of a day is a mixed-integer pro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from chipwise.search.assignment import (
     least_more,
 )
 from chipwise.units import Array, duration_words
+from chipwise.values import dataclass
 
 MOST_ASKED = 4
 """Supplies of which a machine more and fewer is asked, the busiest first."""

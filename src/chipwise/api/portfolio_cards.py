@@ -14,7 +14,7 @@ asked at the rate that comes together while they are awake, with what waiting le
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from math import exp
 from typing import Any
@@ -34,6 +34,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import MIG, SLEEP, TIME
 from chipwise.search.deployments import machine_for
 from chipwise.units import format_bytes, format_seconds
+from chipwise.values import dataclass
 
 TIMES = (0.5, 0.75)
 """ratio: of a chip's time that demands are asked to keep their targets with. Chosen: two that always have work, and

@@ -11,7 +11,6 @@ deployments share, those of other models fully on one kind of chip and independe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import ceil, sqrt
@@ -32,6 +31,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import WHOLE, ChainTimeRecord, StepTimeRecord
 from chipwise.report.records import Figure
 from chipwise.units import Array, format_seconds
+from chipwise.values import dataclass
 
 PARTS = (1.0, 0.85, 0.7, 0.5, 0.35, 0.2, 0.1)
 """ratio: of a chain's target that a step is asked to take at most, until nothing does. Chosen: closest where a step

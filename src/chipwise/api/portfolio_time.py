@@ -5,7 +5,7 @@ chain what one step has written or made are the arrivals of the next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from math import ceil, inf, prod
 
 import numpy as np
@@ -31,6 +31,7 @@ from chipwise.report.portfolio import (
 )
 from chipwise.report.simulated import SimulationRecord
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals, read_times
 from chipwise.workload.lengths import Lengths
 

@@ -5,7 +5,7 @@ share, on replicas that serve several, and from APIs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from math import ceil, floor
 from statistics import NormalDist
@@ -51,6 +51,7 @@ from chipwise.search.assignment import (
     TIDY,
     Effort,
 )
+from chipwise.values import dataclass
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 DAY_S = 24.0 * HOUR_S
@@ -151,7 +152,7 @@ class FleetAsked:
     max_watts: float = np.inf
     usd_per_kwh: float = 0.0
     mixed: bool = True
-    effort: Effort = Effort(30.0, 0.01)  # noqa: RUF009 - a value
+    effort: Effort = Effort(30.0, 0.01)
     pools: tuple[Pool, ...] = ()
     licences: tuple[str, ...] = ()
 

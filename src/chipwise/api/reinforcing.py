@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from chipwise.report.train_assemble import layout_record, price_doubts
 from chipwise.report.training import TrainLayoutRecord
 from chipwise.search.prefer import Contenders, order
 from chipwise.units import format_bytes, format_seconds
+from chipwise.values import dataclass
 
 # Tensor parallelism and stages that engines are tried with; over several machines where one does not hold the model.
 DEGREES = ((1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from chipwise.catalog import networks
@@ -22,6 +22,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
+from chipwise.values import dataclass
 
 Aspect = Literal["speed", "training", "price", "per dollar", "energy", "power", "memory", "bandwidth", "peak"]
 

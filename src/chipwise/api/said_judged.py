@@ -12,7 +12,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from chipwise.api.loaded import load_generating
@@ -33,6 +33,7 @@ from chipwise.evidence.speed_rows import ANSWERED, PROMPT
 from chipwise.report.records import Figure
 from chipwise.report.statements import FigureOf, StatementRecord, shown
 from chipwise.units import format_number, format_seconds
+from chipwise.values import dataclass
 
 USUAL = "meta-llama/Llama-3.1-8B"
 LARGE = "meta-llama/Llama-3.1-70B"

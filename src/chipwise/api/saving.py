@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -24,6 +24,7 @@ from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, shorten
 from chipwise.report.diff import Cause, DiffReport, ReplayReport, changes, first_plans, table_changes
 from chipwise.report.saved import MOST_BYTES, Saved, digest, document_of, foreign, saved_in, write_saved
 from chipwise.report.table import to_json
+from chipwise.values import dataclass
 
 # Tables by what a change of them means; the first prefix that fits.
 GROUPS: Mapping[str, tuple[str, ...]] = {

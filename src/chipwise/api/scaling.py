@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -14,6 +13,7 @@ from chipwise.errors import UsageError
 from chipwise.predict.events.engine import Outcome
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.training.course import CheckpointStore
+from chipwise.values import dataclass
 
 BOOT_S = 120.0
 """seconds: until a new replica serves, besides the reading of its weights: container, processes, compiler, graphs.

@@ -11,7 +11,7 @@ every slice. The closed rule, full replicas as formulas count them, is one point
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil
 
 import numpy as np
@@ -37,6 +37,7 @@ from chipwise.predict.fleet import DAY_S, replicas_for
 from chipwise.report.assemble import rank_plans
 from chipwise.report.plans import PlanRecord
 from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord, PeakRecord
+from chipwise.values import dataclass
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.lengths import Lengths
 from chipwise.workload.workload import Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from math import inf
 
@@ -26,6 +26,7 @@ from chipwise.search.prefer import Contenders, first, kept
 from chipwise.search.space import Deployment, Group, Limits, candidates
 from chipwise.search.targets import Caution, held, meets, slopes, stretched
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
 
 

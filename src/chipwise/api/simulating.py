@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil
 
 import numpy as np
@@ -31,6 +31,7 @@ from chipwise.report.simulated import (
 )
 from chipwise.search.memory import account_of
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals, rate_words
 from chipwise.workload.lengths import Lengths
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from chipwise.predict.step import step_cost
 from chipwise.predict.steptable import StepTable
 from chipwise.search.space import Group
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.step import Step
 
 

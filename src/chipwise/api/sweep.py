@@ -17,7 +17,6 @@ import sqlite3
 import statistics
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -33,6 +32,7 @@ from chipwise.report.charts.kinds import charts_of
 from chipwise.report.sensitivity import InputRecord
 from chipwise.report.sweep import HeatMap, SweepCell, SweepProblem, SweepReport
 from chipwise.report.table import csv_cells
+from chipwise.values import dataclass
 
 FORMAT = "chipwise-sweep"
 MARKER, CELLS, RESULTS, PARQUET, REPORT = (

@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from chipwise.evidence.store import KEPT, Store
 from chipwise.report.launch.spec import LaunchFile, SweepSpec
 from chipwise.report.launch.sweeping import DESIGN
 from chipwise.report.launch.targets import SWEEPS, launch_files
+from chipwise.values import dataclass
 
 FACES = ("cli", "mcp", "web")
 """Folders of the package that no answer depends on."""

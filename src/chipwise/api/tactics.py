@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,7 @@ from chipwise.predict.speculative import Speculation
 from chipwise.report.records import RefusalRecord
 from chipwise.search.space import Deployment
 from chipwise.units import Array, format_bytes
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.lora import Adapter, adapter_bytes
 from chipwise.workload.workload import Workload

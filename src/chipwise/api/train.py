@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from functools import cached_property
 from typing import Any, Literal
@@ -96,6 +96,7 @@ from chipwise.search.training import (
     simplest,
 )
 from chipwise.units import format_count
+from chipwise.values import dataclass
 
 SCALING = (64, 256, 1024, 4096, 16384)
 USUAL_TRAINER = "usual"

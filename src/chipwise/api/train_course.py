@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from chipwise.predict.training.memory import state_bytes, trained_type
 from chipwise.report.train_assemble import Running
 from chipwise.search.training import Point, TrainJob, best, point, search
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 HOURS = 3600.0
 # Names of the option: field, seconds of its unit.

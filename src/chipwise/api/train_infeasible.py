@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from chipwise.report.training import TrainPlanRecord, duration
 from chipwise.search.training import PricedLayouts, TrainJob, best, search
 from chipwise.search.training_space import divisors
 from chipwise.units import format_count, format_number
+from chipwise.values import dataclass
 
 LEANEST = "does not fit, recomputed and in the smallest micro-batches that --layout leaves open: more chips"
 # What makes a run lighter than each method.

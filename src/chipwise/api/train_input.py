@@ -4,7 +4,7 @@ what a chip can be trained on with, and in which number formats: its units and t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from chipwise.predict.training.values import Adapters
 from chipwise.search.training import TrainJob
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES, divisors, recomputed
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 Pins = Mapping[str, int | str]
 

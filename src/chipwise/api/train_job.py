@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -42,6 +42,7 @@ from chipwise.predict.training.values import Cluster, Recipe, Transformer
 from chipwise.search.training import TrainJob
 from chipwise.search.training_space import ANY, TrainerRules
 from chipwise.units import Real, parse_quantity
+from chipwise.values import dataclass
 from chipwise.workload.backward import OPTIMIZER, moments_of
 from chipwise.workload.formats import get_format
 from chipwise.workload.pipeline import Pipeline

@@ -7,7 +7,7 @@ its chip, ... Here are their priors, their values, and how they are named when t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from chipwise.calibrate.parameter import Parameter
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 Labels = Mapping[str, NDArray[np.str_]]
 """Texts by name, one per row: chip, generation, dtype, ..."""

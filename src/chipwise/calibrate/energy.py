@@ -7,7 +7,7 @@ decides how near a prediction is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.priors import priors
 from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 PREFIX = "energy"
 SOURCE = "ML.ENERGY v3 (GPUs under vLLM), InferenceX and MLPerf power results v3.0 to v5.1; fitted (2026-11)"

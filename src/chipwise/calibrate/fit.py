@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from chipwise.calibrate.effects import (
 )
 from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 Model = Callable[[Mapping[str, Real]], Array]
 

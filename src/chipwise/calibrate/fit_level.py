@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from chipwise.catalog.published import software_age
 from chipwise.catalog.runtime import kernel_library
 from chipwise.predict.parts import PARTS
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 PREFIX = "level"
 SOURCE = "MLPerf Inference v3.1 to v6.1, closed division, language models; fitted (2026-11)"

@@ -7,7 +7,7 @@ so that a chip or software without rows keeps what its relatives have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from chipwise.calibrate.priors import priors
 from chipwise.cost.cost import Cost
 from chipwise.predict.pipeline import MEDIA_PARTS, MediaPart, Pace, StageTimes, seconds
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 SOURCE = "published speeds and memory of image, video, vision, speech and text models; fitted (2026-11)"
 

@@ -9,7 +9,7 @@ rows is 1. Priors: kernel measurements, hence factors of 1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines, Prediction, Service
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 PREFIX = "serving"
 SOURCE = "published serving measurements with vLLM, SGLang and TensorRT-LLM on NVIDIA chips; fitted (2026-11)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.step import step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 T = TypeVar("T")
 SOURCE = "fitted on published training runs of 2020-2026 (step times and peak memory; rows are not shipped)"

@@ -12,7 +12,7 @@ cell, by `calibrate.fit`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from chipwise.calibrate.parameters import Parameters
 from chipwise.calibrate.priors import priors
 from chipwise.predict.pipeline import Pace, StageTimes, seconds
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 PREFIX = "tuned"
 SOURCE = "MLPerf Inference v3.0 to v6.1, closed division, samples of fixed size; fitted (2026-11)"

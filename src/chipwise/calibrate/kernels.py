@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from chipwise.calibrate.priors import PRIORS, WORTH
 from chipwise.calibrate.systolic_kernels import GROUPS, priced_systolic
 from chipwise.catalog.chip import Chip
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 METRIC = "latency_us"
 """The measured column of tables of kernels."""

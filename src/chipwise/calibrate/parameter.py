@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 
 Z80 = 1.2816
 """Standard deviations on either side of the middle that hold 80 % of a normal distribution."""

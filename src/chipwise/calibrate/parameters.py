@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +35,7 @@ from chipwise.parallel.collective import KINDS, CollectiveParameters, Kind
 from chipwise.predict.exchange import exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 T = TypeVar("T")
 N = TypeVar("N", SystolicParameters, StageNumbers)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from chipwise.errors import UnknownNameError
+from chipwise.values import dataclass
 
 Grade = Literal["measured", "datasheet", "secondary", "derived", "assumed", "recalled"]
 """`secondary`: read where somebody else retells it; `recalled`: general knowledge, nothing was read."""

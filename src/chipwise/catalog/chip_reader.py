@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import (
@@ -51,6 +51,7 @@ from chipwise.catalog.guards import GUARDS, check
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import PROVENANCE, Values, known_keys, read_sources
 from chipwise.errors import UsageError, listed, nearest, shorten
+from chipwise.values import dataclass
 
 USABLE_SHARE = 0.99
 """Share of the label that software can use where no driver reading is known."""

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.rented import NAMES, Rented, rented
 from chipwise.catalog.snapshot import per_snapshot, shipped_names, shipped_text, today
 from chipwise.errors import UnknownNameError, UsageError, is_name, listed
+from chipwise.values import dataclass
 
 MAKERS = frozenset(
     "nvidia geforce amd radeon instinct intel apple google cloud aws amazon microsoft azure meta huawei qualcomm tesla"

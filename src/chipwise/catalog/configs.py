@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +29,7 @@ from chipwise.catalog.snapshot import (
 )
 from chipwise.errors import CommandText, Sentence, UnknownNameError, UsageError, nearest, shorten
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 BY_DIMENSIONS = "transformer:"
 """What a model begins with that is given by its dimensions."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip
@@ -19,6 +19,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import load_systems, systems_for
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import format_bytes
+from chipwise.values import dataclass
 
 NAMED = 4  # chips that are named in place of one that is not found there
 

@@ -12,7 +12,6 @@ import re
 import stat
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO
 from chipwise.catalog.parsed import names
 from chipwise.catalog.snapshot import current
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 
 ENDINGS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".t7", ".nemo", ".torchscript", ".joblib")

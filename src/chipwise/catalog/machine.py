@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip
@@ -19,6 +19,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import counted_chip, load_systems
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes, parse_quantity
+from chipwise.values import dataclass
 
 DESK = "catalog/data/desk.toml"
 

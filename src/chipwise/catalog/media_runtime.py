@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,6 +13,7 @@ from chipwise.catalog.published import month_of
 from chipwise.catalog.schema import read_text, record
 from chipwise.catalog.software import Software, SoftwareTable, all_software
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.values import dataclass
 
 VERSION = re.compile(r"\b(\d+\.\d+)")
 DATE = re.compile(r"\b(20\d\d(?:-\d\d)?)\b")

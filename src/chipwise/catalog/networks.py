@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.catalog.names import fitting, formats, near
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, is_name, shorten
+from chipwise.values import dataclass
 
 TABLE = "workload/data/media_models.toml"
 

@@ -20,13 +20,14 @@ import csv
 import datetime as dt
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.catalog.files import data_dir, read_text
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 
 LARGEST_BYTES = 64_000_000
 """Of a table of prices."""

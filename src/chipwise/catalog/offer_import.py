@@ -14,7 +14,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.catalog.chips import exact_chip, get_chip
@@ -31,6 +31,7 @@ from chipwise.catalog.offer import (
     write_offers,
 )
 from chipwise.errors import CommandText, Sentence, Setting, UnknownNameError, UsageError, shorten
+from chipwise.values import dataclass
 
 WAIT_S = 30.0
 KINDS = {

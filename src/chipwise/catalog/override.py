@@ -6,7 +6,7 @@ Here too are the instances that a chip can be cut into, each with compute and me
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip, Link, Provenance, Source
@@ -15,6 +15,7 @@ from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError, check_known, shorten
 from chipwise.units import format_bytes, parse_quantity
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/mig.toml"
 

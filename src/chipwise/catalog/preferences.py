@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import PACKAGE, per_snapshot, shipped_text
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/preferences.toml"
 SAID = ("value", "unit", "reason", "tried")

@@ -21,7 +21,7 @@ import csv
 import datetime as dt
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, cast
@@ -38,6 +38,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import load_systems
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 HOURS_PER_YEAR = 8760.0
 HOURS_PER_MONTH = HOURS_PER_YEAR / 12.0

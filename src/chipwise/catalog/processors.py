@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +16,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.system import load_systems
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import Array, parse_quantity
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/processors.toml"
 REFERENCE = "xeon-8480"  # in the hosts of most H100 and H200, on which what the host does was measured

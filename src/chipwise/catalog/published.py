@@ -12,11 +12,11 @@ import gzip
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from chipwise.catalog.snapshot import per_snapshot, shipped_bytes
 from chipwise.errors import UnknownNameError, listed
+from chipwise.values import dataclass
 
 INFERENCE_COLUMNS = (
     *("row_id", "round", "category", "availability", "submitter", "system_name", "chip", "accelerator"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import is_name
+from chipwise.values import dataclass
 
 NAMES = "catalog/data/chip_names.toml"
 CLOUDS = frozenset(("aws", "azure", "gcp", "oracle"))

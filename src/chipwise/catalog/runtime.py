@@ -7,7 +7,7 @@ The facts are in `data/software.toml`, each with source, date and grade. Grades 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, get_args, get_type_hints
 
 from chipwise.catalog.chip import Chip
@@ -26,6 +26,7 @@ from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.software import Software, all_software, shipped
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 SWITCH = {
     "reserved_bytes": "memory_base",

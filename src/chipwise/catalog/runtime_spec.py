@@ -15,7 +15,7 @@ A row of `on` with an empty `native` and no `weights_only` records that the chip
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -24,6 +24,7 @@ from chipwise.catalog.schema import known_keys, read_text, read_texts, record
 from chipwise.catalog.software import CITED, Software, SoftwareTable
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 Access = Literal["public", "vendor", "internal"]
 MemoryBase = Literal["total", "free_before_load", "free_after_load"]

@@ -12,9 +12,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+
+from chipwise.values import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
@@ -32,6 +31,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import known_keys, read_sources, read_text, read_texts, record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/software.toml"
 CAPABILITIES = ("serves", "networks", "trains", "samples")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/statements.toml"
 Verdict = Literal["true", "true with a condition", "misleading", "false"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
@@ -14,6 +13,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.published import load_inference_results
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError
+from chipwise.values import dataclass
 
 _TABLE = "catalog/data/submitted_names.toml"
 

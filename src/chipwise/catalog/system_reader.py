@@ -29,7 +29,6 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from chipwise.catalog.chip import Chip, Provenance, Source
@@ -38,6 +37,7 @@ from chipwise.catalog.schema import Values, known_keys, read_sources
 from chipwise.catalog.system_spec import Fabric, FabricTier, Form, Host, Reserve, ScaleOut, System, WrapRule
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.units import GIB
+from chipwise.values import dataclass
 
 _IDENTITY = ("name", "form", "chip", "chips_per_host", "chips", "offered", "sources", "grade", "note", "own")
 _FIGURES = (

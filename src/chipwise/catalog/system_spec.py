@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from chipwise.catalog.chip import Provenance
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.values import dataclass
 
 Fabric = Literal[
     "nvswitch", "switched", "mesh", "partial-mesh", "ring", "torus2d", "torus3d", "bridge", "pcie", "socket",

@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -35,6 +35,7 @@ from chipwise.catalog.token_prices import (
     prices_in_force,
 )
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 
 PACKAGES = (".whl", ".json", ".gz")
 """Endings of files that may hold token prices."""

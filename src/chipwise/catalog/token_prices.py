@@ -11,7 +11,6 @@ import csv
 import datetime as dt
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,6 +20,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/token_prices.csv"
 VENDORS = "catalog/data/api_vendors.toml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +12,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError, check_known
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/launch.toml"
 COMMANDS = "catalog/data/launch_commands.toml"

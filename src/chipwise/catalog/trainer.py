@@ -4,7 +4,7 @@ and schedules that published recipes use, by what is trained."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -15,6 +15,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.software import Software, SoftwareTable, all_software
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UnknownNameError, UsageError, check_known
+from chipwise.values import dataclass
 
 Kind = Literal["eager", "fsdp", "fused", "xla"]
 Counting = Literal["model", "causal", "hardware"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -16,6 +15,7 @@ from chipwise.errors import UsageError
 from chipwise.evidence.importers import ImportTerms
 from chipwise.report.accuracy import accuracy_view
 from chipwise.report.evidence import claim_view, import_view, items_view, match_view, shown_view, synced_view
+from chipwise.values import dataclass
 
 evidence = App(
     name="evidence",
@@ -111,7 +111,7 @@ def import_files(
             help="files or folders: vLLM, AIPerf, GuideLLM, llama-bench, MLPerf, logs of trainers, ..."
         ),
     ],
-    terms: Unsaid = Unsaid(),
+    terms: Unsaid = Unsaid(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Read results of vLLM, SGLang, AIPerf, GuideLLM, llama-bench, MLPerf, trainers and exports into your store."""
@@ -128,7 +128,7 @@ def sync(
         ),
     ],
     into: Annotated[str, Parameter(help="the folder of tables that rows are added to")],
-    terms: Unsaid = Unsaid(),
+    terms: Unsaid = Unsaid(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
 ) -> None:
     """Read benchmarks of others into tables, set impossible rows apart, compare them with answers, propose a refit."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -29,6 +28,7 @@ from chipwise.report.terminal import tell
 from chipwise.report.traced import trace_report
 from chipwise.tracing.sources import pipeline_of
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 kernel = App(
     name="kernel",

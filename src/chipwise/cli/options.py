@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
+from functools import cached_property
 from typing import Annotated, Any, get_args, get_type_hints
 
 from cyclopts import Group, Parameter
@@ -20,6 +21,7 @@ from chipwise.errors import ChipwiseError, MissingExtraError, UsageError
 from chipwise.report.saved import write_saved
 from chipwise.report.table import Format, Table, render
 from chipwise.report.terminal import tell, waiting
+from chipwise.values import dataclass
 
 OTHERS = "Besides"
 """What options are about that a question alone has."""
@@ -35,36 +37,48 @@ def taking(*kinds: type, **changed: Any) -> Callable[[Callable[..., None]], Call
     """Makes a command of a function: it takes the fields of the questions as options, and gets their values as a
     dictionary, its first argument. `changed` are other annotated types for some of them (None: no option).
     """
-    # what two questions both ask is one option
-    known = {o.name: o for kind in reversed(kinds) for o in _options(kind, changed)}
-    homes = {
-        name: home
-        for kind in reversed(kinds)
-        for name, home in homes_of(kind, OTHERS if kind is kinds[0] else "").items()
-        if name in known
-    }
-    options = [_within(known[name], group) for name, group in grouped(homes).items()]
+    return lambda run: _Command(run, kinds, changed)
 
-    def of(run: Callable[..., None]) -> Callable[..., None]:
-        own = list(inspect.signature(run, eval_str=True).parameters.values())[1:]
-        signature = inspect.Signature(sorted([*options, *own], key=lambda p: p.kind))
 
-        def command(*values: Any, **given: Any) -> None:
-            bound = signature.bind(*values, **given)
-            bound.apply_defaults()
-            mine = {p.name for p in own}
-            asked = {name: value for name, value in bound.arguments.items() if name not in mine}
-            run(
-                _on_this_machine(asked),
-                **{name: value for name, value in bound.arguments.items() if name in mine},
-            )
+class _Command:
+    """What `taking` makes. Its options are made when it is asked for them: of the commands of a file one runs."""
 
-        command.__name__, command.__doc__ = run.__name__, run.__doc__
-        command.__signature__ = signature  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-        return command
+    def __init__(self, run: Callable[..., None], kinds: Sequence[type], changed: Mapping[str, Any]) -> None:
+        self.run, self.kinds, self.changed = run, kinds, changed
+        self.__name__, self.__doc__ = run.__name__, run.__doc__
 
-    return of
+    def __call__(self, *values: Any, **given: Any) -> None:
+        bound = self.__signature__.bind(*values, **given)
+        bound.apply_defaults()
+        mine = {p.name for p in self._own}
+        asked = {name: value for name, value in bound.arguments.items() if name not in mine}
+        self.run(
+            _on_this_machine(asked),
+            **{name: value for name, value in bound.arguments.items() if name in mine},
+        )
+
+    @cached_property
+    def _own(self) -> list[inspect.Parameter]:
+        """The options that are of no question."""
+        return list(inspect.signature(self.run, eval_str=True).parameters.values())[1:]
+
+    @cached_property
+    def __signature__(self) -> inspect.Signature:
+        kinds = self.kinds
+        # what two questions both ask is one option
+        known = {o.name: o for kind in reversed(kinds) for o in _options(kind, self.changed)}
+        homes = {
+            name: home
+            for kind in reversed(kinds)
+            for name, home in homes_of(kind, OTHERS if kind is kinds[0] else "").items()
+            if name in known
+        }
+        options = [_within(known[name], group) for name, group in grouped(homes).items()]
+        return inspect.Signature(sorted([*options, *self._own], key=lambda p: p.kind))
+
+    @property
+    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {p.name: p.annotation for p in self.__signature__.parameters.values()}
 
 
 def _on_this_machine(asked: dict[str, Any]) -> dict[str, Any]:

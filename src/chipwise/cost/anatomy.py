@@ -8,7 +8,6 @@ where a GPU fetches it from shared memory again for every small tile of the prod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.tiles import TILES, tiled, waves
 from chipwise.cost.systolic.family import WORD, SystolicModel, pace_hz, product
 from chipwise.units import scalar
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 SUM_BYTES = 4.0

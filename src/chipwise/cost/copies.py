@@ -5,11 +5,10 @@ Bytes cross the host's bus (PCIe, NVLink-C2C) or the memory's own; nothing is co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from chipwise.cost.cost import Cost
 from chipwise.cost.device import Device
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 WAYS = ("to-chip", "to-host", "on-chip")
 """Where bytes go: over the host's link one way or the other, or inside the chip's memory."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 Resource = Literal["compute", "memory", "on-chip", "network", "launch", "host", "bubble", "queue"]
 RESOURCES: tuple[Resource, ...] = (

@@ -8,7 +8,6 @@ GPU does, and starts at once. A GPU spends it on thousands of slow lanes, which 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.products import stretch
 from chipwise.numeric import stack, take
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 TILE_ROWS = 16.0

@@ -7,7 +7,7 @@ pipeline over chips is one chip, or several that share every operator (`parallel
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.products import products
 from chipwise.numeric import stack, take
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 PRIOR_LOG_SPREAD = 0.5

@@ -9,13 +9,14 @@ generation, so that a handful of shares says it (`LocalNumbers`), fitted to publ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.device import Device
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 

@@ -7,13 +7,13 @@ framework is what the framework was seen to reach on it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from chipwise.cost.cost import Cost
 from chipwise.errors import UsageError
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 

@@ -6,11 +6,12 @@ in what they do with rows, columns and depths that do not fill the unit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op
 

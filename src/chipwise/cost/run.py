@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ from chipwise.evidence.discrepancy import end_of_t, families
 from chipwise.evidence.judge import Basis
 from chipwise.evidence.mlperf_rows import MlperfRun as Submission
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 CELL_NOISE = 0.3
 """Of rates of submissions, variance of log(measured / predicted) within a cell over that between cells."""

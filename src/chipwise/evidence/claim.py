@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from chipwise.catalog.preferences import preferences
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import AXES, TITLES, Match
+from chipwise.values import dataclass
 
 TIE = preferences().tie
 """Ratio of two chips below which a difference is no lead: about the 80 % interval of a predicted ratio."""

@@ -19,7 +19,7 @@ import base64
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -30,6 +30,7 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 AXES = "evidence/data/discrepancy.toml"
 TABLE = "evidence/data/discrepancy.csv"

@@ -7,12 +7,13 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, field, fields
 from typing import Any, Literal, get_args
 
 from chipwise.catalog.benchmarks import load_benchmarks, required_accuracy
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.published import InferenceResult
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 Origin = Literal["published", "own"]

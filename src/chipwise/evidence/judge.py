@@ -6,7 +6,6 @@ How far a figure may be off is said by the model of error (`evidence.discrepancy
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 Basis = Literal["measured", "published", "calibrated", "modelled"]
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from chipwise.catalog.published import ROUNDS
 from chipwise.evidence.anchors import shrunk
@@ -44,6 +43,7 @@ from chipwise.evidence.match_axes import (
     sample_axis,
     scenario_axis,
 )
+from chipwise.values import dataclass
 
 WEIGHT = {
     "chip": 3.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Literal
 
@@ -14,6 +14,7 @@ from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.software import all_software
 from chipwise.evidence.item import Item
+from chipwise.values import dataclass
 
 Mark = Literal["same", "near", "different", "unknown"]
 

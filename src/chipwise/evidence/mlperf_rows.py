@@ -6,7 +6,6 @@ Works on published results of the catalogue and on rows of a file alike. Nothing
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from chipwise.catalog.benchmarks import Benchmark, get_benchmark
@@ -15,6 +14,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.published import ROUNDS, InferenceResult, software_age
 from chipwise.errors import UsageError, shorten
 from chipwise.evidence.rows import Row, number, said_of
+from chipwise.values import dataclass
 
 Scenario = Literal["Offline", "Server", "Interactive", "SingleStream", "MultiStream"]
 SCENARIOS: tuple[Scenario, ...] = ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")

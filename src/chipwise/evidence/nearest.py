@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from chipwise.catalog.benchmarks import load_benchmarks
 from chipwise.catalog.published import best_results, rated_chips, rated_results
@@ -18,6 +17,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.evidence.item import Item, item_of
 from chipwise.evidence.match import Match, anchored, nearest
 from chipwise.evidence.match_axes import Mark, ModelFacts, Target, chip_axis
+from chipwise.values import dataclass
 
 ROWS = 5
 """Rows whose residuals are blended, as in `evidence match`."""

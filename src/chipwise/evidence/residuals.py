@@ -7,7 +7,7 @@ Generic over suites: a suite brings `Residuals` out of fold, with the labels tha
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from chipwise.calibrate.fit import Bought
 from chipwise.calibrate.parameter import Z80
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 FEW = 5
 """Rows of a cell, at least, for its error to be one of the cell's rather than of a row."""

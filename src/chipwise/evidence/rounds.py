@@ -9,10 +9,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.evidence.residuals import Summary, Validation
+from chipwise.values import dataclass
 
 TABLE = "evidence/data/rounds.csv"
 HOW = (

@@ -13,13 +13,13 @@ import gzip
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from chipwise.catalog.files import writing
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_bytes, shipped_names, shipped_text
 from chipwise.errors import MissingExtraError, UsageError, shorten
+from chipwise.values import dataclass
 
 Row = Mapping[str, str]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
@@ -11,6 +10,7 @@ from chipwise.catalog.configs import ModelConfig, bundled_configs
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.errors import UnknownNameError, UsageError, shorten
 from chipwise.evidence.rows import Row, number
+from chipwise.values import dataclass
 
 NOISE = re.compile(r"\(.*?\)|\b(instruct|instant|versatile|preview|ctx|it|hf|meta|base|chat)\b|[^a-z0-9.]+")
 # Software of before captured graphs were usual: every kernel is started by the host.

@@ -4,7 +4,6 @@ be off, by the model of error."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.fit_level import PREFIX as LEVEL
@@ -20,6 +19,7 @@ from chipwise.catalog.runtime import own_kernels
 from chipwise.evidence.axes import Levels
 from chipwise.evidence.discrepancy import spread_of
 from chipwise.evidence.judge import Basis, Estimate, Nearness, judge
+from chipwise.values import dataclass
 
 
 def tier_of(

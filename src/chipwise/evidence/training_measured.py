@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from chipwise.evidence.training_rows import TrainingRun, number
 from chipwise.predict.training.result import Convention, step_flops
 from chipwise.predict.training.values import TrainSpread, Transformer
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 KEY = ("model", "benchmark", "chip", "accelerator", "chips_total", "seq_len", "global_batch", "precision")
 

@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import product as product_of
 from pathlib import Path
@@ -21,6 +21,7 @@ from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UsageError
 from chipwise.evidence.rows import Row, said_of
+from chipwise.values import dataclass
 from chipwise.workload.load import load_model
 
 RULES = "training_runs"

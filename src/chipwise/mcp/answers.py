@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.evidence.claim import Rival
@@ -26,6 +25,7 @@ from chipwise.report.reinforce import REINFORCED, RlReport
 from chipwise.report.statements import StatementsReport
 from chipwise.report.table import Column
 from chipwise.report.training import TRAINING, TrainReport
+from chipwise.values import dataclass
 
 SHOWN = 4  # plans in full
 RUN = 6  # models in full that a machine runs

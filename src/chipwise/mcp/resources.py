@@ -9,7 +9,6 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 from urllib.parse import unquote
@@ -33,6 +32,7 @@ from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.report.catalogue import chip_view
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.table import render
+from chipwise.values import dataclass
 
 MARKDOWN = "text/markdown"
 JSON = "application/json"

@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -54,6 +54,7 @@ from chipwise.mcp.resources import (
 from chipwise.mcp.tools import TOOLS, listed, shortened
 from chipwise.report.fit import FitRecord
 from chipwise.report.table import to_json
+from chipwise.values import dataclass
 
 LOG = logging.getLogger("chipwise.mcp")
 

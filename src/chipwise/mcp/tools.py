@@ -10,7 +10,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -31,6 +30,7 @@ from chipwise.mcp.answers import (
     table_answer,
 )
 from chipwise.report.table import to_json
+from chipwise.values import dataclass
 
 MOST_CHARS = 7_600
 """Characters of an answer: under 2,000 tokens of four characters."""

@@ -13,11 +13,11 @@ import random
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 
 SCHEMES = {"http": 80, "https": 443}
 WORDS = "the of and to in is that it was for on are as with his they at be this from have or by one had not but".split()

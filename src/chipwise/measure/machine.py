@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from chipwise.catalog.chip import Chip
@@ -18,6 +18,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
 from chipwise.measure.prints import Links, PrintedDevice, PrintedHost, PrintReading, read_prints
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/machine_names.toml"
 VISIBLE = (0.88, 1.03)

@@ -12,10 +12,10 @@ import re
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 
 MOST_BYTES = 8_000_000
 WAIT_S = 10.0

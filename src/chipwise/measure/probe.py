@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from chipwise.measure.backend import Backend, check
 from chipwise.measure.protocol import memory_kept, sampled, timing_of
 from chipwise.measure.task import WORKS, Task, TaskKind, designed
 from chipwise.measure.timed import UNFINISHED, TimedMachine, TimedTask
+from chipwise.values import dataclass
 
 COUNTS: tuple[tuple[TaskKind, int], ...] = (("gemm", 48), ("conv", 48), ("attention", 32))
 """Tasks of every type; copies, and work on rows, in the first type alone."""

@@ -17,9 +17,10 @@ import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 
 import numpy as np
+
+from chipwise.values import dataclass
 
 TRIM_THRESHOLD, MMAP_MAX = (-1, 2**31 - 1, 2**17), (-4, 0, 2**16)
 """Of glibc's `mallopt`: the parameter, its value while all memory is kept, and its default (mallopt(3))."""

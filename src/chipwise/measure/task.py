@@ -7,10 +7,11 @@ backend's own affair.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, convolution, gemm, pointwise
 

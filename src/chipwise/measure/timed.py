@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from itertools import combinations
 
@@ -23,6 +23,7 @@ from chipwise.evidence.anchors import kriged
 from chipwise.measure.protocol import Timing
 from chipwise.measure.task import SIZES, Task
 from chipwise.units import Array, scalar
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 NOISE = 0.16

@@ -10,7 +10,7 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from chipwise.errors import UsageError
 from chipwise.measure.protocol import Timing, memory_trimmed, sampled, timing_of
 from chipwise.tracing.sources import code_in
+from chipwise.values import dataclass
 
 TRAIN = "train"
 """The pass that is a forward and a backward one."""

@@ -33,7 +33,7 @@ late, other traffic than that of the groups in between, which do the same (`para
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from chipwise.parallel.network import Level, Network, leaf_share, levels, trunk_rate
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p"]
 KINDS: tuple[Kind, ...] = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "p2p")

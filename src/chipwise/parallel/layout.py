@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 AXIS_SPLIT = {**dict.fromkeys("HKSBGZOFUV", "tp"), "E": "ep", "X": "moe_tp"}

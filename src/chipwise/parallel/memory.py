@@ -7,7 +7,7 @@ All figures are bytes per device and broadcast over the layout.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from operator import add
@@ -20,6 +20,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.parallel.shard import Sharded
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block
 from chipwise.workload.nodes import Experts

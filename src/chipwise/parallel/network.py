@@ -9,7 +9,7 @@ part of. Everything broadcasts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from chipwise.catalog.system_spec import FabricTier, System
 from chipwise.errors import UsageError
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 SOCKETS_BYTES_PER_S = 60e9
 """bytes per second: between two sockets, one direction. Chosen: about two thirds of three UPI links of 16 GT/s, 32

@@ -7,11 +7,12 @@ engines of desks give it those (-ngl counts the last ones, --n-cpu-moe the first
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts
 

@@ -9,7 +9,7 @@ same rule, dimension by dimension.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from chipwise.parallel.collective import Comm
 from chipwise.parallel.layout import AXIS_SPLIT, Layout, Spread
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.backward import OPTIMIZER
 from chipwise.workload.graph import Block, Graph

@@ -19,12 +19,13 @@ building is in none of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from chipwise.cost.device import Device
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op
 

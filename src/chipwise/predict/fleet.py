@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.curve import RateCurve
 
 DAY_S = 86_400.0

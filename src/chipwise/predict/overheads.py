@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from chipwise.parallel.collective import CollectiveParameters
 from chipwise.parallel.network import TREE_STEPS
 from chipwise.predict.service import Service
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

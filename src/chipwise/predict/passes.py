@@ -9,7 +9,7 @@ Legend: N engines, G batches, A coarse batches, P names (parts of a pass, or res
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from chipwise.cost.cost import RESOURCES, Cost
 from chipwise.predict.parts import PARTS, STARTS, quantity
 from chipwise.predict.speculative import Speculation, decoding
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.step import Step, abreast, decode, prefill
 from chipwise.workload.workload import Workload
 

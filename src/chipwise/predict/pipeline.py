@@ -13,7 +13,7 @@ The host runs ahead of the device and is seen only where it is the slower of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -32,6 +32,7 @@ from chipwise.parallel.shard import cut
 from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.backward import PARTS, STATES, Counted
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import UNJOINED, Op, decodes, pointwise

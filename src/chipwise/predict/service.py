@@ -9,7 +9,7 @@ Legend: N engines, K loads. A *slot* is one micro-batch of one attention replica
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from math import inf
 from typing import Any
 
@@ -20,6 +20,7 @@ from chipwise.cost.cost import Cost
 from chipwise.predict.passes import BATCHES, Passes, PassTable
 from chipwise.predict.waiting import all_at_work
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 LOADS = np.concatenate([[1 / 16, 1 / 4], BATCHES])
 """Decoding sequences of a slot on average, at which loads are priced; below one it idles in between, and times are up

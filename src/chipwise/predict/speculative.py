@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from chipwise.errors import UsageError
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Segment, Step, decode
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import STARTS, TOWER, part_of, quantity
 from chipwise.units import Array, Real, scalar
+from chipwise.values import dataclass
 from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op

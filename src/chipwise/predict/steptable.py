@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import NamedTuple
@@ -28,6 +27,7 @@ import numpy as np
 
 from chipwise.predict.passes import BATCHES
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.step import Step, abreast, decode, prefill
 
 TILE = 128.0

@@ -26,7 +26,6 @@ know: bursts beyond Poisson, preemption when the cache is full, priorities, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,6 +35,7 @@ from numpy.typing import NDArray
 from chipwise.numeric import crossing
 from chipwise.predict.service import Prediction
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.lengths import Lengths
 
 VALID = "Poisson arrivals, at most 90 % of the time on prompts, no preemption; else only a simulation can say"

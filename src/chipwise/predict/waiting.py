@@ -25,13 +25,13 @@ and a share p of requests at most the p-quantiles of both together, which is mor
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
 import numpy as np
 
 from chipwise.numeric import root
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 HALVINGS = 50  # of a range in which a load, or a slowness, is looked for
 SLOWEST = 1e6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -37,6 +37,7 @@ from chipwise.report.records import (
 from chipwise.search.evaluate import Bounds
 from chipwise.search.prefer import Contenders, order, pareto
 from chipwise.search.space import Deployment
+from chipwise.values import dataclass
 from chipwise.workload.gguf import narrow
 from chipwise.workload.graph import Graph
 from chipwise.workload.lengths import PrefixCache
@@ -191,7 +192,7 @@ class Deployed:
     workload: Workload
     near: Nearness
     doubt: Doubt
-    by: Correction = Correction()  # noqa: RUF009
+    by: Correction = Correction()
 
 
 @dataclass(frozen=True, slots=True)

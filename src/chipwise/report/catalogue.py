@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import date
 from typing import ClassVar
 
@@ -23,6 +23,7 @@ from chipwise.report.evidence import items_view
 from chipwise.report.records import SCHEMA_VERSION, ModelRecord, NetworkRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_bytes, format_count, format_number, parse_quantity
+from chipwise.values import dataclass
 
 EXPONENTS = 1e6  # from here on a plain `g` would write them
 SHAPES = 24  # of slices that are listed

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import HOURS_PER_MONTH
 from chipwise.units import format_number
+from chipwise.values import dataclass
 
 Way = Literal["api", "rent", "own"]
 

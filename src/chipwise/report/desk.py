@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from chipwise.report.answer import Answer
@@ -11,6 +11,7 @@ from chipwise.report.plan import RANK, Plan
 from chipwise.report.records import SCHEMA_VERSION, Figure, PartRecord, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
+from chipwise.values import dataclass
 
 SHOWN = 12
 

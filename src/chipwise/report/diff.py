@@ -8,7 +8,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from chipwise.errors import shorten
@@ -16,6 +16,7 @@ from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number, format_seconds
+from chipwise.values import dataclass
 
 # names that tell the entries of a list apart
 KEYS = ("chips", "chip", "count", "layout", "precision", "runtime", "phase", "id", "item")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from chipwise.calibrate.energy import EnergyFit
 from chipwise.calibrate.parameters import Parameters
@@ -17,6 +17,7 @@ from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import power_tier
 from chipwise.predict.energy import PoweredMachine, PowerModel, Use
 from chipwise.report.records import EnergyRecord, Figure, figure
+from chipwise.values import dataclass
 
 JOULE_PER_KWH = 3.6e6
 TOKENS, SAMPLES, SUBMITTED = "language models served", "images and videos made", "submissions to MLPerf"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import ClassVar
 
 from chipwise.catalog.published import InferenceResult, TrainingResult
@@ -18,6 +18,7 @@ from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number
+from chipwise.values import dataclass
 
 CORRECTIONS = ("corrected", "tokens per second =", "declared", "custom thermal", "speculative")
 """How notes of an import begin that are shown."""

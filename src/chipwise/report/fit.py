@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from chipwise.errors import InfeasibleError
@@ -18,6 +18,7 @@ from chipwise.report.records import (
 )
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_seconds
+from chipwise.values import dataclass
 
 MOST = 12  # chips whose refusal or caveat is named
 

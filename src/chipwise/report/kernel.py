@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import ClassVar
 
 from chipwise.report import figures
@@ -11,6 +11,7 @@ from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION, Figure, RefusalRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

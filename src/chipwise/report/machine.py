@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from chipwise.measure.machine import FoundMachine, MachineReport
 from chipwise.measure.prints import PrintedHost
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

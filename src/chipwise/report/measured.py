@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_flops, format_seconds
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

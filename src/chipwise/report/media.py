@@ -4,7 +4,7 @@ take."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 
 from chipwise.catalog.offer import MARKETPLACES
@@ -43,6 +43,7 @@ from chipwise.report.records import (
 from chipwise.report.table import Column, Table
 from chipwise.search.space import By
 from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
+from chipwise.values import dataclass
 from chipwise.workload.backward import LOGITS, SAVED, STATES
 from chipwise.workload.workload import CONFIDENCE, Job
 
@@ -220,7 +221,7 @@ class MediaReport(Ranking[MediaPlan]):
         asked."""
         if not self.chosen and all(p.verdict == "no" for p in self.plans):
             return InfeasibleError(f"{self.model} does not fit", "the answer says by how much", answered=True)
-        return super(MediaReport, self).failure
+        return super(MediaReport, self).failure  # noqa: UP008 - slots make the class anew
 
     @property
     def sure(self) -> float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from chipwise.catalog.chips import get_chip
 from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number, format_seconds
+from chipwise.values import dataclass
 
 ALIKE = 0.03
 """ratio less 1 below which two figures are called the same. Chosen: less than any prediction tells apart."""

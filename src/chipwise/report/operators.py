@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import ClassVar
 
 from chipwise.report import figures
@@ -18,6 +18,7 @@ from chipwise.report.records import (
 )
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord
 from chipwise.report.table import Column
 from chipwise.search.prefer import Contenders, cheapest, kept, tied
 from chipwise.units import duration_words, format_number
+from chipwise.values import dataclass
 
 RESOURCE = {
     "compute": "FLOPs",

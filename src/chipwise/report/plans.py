@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
 
@@ -58,6 +58,7 @@ from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.search.space import By
 from chipwise.units import duration_words, format_count, format_number, format_seconds
+from chipwise.values import dataclass
 
 SHOWN = 10
 MORE = 8  # plans not shown that are named

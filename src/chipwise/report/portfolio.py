@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from chipwise.errors import InfeasibleError
@@ -12,6 +12,7 @@ from chipwise.report.figures import seconds
 from chipwise.report.records import SCHEMA_VERSION, Figure, LayoutRecord, Quantified
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number, format_seconds
+from chipwise.values import dataclass
 
 OWN, RENT, API = "own", "rent", "api"
 """Kinds of supplies."""

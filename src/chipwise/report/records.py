@@ -5,11 +5,12 @@ Units are in the names; `Figure` is a value with its 80 % interval and basis.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import TYPE_CHECKING
 
 from chipwise.catalog.quality import QualityRecord
 from chipwise.units import format_bytes, format_count, format_number
+from chipwise.values import dataclass
 from chipwise.workload.workload import CONFIDENCE, UTILISATION
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chipwise.report.plan import CHIP, RANK, Plan, Ranking
 from chipwise.report.records import (
@@ -14,6 +14,7 @@ from chipwise.report.records import (
 from chipwise.report.table import Column, Table
 from chipwise.report.training import TrainLayoutRecord, duration
 from chipwise.units import format_count, format_seconds
+from chipwise.values import dataclass
 
 SHOWN = 12
 

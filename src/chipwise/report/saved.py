@@ -12,7 +12,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import Snapshot
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.report.records import SCHEMA_VERSION
+from chipwise.values import dataclass
 
 FORMAT = "chipwise-saved"
 MOST_BYTES = 64_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from chipwise.report.answer import Answer
@@ -10,6 +10,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import SCHEMA_VERSION, ModelRecord, WorkloadRecord
 from chipwise.report.table import Column, Table
 from chipwise.units import format_number
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

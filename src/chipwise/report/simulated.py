@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar
 
 from chipwise.report import figures
@@ -18,6 +18,7 @@ from chipwise.report.records import (
 )
 from chipwise.report.table import Column, Table
 from chipwise.units import duration_words, format_bytes, format_number, format_seconds
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import rate_words
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_number, format_seconds
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from chipwise.report.answer import Answer
@@ -11,6 +11,7 @@ from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.sensitivity import InputRecord
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number
+from chipwise.values import dataclass
 
 SHOWN = 12
 

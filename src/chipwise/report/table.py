@@ -8,12 +8,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import IO, Any, Literal
 
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.terminal import show, takes_bold, width_of
+from chipwise.values import dataclass
 
 Format = Literal["table", "json", "csv", "md"]
 ENDS = re.compile(r"\[[^]]*\]")  # of an interval: they stay on one line

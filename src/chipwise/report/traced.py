@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chipwise.report.answer import Answer
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number
+from chipwise.values import dataclass
 from chipwise.workload.pipeline import Pipeline
 
 

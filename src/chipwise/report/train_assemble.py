@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from chipwise.report.training import (
 from chipwise.search.prefer import Contenders, cheapest, first, order, pareto
 from chipwise.search.training import Point, TrainJob
 from chipwise.search.training_space import SCHEDULES
+from chipwise.values import dataclass
 
 DAY_S = 86400.0
 LESS_USUAL = 0.5  # of a doubt: less than that nobody measured it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chipwise.catalog.preferences import preferences
 from chipwise.predict.training.objective import NEXT
@@ -18,6 +18,7 @@ from chipwise.report.records import (
 )
 from chipwise.report.table import Column, Table
 from chipwise.units import format_bytes, format_count, format_number, format_seconds
+from chipwise.values import dataclass
 
 MANY = 8  # stages listed one by one
 REFUSED = 8  # chips without a plan that are named

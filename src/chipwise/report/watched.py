@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from chipwise.report.records import SCHEMA_VERSION, Figure
 from chipwise.report.table import DASH, Column, Table
 from chipwise.units import format_number, format_seconds
+from chipwise.values import dataclass
 
 ALIKE = 0.25
 """Part by which load and lengths may differ from the plan's before a comparison says little."""

@@ -12,7 +12,7 @@ Ignores that a card could fetch the next weights while it multiplies, and proces
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from chipwise.predict.step import step_parts
 from chipwise.search.memory import account_of
 from chipwise.search.space import Deployment
 from chipwise.units import Array, Real, format_bytes
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.graph import Block, Graph
 from chipwise.workload.nodes import Experts

@@ -9,7 +9,7 @@ by candidates that keep its target together.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from chipwise.errors import MissingExtraError
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 HOUR_S = 3600.0
 """seconds: of an hour. Exact: by definition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +23,7 @@ from chipwise.search.reach import Reach, reach_of
 from chipwise.search.space import Deployment, Limits
 from chipwise.search.targets import Caution, chances, highest, job_chances, longer_by, meets, powers
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
 
 CLOSER = (Reason.NO_MEMORY_FIGURE, Reason.MEMORY, Reason.SLO, Reason.BUDGET, Reason.NO_PRICE)

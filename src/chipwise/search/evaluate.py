@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from chipwise.search.memory import memory_of
 from chipwise.search.space import Group, filled
 from chipwise.search.targets import held
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, prefill
 from chipwise.workload.workload import Workload

@@ -4,7 +4,6 @@ the smallest count and layout of a chip that holds it and its cache."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from chipwise.parallel.shard import shard
 from chipwise.predict.passes import Requests
 from chipwise.search.space import Deployment, Group, Limits, filled, layouts_for, layouts_of, smallest_layouts
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 

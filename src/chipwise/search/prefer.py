@@ -16,13 +16,14 @@ Of plans that keep no target as surely as asked the likeliest comes first.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 ENDS = 0.002
 """probability: by which a chance may miss the confidence that is asked for. Exact: ends of intervals have three

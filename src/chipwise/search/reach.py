@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.search.evaluate import Evaluated
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
 
 

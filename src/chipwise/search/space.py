@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
@@ -17,6 +17,7 @@ from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Layout, illegal, spans
 from chipwise.predict.speculative import Speculation
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 By = Literal["chip", "runtime", "format", "provider"]

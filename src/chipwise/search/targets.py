@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -13,6 +13,7 @@ from chipwise.calibrate.parameter import Z80
 from chipwise.predict.service import Loads, Prediction, Stretch
 from chipwise.predict.tails import Tails, tails
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from chipwise.search.training_space import (
     variants,
 )
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 WHOLE_TOKENS = 4096.0
 """tokens: of a sequence that are not cut further without need. Chosen: shorter shards have little to hide an exchange

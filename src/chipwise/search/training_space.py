@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from chipwise.errors import UsageError
 from chipwise.parallel.pipeline import most_virtual, stage_layers
 from chipwise.predict.training.values import Cluster, TrainSpread, Transformer
+from chipwise.values import dataclass
 
 Table = NDArray[np.float64]
 FRAME = ("tp", "pp", "cp", "dp", "vp", "bubble", "in_flight", "micro_batch", "gather", "ep", "zero", "shard")

@@ -9,8 +9,9 @@ that made what they read, as TorchInductor and XLA do, where no operator that wa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from chipwise.values import dataclass
 from chipwise.workload.op import UNJOINED, Op
 
 

@@ -9,7 +9,6 @@ import re
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UsageError, shorten
 from chipwise.tracing.flow import Flow, OneByOne, counted
 from chipwise.tracing.recorder import Recorder
+from chipwise.values import dataclass
 from chipwise.workload.backward import LOGITS, NOT_UPDATED, SAVED
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage

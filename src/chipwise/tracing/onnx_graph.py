@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, inliner, shape_inference
 
 from chipwise.errors import UsageError, shorten
 from chipwise.tracing.flow import Flow, Touch, counted
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan
 from chipwise.workload.pipeline import Pipeline, Stage

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
+from chipwise.values import dataclass
 from chipwise.workload.backward import AGAIN
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, scan

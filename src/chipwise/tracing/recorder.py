@@ -16,7 +16,7 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import FrameType
 from typing import Any
 from unittest import mock
@@ -38,6 +38,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from chipwise.errors import UsageError, shorten
 from chipwise.tracing.flow import ONE, Flow, OneByOne, Starts, Touch
 from chipwise.tracing.operators import Call, TracedWork, work_of
+from chipwise.values import dataclass
 
 aten = torch.ops.aten
 NOTHING = frozenset(

@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from chipwise.catalog.networks import is_built_in
 from chipwise.catalog.snapshot import current, own_exists
 from chipwise.errors import MissingExtraError, UnknownNameError, UsageError, shorten
 from chipwise.units import format_bytes
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline, Stage
 

@@ -11,13 +11,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from chipwise.api.requests.doors import Problem, problem_of, read_request, warm_names
 from chipwise.errors import ChipwiseError
 from chipwise.evidence.store import Store
+from chipwise.values import dataclass
 from chipwise.web.limits import RefusedError, ServerLimits
 from chipwise.web.worker import CrashError, EndedError, Worker
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
 from chipwise.api.requests.doors import Problem
 from chipwise.errors import shorten
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from chipwise import __version__
 from chipwise.api.requests.doors import answer_schema, request_schema
 from chipwise.api.requests.verbs import VERBS
+from chipwise.values import dataclass
 from chipwise.web.problems import TEXTS
 
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}

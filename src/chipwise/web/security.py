@@ -12,7 +12,7 @@ import hmac
 import ipaddress
 import socket
 from asyncio import sleep
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chipwise.api.requests.doors import Problem
 from chipwise.listening import origin_host
+from chipwise.values import dataclass
 from chipwise.web.problems import problem_response
 
 COOKIE = "chipwise_token"

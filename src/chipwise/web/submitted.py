@@ -13,10 +13,11 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from chipwise.api.requests.doors import Problem
+from chipwise.values import dataclass
 from chipwise.web.limits import RefusedError, ServerLimits
 
 LOG = logging.getLogger("chipwise.web")

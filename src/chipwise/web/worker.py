@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from chipwise.api.requests.doors import Problem, problem_of
 from chipwise.errors import ChipwiseError
+from chipwise.values import dataclass
 
 GARBAGE = 200_000
 """New objects after which some are looked through: more than most answers make."""

@@ -9,7 +9,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import own_bytes, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
 from chipwise.units import Array, duration_words, format_number
+from chipwise.values import dataclass
 from chipwise.workload.lengths import LONGEST, Lengths
 
 WINDOWS = (1.0, 10.0, 60.0)

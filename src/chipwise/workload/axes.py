@@ -14,11 +14,12 @@ o rank and f inputs of an output group"""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.formats import Format
 from chipwise.workload.precision import TensorClass
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.axes import Size, Sizes
 from chipwise.workload.formats import Format
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from chipwise.catalog.configs import ModelConfig
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes
 from chipwise.workload.build import build
 from chipwise.workload.cache import SCOPES, KVSpec

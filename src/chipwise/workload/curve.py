@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from chipwise.catalog.snapshot import own_bytes, own_exists
 from chipwise.errors import UsageError, shorten
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 MOST = 24 * 60
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from chipwise.catalog.parsed import names
 from chipwise.errors import UnknownNameError, check_known
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

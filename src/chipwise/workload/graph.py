@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes, Tensor
 from chipwise.workload.cache import SCOPES, KVSpec, Scope
 from chipwise.workload.model import LatentAttention, Model
@@ -91,6 +92,10 @@ class Graph:
 
     def distinct(self) -> tuple[tuple[int, Block], ...]:
         """Blocks that differ, each with how often it occurs; order is lost, sums are not."""
+        return self._distinct
+
+    @cached_property
+    def _distinct(self) -> tuple[tuple[int, Block], ...]:
         counts: dict[int, tuple[int, Block]] = {}
         for repeat, block in self.runs:
             seen = counts.get(id(block), (0, block))
@@ -125,6 +130,10 @@ class Graph:
 
     def params(self) -> int:
         """Trained parameters of the main stack, tied tables once."""
+        return self._params
+
+    @cached_property
+    def _params(self) -> int:
         return count_entries(self.parts())
 
     def active_params(self, *, embedding: bool = False) -> int:
@@ -175,6 +184,10 @@ class Graph:
 
     def weight_bytes_by_class(self) -> dict[str, float]:
         """Stored bytes by tensor class, unsharded."""
+        return dict(self._by_class)
+
+    @cached_property
+    def _by_class(self) -> Mapping[str, float]:
         by_class: dict[str, float] = {}
         for repeat, block in self.parts():
             for tensor in block.tensors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from chipwise.errors import UsageError
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 STRATA = 64
 """Equally likely slices that a distribution is cut into: the tail beyond the last is not resolved."""

@@ -6,9 +6,9 @@ A matrix [n, k] gets two more of rank r: [r, k] and [n, r], 2 m r (n + k) FLOPs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from chipwise.errors import UnknownNameError, UsageError
+from chipwise.values import dataclass
 from chipwise.workload.axes import Sizes, Tensor
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.graph import Graph

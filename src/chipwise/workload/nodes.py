@@ -6,12 +6,13 @@ that is all that the parallel room needs to place communication.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload import op as ops
 from chipwise.workload.axes import ONE, Size, Sizes, Tensor
 from chipwise.workload.formats import FORMATS, Format

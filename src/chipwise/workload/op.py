@@ -7,12 +7,13 @@ features; batch independent products or sequences; q new and kv visible tokens p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 import numpy as np
 
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format
 
 Kind = Literal["gemm", "conv", "attention", "experts", "pointwise", "lookup", "scan"]

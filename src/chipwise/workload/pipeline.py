@@ -8,9 +8,10 @@ video generator, an encoder of text, images or sound, a recommender, a traced mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, get_args
 
+from chipwise.values import dataclass
 from chipwise.workload.formats import CACHES, FORMATS, Format, get_cache, get_format, unscaled
 
 TensorClass = Literal["attention", "ffn", "expert", "router", "embedding", "head", "norm"]

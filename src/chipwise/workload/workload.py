@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import ceil
 from typing import Literal
 
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.lengths import Lengths, PrefixCache
 

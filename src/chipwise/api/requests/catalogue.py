@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from chipwise.api.loaded import describe, find_chip
@@ -32,6 +31,7 @@ from chipwise.report.catalogue import (
     SystemsReport,
     chip_record,
 )
+from chipwise.values import dataclass
 
 T = TypeVar("T")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipwise.api.loaded import find_chip
@@ -26,6 +25,7 @@ from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.override import Share
 from chipwise.errors import UsageError
 from chipwise.report.desk import LocalReport
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters

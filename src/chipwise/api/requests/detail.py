@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from typing import TYPE_CHECKING
 
 from chipwise.api.frontier import frontier
@@ -14,6 +14,7 @@ from chipwise.api.sensitivity import sensitivity
 from chipwise.report.frontier import FrontierReport
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.sensitivity import SensitivityReport
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Given, Terms

@@ -8,8 +8,8 @@ deployment fit that does not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from dataclasses import field as with_
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from chipwise.catalog.offer import load_offers
 from chipwise.errors import ChipwiseError, InfeasibleError, Sentence, UnknownNameError, UsageError
 from chipwise.report.fit import FitRecord
 from chipwise.report.records import SCHEMA_VERSION
+from chipwise.values import dataclass
 
 KINDS = {2: "unusable-value", 3: "unknown-name", 4: "infeasible", 5: "missing-extra"}
 

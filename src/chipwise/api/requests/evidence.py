@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.placing import Given, Terms
@@ -25,6 +25,7 @@ from chipwise.errors import UsageError
 from chipwise.report.catalogue import EvidenceReport
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 from chipwise.workload.workload import Task, Workload
 
 if TYPE_CHECKING:

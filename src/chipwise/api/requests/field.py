@@ -16,7 +16,7 @@ import types
 import typing
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args, get_origin
 
@@ -25,6 +25,7 @@ from chipwise.catalog.configs import INLINE, MAX_BYTES
 from chipwise.catalog.parsed import names
 from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters

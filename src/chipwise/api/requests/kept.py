@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from chipwise.report.diff import DiffReport, ReplayReport
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.saved import Saved
 from chipwise.report.simulated import SimulationReport
+from chipwise.values import dataclass
 
 MOST_CHARS = 4_000_000
 """Characters of a record that is given as text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from chipwise.api.kernel import answer
@@ -12,6 +12,7 @@ from chipwise.api.requests.field import NAMES, PAIRS, Asked, ask, figure, option
 from chipwise.catalog.override import told
 from chipwise.errors import UsageError
 from chipwise.report.kernel import KernelReport
+from chipwise.values import dataclass
 
 
 def _help(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.cache_tiers import GivenTiers
@@ -53,6 +53,7 @@ from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.predict.speculative import Speculation
 from chipwise.tracing.sources import is_pipeline
 from chipwise.units import parse_quantity
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import MOST_SHARERS, PrefixCache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -57,6 +57,7 @@ from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.moved import MovedReport
 from chipwise.report.plans import ExplainReport, PlanRecord, PlanReport
 from chipwise.search.space import By, Limits
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals, read_times
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task, Workload
 

@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from chipwise.search.assignment import Effort
 from chipwise.search.deployments import machine_for
 from chipwise.tracing.sources import is_code
 from chipwise.units import duration_words, format_count, format_number, parse_quantity
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import read_times
 from chipwise.workload.workload import CONFIDENCE, Workload
 

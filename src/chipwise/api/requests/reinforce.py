@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.reinforcing import AskedLoop, LoopAsked
@@ -13,6 +13,7 @@ from chipwise.api.train_input import USUAL
 from chipwise.errors import UsageError
 from chipwise.predict.training.rollout import Answers
 from chipwise.report.reinforce import RlReport
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters

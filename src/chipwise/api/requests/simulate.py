@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, replace
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.estimating import asked
@@ -22,6 +22,7 @@ from chipwise.api.simulating import SimulatedTraffic, runs_of, simulate
 from chipwise.api.stepping import pass_times
 from chipwise.errors import UsageError
 from chipwise.report.simulated import SimulationReport
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals, read_log, read_times
 from chipwise.workload.lengths import Lengths
 from chipwise.workload.workload import Workload

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from chipwise.api.requests.field import Asked, ask
 from chipwise.report.statements import StatementsReport
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -37,6 +37,7 @@ from chipwise.api.requests.known import with_known
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.files import is_file, read_text
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError, check_known, shorten
+from chipwise.values import dataclass
 
 MOST_BYTES = 4_000_000
 """Characters of a file that describes a sweep."""

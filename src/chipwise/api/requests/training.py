@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipwise.api.requests.field import CONFIG, NAMES, PAIRS, SHARE, ChoiceRequest, ask, count_of
@@ -14,6 +14,7 @@ from chipwise.api.train_course import Wanted, evaluation_of, failures_of, phases
 from chipwise.catalog.machine import kinds
 from chipwise.errors import UsageError, shorten
 from chipwise.report.training import TrainReport
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters

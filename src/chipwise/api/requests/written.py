@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from chipwise.catalog.chips import family
 from chipwise.catalog.files import output_file, writing
 from chipwise.report.answer import Answer, Charts
 from chipwise.report.table import render
+from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.api.requests.kinds import Request

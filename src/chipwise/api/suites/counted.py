@@ -4,7 +4,7 @@ interval is the figure. Their tables come with the package: a reader repeats `va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from chipwise.errors import ChipwiseError, UsageError, shorten
 from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, read_rows
 from chipwise.evidence.systolic_rows import METRICS, systolic_row
+from chipwise.values import dataclass
 from chipwise.workload.counts import count_row, kv_row
 
 Figures = Mapping[str, float | None]

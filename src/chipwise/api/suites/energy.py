@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 
@@ -50,6 +50,7 @@ from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import EnergyRecord, Figure
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 NEEDED = ("model", "chip")
 

@@ -9,7 +9,7 @@ what ships are variances, and effects at levels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -31,6 +31,7 @@ from chipwise.evidence.discrepancy import Observed, states
 from chipwise.evidence.residuals import Residuals
 from chipwise.evidence.rows import Row, RowPart, read_rows, said_of
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 RATES = frozenset(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +46,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.columns import read_columns
 from chipwise.evidence.residuals import Residuals, Summary, Validation
 from chipwise.evidence.rows import Predicted
+from chipwise.values import dataclass
 
 
 def _predicted(path: str, numbers: Parameters | None, commands: bool) -> Iterator[Predicted]:

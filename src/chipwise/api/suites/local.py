@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +37,7 @@ from chipwise.parallel.layout import Layout
 from chipwise.parallel.shard import shard
 from chipwise.report.plans import PlanReport
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Step, decode, prefill
 from chipwise.workload.workload import Workload

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from chipwise.predict.pipeline import SHOWN, Offload
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.tracing.sources import is_pipeline
+from chipwise.values import dataclass
 
 NEEDED = ("model", "chip", "metric")
 COUNTS = "media_models/MODEL_MAP.csv"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -40,6 +40,7 @@ from chipwise.evidence.rows import Predicted, Row
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
 from chipwise.search.deployments import runtimes_that
+from chipwise.values import dataclass
 from chipwise.workload.workload import Task
 
 TASKS: Mapping[Scenario, tuple[Task, str]] = {

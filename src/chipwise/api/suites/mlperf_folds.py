@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,7 @@ from chipwise.evidence.residuals import OWN, Residuals, Validation
 from chipwise.evidence.rows import Row, read_rows
 from chipwise.evidence.tiers import network_tier, tier_of
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 
 def best_rows(rows: Iterable[Row]) -> tuple[list[tuple[MlperfRun, float]], list[Row]]:

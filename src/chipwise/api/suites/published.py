@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from chipwise.api.loaded import load
@@ -23,6 +23,7 @@ from chipwise.evidence.residuals import Residuals, Validation
 from chipwise.evidence.rows import Predicted, Row, number, said_of
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
+from chipwise.values import dataclass
 
 NEEDED = ("model", "chip", "tp", "runtime", "isl", "osl", "metric")
 DATE = re.compile(r"\d{4}-\d\d")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -50,6 +50,7 @@ from chipwise.predict.parts import PARTS
 from chipwise.predict.service import Engines
 from chipwise.search.evaluate import bounds_of
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.model import Model, MoE
 

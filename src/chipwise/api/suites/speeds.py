@@ -11,7 +11,7 @@ its own and may let a small model draft; both are facts of its runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -47,6 +47,7 @@ from chipwise.search.deployments import machine_for
 from chipwise.search.memory import account_of
 from chipwise.search.space import Deployment, Limits, layouts_for
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import decode
 

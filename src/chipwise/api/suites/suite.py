@@ -13,7 +13,7 @@ import contextlib
 import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -28,6 +28,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.errors import ChipwiseError, UsageError, check_known, shorten
 from chipwise.evidence.residuals import Residuals, Validation, leave_out
 from chipwise.evidence.rows import Predicted, Row, RowPart, read_rows
+from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
 Q = TypeVar("Q")

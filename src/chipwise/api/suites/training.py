@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +29,7 @@ from chipwise.predict.training.values import Cluster, Recipe, TrainSpread, Trans
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import Figure
 from chipwise.report.training import TrainPlanRecord
+from chipwise.values import dataclass
 
 T = TypeVar("T")
 STEP_ONLY = "train step"  # task of rows that time forward and backward alone

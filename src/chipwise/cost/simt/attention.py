@@ -6,7 +6,6 @@ B sequences, H heads, K kv heads, D head dim, q new and kv visible tokens per se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import PROMPT_FOUND, missed
 from chipwise.cost.simt.tiles import waves
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 GROUP_ROWS = 16.0
 """rows: of the matrix unit, into which grouped heads are packed. Source: PTX ISA: mma.m16n8k16."""

@@ -5,7 +5,6 @@ d hidden width, f width of one expert on this rank, rows = (token, expert) pairs
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from chipwise.cost.simt.residency import EXPERTS_FOUND, missed
 from chipwise.cost.simt.routing import Routing
 from chipwise.cost.simt.tiles import waves
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 # Grouped kernels have tiles with few rows, since most experts get few.
 GROUP_TILES: tuple[tuple[int, int], ...] = ((16, 128), (32, 128), (64, 128), (128, 128), (128, 256))

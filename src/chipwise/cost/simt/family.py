@@ -7,7 +7,7 @@ ran in between; activations in the cache as far as they fit, since the operator 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +29,7 @@ from chipwise.cost.simt.pointwise import PointwiseParameters, QuantiseParameters
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing, spread
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.moe import distinct_experts
 from chipwise.workload.op import Op, decodes
 

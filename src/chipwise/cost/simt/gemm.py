@@ -5,7 +5,6 @@ m rows (tokens), n output and k input features.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.cost.simt.tiles import TILES, tiled
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 THROTTLE_S = 2e-3
 """seconds: up to which a chip runs on its boost clock and on charge; then the power limit sets the pace. Chosen: a

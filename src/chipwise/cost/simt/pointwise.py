@@ -3,13 +3,13 @@ product, a kernel of its own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from chipwise.cost.cost import Cost, soft_maximum
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.residency import FOUND, missed
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 CACHE_FULL = 0.3
 """share of the cache: up to which a hot loop finds its rows whole. Chosen: replacement is not LRU, so less than a

@@ -14,13 +14,13 @@ A dataflow keeps one operand in the cells and maps it on (rows, cols); the third
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
 from chipwise.errors import UnknownNameError
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 Dataflow = Literal["os", "ws", "is"]
 DATAFLOWS: tuple[Dataflow, ...] = ("os", "ws", "is")

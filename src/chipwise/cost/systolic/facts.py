@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from chipwise.catalog.chip import Chip
 from chipwise.errors import UsageError
 from chipwise.numeric import stack
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 LANES = 1024.0
 """count: of a core's vector unit, 8 x 128 with four 32-bit units each, two up to v4; stands in where a vendor gives

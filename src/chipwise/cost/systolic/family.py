@@ -6,7 +6,7 @@ on-chip memory while the tile before is worked on. B sequences, H heads, K kv he
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from chipwise.cost.systolic.facts import Arrays
 from chipwise.cost.systolic.physical import Schedule, output_stationary, weight_stationary
 from chipwise.numeric import take
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
 SUBLANES = 8.0

@@ -10,13 +10,13 @@ never split over arrays: that would need another adder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from chipwise.cost.systolic.array import Dataflow, Folds, SystolicArray, folds
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

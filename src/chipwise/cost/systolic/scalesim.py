@@ -10,12 +10,11 @@ cycle model is that of Samajdar et al., ISPASS 2020. Not covered: sparsity, cust
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from chipwise.cost.systolic.array import Dataflow, Folds, SystolicArray, folds
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

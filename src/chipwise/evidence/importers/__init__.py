@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from chipwise.errors import UsageError, shorten
@@ -28,6 +28,7 @@ from chipwise.evidence.importers import (
     vllm_bench,
 )
 from chipwise.evidence.item import Item, from_json, own_item
+from chipwise.values import dataclass
 
 __all__ = ["EXPORT", "FORMATS", "MAX_BYTES", "ImportTerms", "Imported", "exported", "read_file", "read_paths"]
 
@@ -77,7 +78,7 @@ READERS = (mlcommons, guidellm, inference_perf, inferencex, localscore, llama_be
 """Formats of one document each, the first that recognises it reads it."""
 
 
-def read_paths(paths: Sequence[str], given: ImportTerms = ImportTerms()) -> Iterator[Imported]:
+def read_paths(paths: Sequence[str], given: ImportTerms = ImportTerms()) -> Iterator[Imported]:  # noqa: B008
     """Every file of `paths`; of folders all that look like results. Raises `UsageError` for no paths."""
     if not paths:
         raise UsageError("nothing to import", "name files or folders of benchmark results")
@@ -92,7 +93,7 @@ def read_paths(paths: Sequence[str], given: ImportTerms = ImportTerms()) -> Iter
                 yield found
 
 
-def read_file(path: Path, given: ImportTerms = ImportTerms()) -> Imported:
+def read_file(path: Path, given: ImportTerms = ImportTerms()) -> Imported:  # noqa: B008
     """One file. Never raises: what cannot be read is said in `skipped`."""
     name = shorten(path.name, 120)
     try:

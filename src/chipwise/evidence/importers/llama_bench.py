@@ -11,12 +11,12 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath, PureWindowsPath
 
 from chipwise.catalog.submitted_names import chip_of
 from chipwise.evidence.importers.values import RowRefusedError, number, positive, text, whole
 from chipwise.evidence.item import Item, own_item
+from chipwise.values import dataclass
 
 FORMAT = "llama-bench"
 TEST = re.compile(r"(pp|tg) ?(\d+)(?: ?\+ ?tg ?(\d+))?(?: @ d(\d+))?")

@@ -18,11 +18,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from chipwise.evidence.importers.values import RowRefusedError, at, number, positive, text
 from chipwise.evidence.item import Item, own_item
+from chipwise.values import dataclass
 
 STATE = "Hugging Face trainer_state.json"
 MEGATRON = "Megatron log"

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from chipwise.values import dataclass
 
 ENDLESS = 1 << 60
 """Blocks of a cache that nothing limits."""

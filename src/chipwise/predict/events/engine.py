@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, inf, nan
 
 import numpy as np
@@ -16,6 +16,7 @@ from chipwise.predict.events.rank import Ledger, Prices, Rank, Rules
 from chipwise.predict.events.scaling import Scaler, Scaling
 from chipwise.predict.steptable import Line
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 
 Route = Callable[[Sequence[Rank], int], int]

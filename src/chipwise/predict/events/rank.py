@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 from math import inf, nan
 from typing import Protocol
 
 from chipwise.predict.events.cache import ENDLESS, Blocks, CacheTier
 from chipwise.predict.steptable import Line
+from chipwise.values import dataclass
 
 
 class Prices(Protocol):

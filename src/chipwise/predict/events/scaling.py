@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, inf
 from typing import Protocol
 
 from chipwise.predict.events.rank import Rank
+from chipwise.values import dataclass
 
 EVERY_S = 15.0
 """seconds: between two looks at the load. Source: Kubernetes, horizontal-pod-autoscaler-sync-period, default 15 s."""

@@ -6,7 +6,6 @@ there are. With two models whose requests all take the same time the mean has a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
@@ -17,6 +16,7 @@ from chipwise.predict.events.engine import Fleet, run_by_turns
 from chipwise.predict.events.rank import Rules
 from chipwise.predict.steptable import Line
 from chipwise.units import Array
+from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 
 REQUESTS = 20_000

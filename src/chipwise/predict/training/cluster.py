@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from chipwise.cost.device import Device
 from chipwise.errors import UsageError
 from chipwise.parallel.network import ALIKE, Network, Wiring, wiring
 from chipwise.predict.training.values import Cluster
+from chipwise.values import dataclass
 
 # Types that products with weights run in, by the precision of a training recipe.
 COMPUTE = {"fp32": "fp32", "16": "bf16", "8": "fp8", "4": "fp4"}

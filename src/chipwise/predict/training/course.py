@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from chipwise.predict.fleet import at_most_away
 from chipwise.predict.training.result import goodput, young_daly
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 START_S = 600.0
 """seconds: to notice a failure, schedule hosts anew and start processes; also at the beginning. Chosen: ten minutes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.backward import GRADIENTS
 
 TENSOR_HOST = 1.25

@@ -6,7 +6,7 @@ What software keeps is its policy (`Recipe`); how much more its allocator and li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from chipwise.parallel.pipeline import held_micro_batches, stage_layers
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 
 LONE_BYTES = 1.5e9
 """bytes: of a device that talks to no other, a CUDA context and the allocator's slack, no buffers of collectives.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from chipwise.values import dataclass
 
 Reads = Literal["before", "all", "any"]
 """Which tokens a network's tokens see: those before them (decoders), all (encoders), or either."""

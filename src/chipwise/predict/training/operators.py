@@ -7,7 +7,7 @@ it is two (`workload.backward`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from chipwise.numeric import take
 from chipwise.predict.training.saved import touched_bytes
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
+from chipwise.values import dataclass
 from chipwise.workload.backward import AGAIN, GRADIENTS, backward
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise, stacked

@@ -8,7 +8,6 @@ layers keep (`saved`), not the kernels of whoever wrote the network.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from chipwise.parallel.shard import cut
 from chipwise.predict.training.memory import MemoryRates, state_bytes, used
 from chipwise.predict.training.operators import BLOCK_KERNELS, TrainKernels, TrainWork, pass_s
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
+from chipwise.values import dataclass
 from chipwise.workload.backward import AGAIN, LOGITS, OPTIMIZER, PARTS, SAVED, Counted
 from chipwise.workload.op import Op
 from chipwise.workload.pipeline import Pipeline

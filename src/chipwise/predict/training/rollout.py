@@ -3,12 +3,12 @@ loop of sampling, scoring, training and handing weights over."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from chipwise.units import Array
+from chipwise.values import dataclass
 
 PIECES = 400  # steps of the integral over the length of answers
 FORWARD = 1.0 / 3.0

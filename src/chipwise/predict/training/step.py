@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from chipwise.parallel.collective import exchange
@@ -13,6 +11,7 @@ from chipwise.predict.training.memory import trained_type
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.units import Real
+from chipwise.values import dataclass
 from chipwise.workload.backward import update_bytes
 
 HOST_BYTES_PER_S = 48e9

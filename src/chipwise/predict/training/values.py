@@ -6,7 +6,7 @@ Symbols in brackets are those of the equations in `step` and `memory`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from chipwise.parallel.collective import CollectiveParameters, Kind
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.network import Network
 from chipwise.units import Real
+from chipwise.values import dataclass
 
 T = TypeVar("T")
 

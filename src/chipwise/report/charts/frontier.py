@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.report.charts.spec import ACCENT, SERIES, Spec, chart, having_room, labels, ratio, said, tip
 from chipwise.report.frontier import FrontierPoint, FrontierReport
 from chipwise.report.records import Figure
+from chipwise.values import dataclass
 
 STAR = "M0,-1L0.23,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.23,-0.31Z"
 """Exact: the outline of a star of five points in a unit circle, as a path of SVG."""

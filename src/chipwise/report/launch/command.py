@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import shorten
 from chipwise.report.launch.spec import Launched
+from chipwise.values import dataclass
 
 GIVEN = ("NODE_RANK", "HEAD_ADDRESS")
 # what a shell reads as text whatever it holds, and (in a group) a variable that must be set

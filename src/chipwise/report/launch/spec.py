@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import ClassVar
 
 from chipwise.errors import UsageError, shorten
@@ -11,6 +11,7 @@ from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.simulated import FollowingRecord
 from chipwise.report.table import Column, Table
 from chipwise.report.training import TrainLayoutRecord
+from chipwise.values import dataclass
 
 DEGREES = ("devices", "per_host", "tp", "pp", "vp", "cp", "ep", "dp", "shard_ranks", "micro_batch", "layers")
 MOST_DEVICES = 1_000_000

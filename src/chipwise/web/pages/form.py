@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from typing import Any, Literal
 
 from chipwise.api.operators import OPERATORS
@@ -17,6 +17,7 @@ from chipwise.api.requests.field import homes_of, outer
 from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.parts import TOKENS, SampleOptions
 from chipwise.catalog.parsed import names
+from chipwise.values import dataclass
 
 _SAID = names("web/data/form.toml")
 LABELS: Mapping[str, str] = _SAID["labels"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,6 +24,7 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.spec import LaunchReport
 from chipwise.report.table import render
+from chipwise.values import dataclass
 from chipwise.web.api import ask, run, soon, written
 from chipwise.web.limits import RefusedError
 from chipwise.web.openapi import operations

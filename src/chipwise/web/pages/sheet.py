@@ -4,7 +4,6 @@ anywhere without a network, and printed."""
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise import __version__
@@ -20,6 +19,7 @@ from chipwise.errors import ChipwiseError, UsageError
 from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import PAGE, Saved, saved_text
+from chipwise.values import dataclass
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.views import SHEETS, VIEWS, View
 from chipwise.web.views.plan import curves_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.api.requests.catalogue import ChipsRequest
@@ -11,6 +10,7 @@ from chipwise.catalog.chips import get_chip
 from chipwise.report.catalogue import ChipRecord, ChipsReport, chips_view, compare_view
 from chipwise.report.charts.chips import landscape
 from chipwise.report.table import Table
+from chipwise.values import dataclass
 from chipwise.web.views.view import PageChart, View, link
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

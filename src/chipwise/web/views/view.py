@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from dataclasses import MISSING as NO_DEFAULT
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +19,7 @@ from chipwise.report.decision import decided
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
+from chipwise.values import dataclass
 
 NETWORK = "charts.html"
 LONG = 120

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from chipwise.values import dataclass
 from chipwise.workload.axes import Axis, Size, Tensor
 from chipwise.workload.cache import KVSpec
 from chipwise.workload.nodes import Node

@@ -8,13 +8,14 @@ state spaces, delta nets) have readers of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 from chipwise.workload.families.shared import (
     attention_dims,
     check_activation,

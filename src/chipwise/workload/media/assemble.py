@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal, Protocol
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from chipwise.catalog import networks
 from chipwise.catalog.snapshot import Snapshot, current
 from chipwise.errors import UsageError, nearest
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.media import facts
 from chipwise.workload.media.layers import PRECISIONS, Grid, LayerBlock, Layers, get_precision, join, trained

@@ -6,9 +6,10 @@ densenet.py, regnet.py; facebookresearch/detectron2, modeling; mlcommons/inferen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 

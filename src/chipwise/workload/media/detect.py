@@ -7,10 +7,11 @@ NVIDIA/DeepLearningExamples, Detection/SSD; ultralytics, cfg/models.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 from chipwise.workload.media.cnn import ResNet, conv_norm
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 from chipwise.workload.op import pointwise

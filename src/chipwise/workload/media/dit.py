@@ -7,9 +7,10 @@ from the time step by matrices over one token. Shapes: huggingface/diffusers, mo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from chipwise.errors import UsageError, check_known
+from chipwise.values import dataclass
 from chipwise.workload.backward import LOGITS, SAVED, STATES, backwards, moments_of, update
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise

@@ -11,12 +11,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UnknownNameError, UsageError, shorten
+from chipwise.values import dataclass
 from chipwise.workload.media.assemble import AskedNetwork, Diffusion, check_settings
 from chipwise.workload.media.dit import JointTransformer, SanaTransformer, SharedTransformer
 from chipwise.workload.media.facts import KINDS

@@ -7,9 +7,10 @@ Recommendation/DLRM and NCF.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.op import Op, gemm, lookup

@@ -8,9 +8,9 @@ VAST-AI-Research/TripoSR, tsr/models; microsoft/TRELLIS, trellis/models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, size_of
 
 NEIGHBOURS = (3, 3, 3)

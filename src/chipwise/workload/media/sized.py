@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, size_of
 from chipwise.workload.op import convolution, gemm
 

@@ -7,8 +7,7 @@ conformer_encoder.py; mlcommons/training, rnn_speech_recognition; NVIDIA/DeepLea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk
 
 

@@ -9,8 +9,9 @@ configs/configs_base.py; jwohlwend/boltz src/boltz/model/modules.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.op import gemm
 

@@ -5,9 +5,10 @@ Shapes: huggingface/transformers, models/bert, distilbert, roberta, mpnet, moder
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import LOSS, LOSS_PASSES, LayerBlock, Layers, join
 
 

@@ -6,8 +6,7 @@ controlnets/controlnet.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 
 

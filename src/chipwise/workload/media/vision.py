@@ -7,11 +7,12 @@ facebookresearch/sam2, sam2/modeling.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
 
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 from chipwise.workload.media.cnn import ResNet, conv_norm
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk, size_of
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from chipwise.values import dataclass
 from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.media.speech import lstm
 from chipwise.workload.media.text import TextEncoder

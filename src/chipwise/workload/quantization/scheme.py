@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from chipwise.errors import UsageError, shorten
+from chipwise.values import dataclass
 from chipwise.workload.formats import FORMATS, Format, get_format, grouped
 
 MOST = 1_000_000
