@@ -10,7 +10,7 @@ import pytest
 
 import chipwise as cw
 from chipwise.api.launching import launch
-from chipwise.api.over_time import MOST, _throughout, busiest, fewest
+from chipwise.api.over_time import MOST, SIZED, _throughout, busiest, fewest
 from chipwise.api.scaling import longest_start
 from chipwise.errors import UsageError
 from chipwise.predict.events.scaling import Scaling
@@ -76,12 +76,14 @@ def test_what_is_printed_is_what_simulate_says(bursts: str, tmp_path: Path) -> N
 
 
 def test_formulas_are_not_called_sure_where_arrivals_are_not_random(bursts: str) -> None:
-    plans = cw.plan(MODEL, chips="h100,h200,l40s,a100,mi300x", log=bursts, **TARGETS).plans
+    report = cw.plan(MODEL, chips="h100,h200,l40s,a100,mi300x", log=bursts, **TARGETS)
+    plans, said = report.plans, " ".join(report.assumptions)
     simulated = [p for p in plans if p.note.startswith("simulated")]
     others = [p for p in plans if p not in simulated]
     assert len(simulated) >= 3
     assert plans[0] in simulated
-    assert all(p.chance is None and "not simulated" in p.note for p in others)
+    assert all(p.chance is None and SIZED in p.note for p in others), "all that are printed are sized alike"
+    assert all(p.scaling or p.replicas == 1 or f"#{p.rank} needs" in said for p in simulated[:3])
 
 
 def test_a_rate_scales_the_times_of_a_log(bursts: str) -> None:
@@ -162,9 +164,11 @@ def test_where_all_replicas_are_needed_the_start_that_would_do_is_named() -> Non
     assert longest_start(600.0, lambda s: s <= 60.0) == 60.0
     assert longest_start(60.0, lambda s: True) == 30.0
     assert longest_start(600.0, lambda s: False) is None
-    assert "from a start of 60.0 s on (--scale start=60s)" in _throughout(policy, lambda s: s.start_s <= 60.0)
-    assert "even if one starts in 5.00 s" in _throughout(policy, lambda s: False)
-    assert "3 do (--scale least=3)" in _throughout(replace(policy, least=1), lambda s: s.least >= 3)
+    assert "from a start of 60.0 s on (--scale start=60s)" in _throughout(
+        1, policy, lambda s: s.start_s <= 60.0
+    )
+    assert "even if one starts in 5.00 s" in _throughout(1, policy, lambda s: False)
+    assert "3 do (--scale least=3)" in _throughout(1, replace(policy, least=1), lambda s: s.least >= 3)
 
 
 @pytest.mark.parametrize(

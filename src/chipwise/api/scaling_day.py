@@ -1,7 +1,8 @@
-"""`plan --day`: the first plan holds the peak of the day in simulation, and its replicas follow the day by the clock.
+"""`plan --day`: the plans that are printed hold the peak of the day in simulation, and the replicas of the first follow
+the day by the clock.
 
 Formulas count replicas, and a simulation of the busiest slice says whether the targets hold with these: where they do
-not, more are taken, and the plans are ranked again, until the first one holds.
+not, more are taken, and the plans are ranked again, until all that are printed were simulated.
 
 A day's shape is known ahead, so that replicas can be there when a slice begins. How many a slice needs is what a
 simulation says: of a small grid of loads per replica and floors the cheapest is found with which the targets hold in
@@ -10,7 +11,7 @@ every slice. The closed rule, full replicas as formulas count them, is one point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from chipwise.api.estimating import AskedLoad
 from chipwise.api.over_time import (
+    FIRST,
     Asking,
     Name,
     WaryReplica,
@@ -35,7 +37,7 @@ from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.fleet import DAY_S, replicas_for
 from chipwise.report.assemble import rank_plans
-from chipwise.report.plans import PlanRecord
+from chipwise.report.plans import SHOWN, PlanRecord
 from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord, PeakRecord
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.lengths import Lengths
@@ -58,8 +60,8 @@ SLICES = 24
 cheapest policies miss."""
 GROWTH = 4
 """Times the replicas of a plan up to which more are tried where it misses at the peak."""
-TRIED = 8
-"""count: plans whose peak is simulated at most, until one comes first that holds. Chosen: half a second each; moves
+TRIED = 16
+"""count: plans whose peak is simulated at most, until all that are printed were. Chosen: half a second each; moves
 what an answer takes where many miss."""
 LESS_SURE = 0.01
 """probability: that a plan which misses has less of than was asked for, at least. Chosen: what can be read."""
@@ -139,10 +141,10 @@ class Slices:
 
 
 def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
-    """Ranked plans of which the first holds the peak of a day in simulation, with as many replicas as that takes, and
-    the cheapest policy under which these follow the day; and what was found, in words, where formulas had counted too
-    few. Where no plan that was tried holds, the likeliest is first."""
-    ranked, known, tried, more = list(plans), dict[Name, Slices | None](), 0, 0
+    """Ranked plans of which those that are printed hold the peak of a day in simulation, with as many replicas as that
+    takes, and the first have the cheapest policy under which these follow the day; and what was found, in words, where
+    formulas had counted too few for one that came first. Where no plan that was tried holds, the likeliest is first."""
+    ranked, known, more = list(plans), dict[Name, Slices | None](), 0
 
     def slices(plan: PlanRecord) -> Slices | None:
         name = plan_name(plan)
@@ -150,27 +152,38 @@ def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRec
             known[name] = day.slices(day.asking(plan))
         return known[name]
 
-    while ranked[0].peak is None and ranked[0].keeps_targets(day.workload.confidence):
-        seen = slices(ranked[0])
+    while (place := _unseen(ranked, known, day)) is not None and len(known) < TRIED:
+        plan, seen = ranked[place], slices(ranked[place])
         if seen is None:
-            break
-        if tried == TRIED:
-            ranked[0] = replace(ranked[0], note=_also(ranked[0].note, UNSEEN))
-            break
-        tried += 1
-        ranked[0] = _held(ranked[0], _peak(ranked[0], seen, day), seen, day)
-        if ranked[0].peak and ranked[0].peak.before:
-            ranked, more = list(rank_plans(ranked, day.workload)), more + 1
-    first, seen = ranked[0], slices(ranked[0])
-    if seen is not None and first.peak is None and not first.keeps_targets(day.workload.confidence):
-        ranked[0] = replace(first, note=_also(first.note, _peak(first, seen, day).words))
-    if seen is not None:
-        ranked[0] = followed_day(ranked[0], day.curve, seen, day.given)
+            continue
+        ranked[place] = held = _held(plan, _peak(plan, seen, day), seen, day)
+        if held.peak and held.peak.before:
+            ranked, more = list(rank_plans(ranked, day.workload)), more + (place == 0)
+    for place, plan in enumerate(ranked[:FIRST]):
+        seen = slices(plan) if place == 0 or plan_name(plan) in known else None
+        if seen is None:
+            continue
+        if plan.peak is None and plan.keeps_targets(day.workload.confidence):
+            plan = replace(plan, note=_also(plan.note, UNSEEN))
+        elif plan.peak is None and place == 0:
+            plan = replace(plan, note=_also(plan.note, _peak(plan, seen, day).words))
+        ranked[place] = followed_day(plan, day.curve, seen, day.given)
     words = (
-        f"the peak of the day is simulated for the first plan: formulas had counted too few replicas with {more} that "
+        f"the peak of the day is simulated for the plans shown: formulas had counted too few replicas with {more} that "
         "came first, as they may with the others"
     )
     return tuple(ranked), (words,) if more else ()
+
+
+def _unseen(ranked: Sequence[PlanRecord], known: Container[Name], day: DayHeld) -> int | None:
+    """The place of the first plan of those that are printed whose peak is to be simulated."""
+    sure = day.workload.confidence
+    waiting = (
+        i
+        for i, p in enumerate(ranked[:SHOWN])
+        if plan_name(p) not in known and p.peak is None and p.keeps_targets(sure)
+    )
+    return next(waiting, None)
 
 
 def _peak(plan: PlanRecord, slices: Slices, day: DayHeld) -> PeakRecord:

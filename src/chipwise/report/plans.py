@@ -684,7 +684,8 @@ def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: b
         *_hosts(first),
         *_tails(first),
         *_spare(first),
-        *_scaling(first),
+        *_peaks(report.plans),
+        *_scaling(report.plans),
         *_day(first),
         f"why #1: {_why(first)}",
     ]
@@ -894,11 +895,34 @@ def _spare(p: PlanRecord) -> list[str]:
     ]
 
 
-def _scaling(p: PlanRecord) -> list[str]:
-    if p.scaling is None:
+def _peaks(plans: Sequence[PlanRecord]) -> list[str]:
+    """How many plans were simulated at the peak of a day, and how many were too small by formulas."""
+    seen = [p.peak for p in plans if p.peak is not None]
+    if not seen:
         return []
-    said = [f"scaling of #{p.rank}, targets held: {p.scaling.words}"]
-    return said + [f"scaling of #{p.rank}, simulated: {words}" for words in p.scaling.evidence]
+    grown = sum(peak.before is not None for peak in seen)
+    said = f"peak of the day: {len(seen)} of {len(plans)} plans simulated, formulas had counted too few replicas for "
+    said += f"{grown or 'none'} of them"
+    return [said if len(seen) == len(plans) else f"{said}; the others have as many as formulas ask for"]
+
+
+def _scaling(plans: Sequence[PlanRecord]) -> list[str]:
+    """The policies of plans whose replicas follow the load, how that of the first was found, and which one costs the
+    least a day."""
+    followed = [(p, p.scaling) for p in plans if p.scaling is not None]
+    said = [f"scaling of #{p.rank}, targets held: {s.words}" for p, s in followed]
+    first = plans[0]
+    if first.scaling is None:
+        return said
+    said[1:1] = [f"scaling of #{first.rank}, simulated: {words}" for words in first.scaling.evidence]
+    paid = [(s.usd_per_day, p.rank) for p, s in followed if s.usd_per_day is not None]
+    least = min(paid, default=None)
+    if least is not None and first.scaling.usd_per_day is not None and least[1] != first.rank:
+        usd = [format_number(each) for each in (least[0], first.scaling.usd_per_day)]
+        said.append(
+            f"scaled with the {first.scaling.follows} #{least[1]} costs least: ${usd[0]} a day, #1 ${usd[1]}"
+        )
+    return said
 
 
 def _day(p: PlanRecord) -> list[str]:
