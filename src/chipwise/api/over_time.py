@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, served
-from chipwise.api.scaling import STARTS_S, STEADIEST, cheapest_policy, longest_start, policy
+from chipwise.api.scaling import STARTS_S, STEADIEST, cheapest_policy, longest_start, policy, ready_s
 from chipwise.api.simulating import (
     HOUR_S,
     QUANTILES,
@@ -35,9 +35,10 @@ from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.fleet import DAY_S
 from chipwise.report.assemble import ReplicaSet, rank_plans
+from chipwise.report.plan import FollowedPlan
 from chipwise.report.plans import SHOWN, PlanRecord
 from chipwise.report.records import Figure, TailRecord
-from chipwise.report.simulated import BoundedTimes, ClosedPolicy
+from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord
 from chipwise.units import Array, format_number, format_seconds
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.workload import Workload
@@ -309,20 +310,31 @@ def _scaled(
     plan: PlanRecord, asking: Asking, workload: Workload, given: ScalingGiven
 ) -> tuple[PlanRecord, tuple[str, ...]]:
     """The plan with the cheapest policy under which its replicas may follow the log, and why there is none."""
-    one, log = asking(plan), workload.log
-    carrying = plan.replicas - plan.spare
-    if one is None or log is None or carrying < 2 or not plan.note.startswith(SIMULATED):
+    one = asking(plan)
+    if one is None or plan.replicas - plan.spare < 2 or not plan.note.startswith(SIMULATED):
         return plan, ()
     wary = WaryReplica.of(one, workload)
+    found, why = followed_log(plan, wary, ready_s(one), in_flight(plan, workload), given)
+    return replace(plan, scaling=found), why
+
+
+def followed_log(
+    plan: FollowedPlan, wary: WaryReplica, start_s: float, closed: float, given: ScalingGiven
+) -> tuple[FollowingRecord | None, tuple[str, ...]]:
+    """The cheapest policy under which the replicas of a plan may follow a log, or why there is none; each takes
+    `start_s` to start, and by formulas `closed` requests in flight."""
+    workload = wary.workload
+    log, carrying = workload.log, plan.replicas - plan.spare
+    if log is None:
+        return None, ()
     peak = busiest(log, MOST)
     amid = len(peak) < len(log)
-    closed = in_flight(plan, workload)
 
     def keeps_peak(scaling: Scaling) -> bool:
         return wary.holds(wary.times(carrying, replace(scaling, busy=amid)), peak, len(peak))[0]
 
     found, ruled = cheapest_policy(
-        lambda target, least: policy(given, one, target, least, carrying),
+        lambda target, least: policy(given, start_s, target, least, carrying),
         given,
         carrying,
         closed,
@@ -330,8 +342,8 @@ def _scaled(
         lambda scaling: wary.holds(wary.times(carrying, scaling), log, len(log)),
     )
     if found is None:
-        tried = policy(given, one, given.target or STEADIEST, given.least or carrying - 1, carrying)
-        return plan, (_throughout(plan.rank, tried, keeps_peak),)
+        tried = policy(given, start_s, given.target or STEADIEST, given.least or carrying - 1, carrying)
+        return None, (_throughout(plan.rank, tried, keeps_peak),)
     fixed = wary.holds(wary.times(carrying), log, len(log))[1]
     record = scaling_record(found.scaling, found.outcome, carrying, plan.spare)
     usd = partial(usd_per_day, plan, found.outcome.whole_s)
@@ -353,7 +365,7 @@ def _scaled(
             bounded_times(ruled.outcome, workload),
         ),
     )
-    return replace(plan, scaling=record), ()
+    return record, ()
 
 
 def in_flight(plan: PlanRecord, workload: Workload) -> float:
@@ -363,7 +375,7 @@ def in_flight(plan: PlanRecord, workload: Workload) -> float:
     return max(float(np.floor(each * plan.answer_s(workload.output_tokens))), 1.0)
 
 
-def usd_per_day(plan: PlanRecord, seconds: float, replica_h: float) -> float | None:
+def usd_per_day(plan: FollowedPlan, seconds: float, replica_h: float) -> float | None:
     """Dollars a day of replicas that were there for so many hours in so many seconds; None without a price."""
     if plan.price is None or not seconds:
         return None

@@ -30,13 +30,14 @@ from chipwise.api.over_time import (
     plan_name,
     usd_per_day,
 )
-from chipwise.api.scaling import policy
-from chipwise.api.simulating import HOUR_S, SimulatedTraffic, runs_of
+from chipwise.api.scaling import policy, ready_s
+from chipwise.api.simulating import HOUR_S, RepeatedRuns, SimulatedTraffic, runs_of
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.fleet import DAY_S, replicas_for
 from chipwise.report.assemble import rank_plans
+from chipwise.report.plan import FollowedPlan
 from chipwise.report.plans import SHOWN, PlanRecord
 from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord, PeakRecord
 from chipwise.workload.curve import RateCurve
@@ -89,22 +90,30 @@ class DayHeld:
             wary = WaryReplica.of(one, w)
         except (InfeasibleError, UsageError):
             return None
-        return Slices(one, wary, w.lengths or Lengths(w.prompt_tokens, w.output_tokens))
+        lengths = w.lengths or Lengths(w.prompt_tokens, w.output_tokens)
+        return Slices(
+            wary, lengths, ready_s(one), lambda n, traffic: runs_of(replace(one, replicas=n), traffic)
+        )
 
 
 @dataclass
 class Slices:
-    """Slices of a day as a replica's simulation sees them: whether the targets hold at a rate with so many replicas.
-    What is harder than one that misses misses too, what is easier than one that holds holds too."""
+    """Slices of a day as a replica's simulation sees them: whether the targets hold at a rate with so many replicas,
+    each of which takes `start_s` to start. What is harder than one that misses misses too, what is easier than one that
+    holds holds too. `repeated` are so many replicas at the ends of the interval of their passes, `cell` the most that
+    are simulated, with `counted` requests."""
 
-    one: AskedLoad
     wary: WaryReplica
     lengths: Lengths
+    start_s: float
+    repeated: Callable[[int, SimulatedTraffic], RepeatedRuns]
+    cell: int = CELL
+    counted: int = COUNTED
     runs: dict[tuple[float, int], tuple[bool, Outcome]] = field(default_factory=dict)
 
     def seen(self, rate_per_s: float, replicas: int) -> tuple[bool, Outcome]:
         """Whether the targets hold, and what became of the requests."""
-        cell = min(replicas, CELL)
+        cell = min(replicas, self.cell)
         key = rate_per_s * cell / replicas, cell
         if key not in self.runs:
             traffic = self.traffic(key[0])
@@ -115,7 +124,7 @@ class Slices:
 
     def holds(self, rate_per_s: float, replicas: int) -> bool:
         """Whether the targets hold, by what is known already or by a simulation."""
-        cell = min(replicas, CELL)
+        cell = min(replicas, self.cell)
         rate = rate_per_s * cell / replicas
         for (other, n), (held, _) in self.runs.items():
             if held and other >= rate and n <= cell:
@@ -126,18 +135,18 @@ class Slices:
 
     def traffic(self, rate_per_s: float) -> SimulatedTraffic:
         """Requests of a slice; those of one rate are the same ones each time."""
-        return SimulatedTraffic.random(self.lengths, COUNTED, rate_per_s)
+        return SimulatedTraffic.random(self.lengths, self.counted, rate_per_s)
 
     def chance(self, rate_per_s: float, replicas: int) -> float:
         """The probability that the targets hold at a rate with so many replicas, by the interval of their passes."""
-        cell = min(replicas, CELL)
-        runs = runs_of(replace(self.one, replicas=cell), self.traffic(rate_per_s * cell / replicas))
+        cell = min(replicas, self.cell)
+        runs = self.repeated(cell, self.traffic(rate_per_s * cell / replicas))
         return min(chances(runs, self.wary.workload))
 
     @property
     def requests(self) -> int:
         """Requests simulated so far."""
-        return COUNTED * len(self.runs)
+        return self.counted * len(self.runs)
 
 
 def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
@@ -156,7 +165,7 @@ def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRec
         plan, seen = ranked[place], slices(ranked[place])
         if seen is None:
             continue
-        ranked[place] = held = _held(plan, _peak(plan, seen, day), seen, day)
+        ranked[place] = held = _held(plan, peak_of(plan, seen, day.curve.peak, day.most(plan)), seen, day)
         if held.peak and held.peak.before:
             ranked, more = list(rank_plans(ranked, day.workload)), more + (place == 0)
     for place, plan in enumerate(ranked[:FIRST]):
@@ -166,8 +175,11 @@ def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRec
         if plan.peak is None and plan.keeps_targets(day.workload.confidence):
             plan = replace(plan, note=_also(plan.note, UNSEEN))
         elif plan.peak is None and place == 0:
-            plan = replace(plan, note=_also(plan.note, _peak(plan, seen, day).words))
-        ranked[place] = followed_day(plan, day.curve, seen, day.given)
+            words = peak_of(plan, seen, day.curve.peak, day.most(plan)).words
+            plan = replace(plan, note=_also(plan.note, words))
+        each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
+        scaling, why = followed_day(plan, each, day.curve, seen, day.given)
+        ranked[place] = replace(plan, scaling=scaling, note=_also(plan.note, why))
     words = (
         f"the peak of the day is simulated for the plans shown: formulas had counted too few replicas with {more} that "
         "came first, as they may with the others"
@@ -186,15 +198,15 @@ def _unseen(ranked: Sequence[PlanRecord], known: Container[Name], day: DayHeld) 
     return next(waiting, None)
 
 
-def _peak(plan: PlanRecord, slices: Slices, day: DayHeld) -> PeakRecord:
-    """What a simulation of the peak of a day says of a plan: how many replicas hold the targets, from those that it has
-    on."""
-    carrying, peak, w = plan.replicas - plan.spare, day.curve.peak, day.workload
+def peak_of(plan: FollowedPlan, slices: Slices, peak: float, allowed: int) -> PeakRecord:
+    """What a simulation of the `peak` of a day, in requests a second, says of a plan: how many replicas hold the
+    targets, from those that it has on, of as many as are `allowed`."""
+    carrying, w = plan.replicas - plan.spare, slices.wary.workload
     held, found = slices.seen(peak, carrying)
     before = bounded_times(found, w)
     if held:
         return PeakRecord(peak, carrying, carrying, True, w.percentile, before)
-    most = max(min(day.most(plan) - plan.spare, GROWTH * carrying), carrying)
+    most = max(min(allowed - plan.spare, GROWTH * carrying), carrying)
     enough = most + 1
     if most > carrying:
         enough = fewest(lambda n: slices.holds(peak, n), carrying + 1, most, carrying + 1)
@@ -206,30 +218,38 @@ def _peak(plan: PlanRecord, slices: Slices, day: DayHeld) -> PeakRecord:
 def _held(plan: PlanRecord, peak: PeakRecord, slices: Slices, day: DayHeld) -> PlanRecord:
     """A plan with as many replicas as hold the targets at the `peak` of a day, or the most that were tried, then as
     likely as the simulation says."""
-    if peak.before is None:
+    one = None if peak.before is None else day.asking(plan)
+    if one is None:
         return replace(plan, peak=peak)
-    sure = day.workload.confidence
-    more = grown_plan(plan, slices.one, peak.replicas, day.workload)
-    chance = max(more.chance or 0.0, sure)
-    if not peak.holds:
-        chance = min(slices.chance(peak.rate_per_s, peak.replicas), max(sure - LESS_SURE, 0.0))
+    more = grown_plan(plan, one, peak.replicas, day.workload)
+    chance = peak_chance(more.chance, peak, slices)
     return day.dated(replace(more, peak=peak, chance=chance, note=_also(plan.note, peak.words)))
 
 
-def followed_day(plan: PlanRecord, curve: RateCurve, slices: Slices, given: ScalingGiven) -> PlanRecord:
-    """The plan with the cheapest policy under which its replicas follow a day, or with what keeps it from one in its
-    note; as it is where there is nothing to follow, or its replicas do not hold the peak."""
-    carrying, workload = plan.replicas - plan.spare, slices.wary.workload
+def peak_chance(chance: float | None, peak: PeakRecord, slices: Slices) -> float:
+    """The probability that the targets hold of a plan that was given more replicas, of which formulas say `chance`: as
+    much as was asked where these hold the peak, less where they do not."""
+    sure = slices.wary.workload.confidence
+    if peak.holds:
+        return max(chance or 0.0, sure)
+    return min(slices.chance(peak.rate_per_s, peak.replicas), max(sure - LESS_SURE, 0.0))
+
+
+def followed_day(
+    plan: FollowedPlan, each: float, curve: RateCurve, slices: Slices, given: ScalingGiven
+) -> tuple[FollowingRecord | None, str]:
+    """The cheapest policy under which the replicas of a plan follow a day, or what keeps them from one in words;
+    neither where there is nothing to follow, or they do not hold the peak. By formulas `each` carries so many requests
+    a second."""
+    carrying = plan.replicas - plan.spare
     if carrying == 1 or not slices.holds(curve.peak, carrying):
-        return plan
-    each = plan.largest_requests_per_s / carrying
-    grid = _grid(curve, policy(given, slices.one, np.inf, 1, carrying), each, given)
+        return None, ""
+    grid = _grid(curve, policy(given, slices.start_s, np.inf, 1, carrying), each, given)
     ruled = next(p for p in grid if p.closed)
     found = _cheapest(grid, slices)
     if found is None or found.paid_s >= carrying * DAY_S * (1.0 - 1e-9):
-        words = f"replicas cannot follow the day: all {carrying} are needed in every slice"
-        return replace(plan, note=_also(plan.note, words))
-    return replace(plan, scaling=_record(plan, found, ruled, slices, workload, each))
+        return None, f"replicas cannot follow the day: all {carrying} are needed in every slice"
+    return _record(plan, found, ruled, slices, each), ""
 
 
 def _cheapest(grid: Iterable[ClockPolicy], slices: Slices) -> ClockPolicy | None:
@@ -305,9 +325,10 @@ def _grid(curve: RateCurve, base: Scaling, each: float, given: ScalingGiven) -> 
 
 
 def _record(
-    plan: PlanRecord, found: ClockPolicy, ruled: ClockPolicy, slices: Slices, workload: Workload, each: float
+    plan: FollowedPlan, found: ClockPolicy, ruled: ClockPolicy, slices: Slices, each: float
 ) -> FollowingRecord:
     """The policy with its replicas, spare ones among them, its dollars, and what was simulated of it."""
+    workload = slices.wary.workload
     worst, flight = _worst(found, slices)
     fixed = slices.seen(found.curve.peak, found.scaling.most)[1]
     closed, _ = _worst(ruled, slices)
@@ -347,7 +368,7 @@ def _record(
 
 def _worst(found: ClockPolicy, slices: Slices) -> tuple[BoundedTimes, float]:
     """What targets bound in the slice in which each is worst, and the most requests in flight of a replica."""
-    outcomes = [(slices.seen(rate, n)[1], min(n, CELL)) for rate, n in found.hardest if rate > 0]
+    outcomes = [(slices.seen(rate, n)[1], min(n, slices.cell)) for rate, n in found.hardest if rate > 0]
     times = [bounded_times(outcome, slices.wary.workload) for outcome, _ in outcomes]
     worst = BoundedTimes(*(_most(getattr(t, name) for t in times) for name in BoundedTimes.__slots__))
     return worst, float(ceil(max(_in_flight(outcome) / n for outcome, n in outcomes)))

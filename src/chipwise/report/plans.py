@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -32,11 +32,14 @@ from chipwise.report.plan import (
     cost_words,
     day_words,
     finishes,
+    follows,
     founded,
     front_words,
     gain,
     legend,
     notes,
+    peak_words,
+    scaling_words,
     taken,
 )
 from chipwise.report.records import (
@@ -441,7 +444,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         opening = f"{missed}{works}. Nearest: {what}"
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    said = (opening, _does(report), *_follows(first), found, *_alternatives(report))
+    said = (opening, _does(report), *follows(report.plans), found, *_alternatives(report))
     return said if report.decision is None else (*decided(report.decision, _cheapest_api(report)), *said)
 
 
@@ -488,14 +491,6 @@ def _does(report: PlanReport) -> str:
             else ""
         )
     return f"{said}."
-
-
-def _follows(first: PlanRecord) -> Iterator[str]:
-    """How many replicas of the first plan run while they follow the load, and what that costs an hour in the mean."""
-    s = first.scaling
-    if s is not None:
-        usd = "" if s.usd_per_day is None else f", about ${format_number(s.usd_per_day / 24.0)}/h on average"
-        yield f"Scaled with the {s.follows}, {s.least} to {s.most} replicas run{usd}."
 
 
 def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
@@ -684,8 +679,8 @@ def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: b
         *_hosts(first),
         *_tails(first),
         *_spare(first),
-        *_peaks(report.plans),
-        *_scaling(report.plans),
+        *peak_words(report.plans),
+        *scaling_words(report.plans),
         *_day(first),
         f"why #1: {_why(first)}",
     ]
@@ -893,36 +888,6 @@ def _spare(p: PlanRecord) -> list[str]:
         f"spare of #{p.rank}: {said} (a chip fails every {u.chip_mtbf_h:,.0f} h and its host is back after "
         f"{u.repair_h:g} h, as in {u.fleet})"
     ]
-
-
-def _peaks(plans: Sequence[PlanRecord]) -> list[str]:
-    """How many plans were simulated at the peak of a day, and how many were too small by formulas."""
-    seen = [p.peak for p in plans if p.peak is not None]
-    if not seen:
-        return []
-    grown = sum(peak.before is not None for peak in seen)
-    said = f"peak of the day: {len(seen)} of {len(plans)} plans simulated, formulas had counted too few replicas for "
-    said += f"{grown or 'none'} of them"
-    return [said if len(seen) == len(plans) else f"{said}; the others have as many as formulas ask for"]
-
-
-def _scaling(plans: Sequence[PlanRecord]) -> list[str]:
-    """The policies of plans whose replicas follow the load, how that of the first was found, and which one costs the
-    least a day."""
-    followed = [(p, p.scaling) for p in plans if p.scaling is not None]
-    said = [f"scaling of #{p.rank}, targets held: {s.words}" for p, s in followed]
-    first = plans[0]
-    if first.scaling is None:
-        return said
-    said[1:1] = [f"scaling of #{first.rank}, simulated: {words}" for words in first.scaling.evidence]
-    paid = [(s.usd_per_day, p.rank) for p, s in followed if s.usd_per_day is not None]
-    least = min(paid, default=None)
-    if least is not None and first.scaling.usd_per_day is not None and least[1] != first.rank:
-        usd = [format_number(each) for each in (least[0], first.scaling.usd_per_day)]
-        said.append(
-            f"scaled with the {first.scaling.follows} #{least[1]} costs least: ${usd[0]} a day, #1 ${usd[1]}"
-        )
-    return said
 
 
 def _day(p: PlanRecord) -> list[str]:
