@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import chipwise as cw
+from chipwise.api.estimating import AskedLoad, asked
 from chipwise.api.launching import launch
-from chipwise.api.over_time import MOST, SIZED, _throughout, busiest, fewest
-from chipwise.api.scaling import longest_start
+from chipwise.api.over_time import MOST, SIZED, WaryReplica, _throughout, busiest, fewest
+from chipwise.api.placing import Given, Terms
+from chipwise.api.scaling import cheapest_policy, longest_start, policy
+from chipwise.api.simulating import fleet_of
+from chipwise.api.stepping import pass_times
 from chipwise.errors import UsageError
-from chipwise.predict.events.scaling import Scaling
+from chipwise.parallel.layout import Layout
+from chipwise.predict.events import engine
+from chipwise.predict.events.engine import Outcome
+from chipwise.predict.events.engine import run as serve
+from chipwise.predict.events.scaling import Scaler, Scaling, ScalingGiven
 from chipwise.workload.arrivals import Arrivals, read_log
 from chipwise.workload.lengths import Lengths
+from chipwise.workload.workload import Workload
 
 MODEL = "meta-llama/Llama-3.1-8B"
 TARGETS = {"ttft": "500ms", "tpot": "40ms", "percentile": "p99"}
@@ -181,3 +191,80 @@ def test_where_all_replicas_are_needed_the_start_that_would_do_is_named() -> Non
 def test_a_policy_that_nothing_follows_is_refused(given: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         cw.plan(MODEL, chips="h100", **{"scale": "start=30s", **given})
+
+
+PROTOTYPE = {(30.0, 1): 2.2, (120.0, 1): 2.2, (600.0, 1): 9.4, (120.0, 2): 0.41}
+"""Seconds: p99 of the time to the first token of Azure's code service, on 1 to 4 replicas of 70B on eight B200 that each
+hold four requests, by start and floor, as another engine found them that gives replicas back to the last wish."""
+
+
+class _LastWish(Scaler):
+    """Replicas go to the last wish where fewer were wanted throughout the hold; ours go to the highest in it, as
+    Kubernetes says."""
+
+    _below = np.inf
+
+    def wake(self, in_flight: int) -> None:
+        now, policy = self.next_s, self.policy
+        if now >= self._looks_s:
+            self._looks_s = now + policy.every_s
+            want = min(max(ceil(in_flight / policy.target), policy.least), policy.most)
+            for _ in range(want - self.count):
+                self._start(now)
+            self._below = min(self._below, now) if want < self.count else np.inf
+            if now - self._below >= policy.hold_s:
+                for _ in range(self.count - want):
+                    self._stop(now)
+                self._below = np.inf
+        self._settle(now)
+
+
+def _served_code(truth: Path) -> tuple[Arrivals, Workload, AskedLoad]:
+    """Azure's code service on 70B on eight B200."""
+    log = read_log(str(truth / "traces" / "azure_llm_2023_code.csv"))
+    mean = (float(log.prompt.mean()), float(log.output.mean()))
+    w = Workload(
+        "serve", *mean, log.rate_per_s, confidence=0.5, percentile=0.99, lengths=log.lengths, log=log
+    )
+    given = Given("b200-sxm", Layout(tp=8.0))
+    return log, w, asked("meta-llama/Llama-3.1-70B", w, given, Terms(runtime="vllm", precision="bf16"))
+
+
+def _cheapest(one: AskedLoad, w: Workload, log: Arrivals, start_s: float) -> Outcome:
+    """What became of the requests under the cheapest policy of four replicas with which the targets hold."""
+    wary, said = WaryReplica.of(one, w), ScalingGiven(start_s=start_s)
+
+    def whole(scaling: Scaling) -> tuple[bool, Outcome]:
+        return wary.holds(wary.times(4, scaling), log, len(log))
+
+    found, _ = cheapest_policy(
+        lambda target, least: policy(said, start_s, target, least, 4),
+        said,
+        4,
+        4.0,
+        lambda s: whole(s)[0],
+        whole,
+    )
+    assert found is not None
+    return found.outcome
+
+
+def _p99_s(found: Outcome) -> float:
+    return float(np.quantile(found.ttft_s, 0.99))
+
+
+@pytest.mark.parametrize(("start_s", "least"), PROTOTYPE)
+def test_a_trace_of_bursts_scales_as_another_engine_found(
+    truth: Path, monkeypatch: pytest.MonkeyPatch, start_s: float, least: int
+) -> None:
+    log, w, one = _served_code(truth)
+    fleet = replace(fleet_of(one, pass_times(one)), engines=4, scaling=Scaling(4.0, 4, start_s, least))
+    ours = serve(log, fleet)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "Scaler", _LastWish)
+        theirs = serve(log, fleet)
+    assert _p99_s(theirs) == pytest.approx(PROTOTYPE[start_s, least], rel=0.2)
+    assert _p99_s(ours) <= 1.05 * _p99_s(theirs), "what is held longer answers no later"
+    cheapest = _cheapest(one, replace(w, ttft_s=_p99_s(theirs)), log, start_s)
+    assert _p99_s(cheapest) <= _p99_s(theirs)
+    assert cheapest.paid_s <= theirs.paid_s
