@@ -194,8 +194,8 @@ def test_a_policy_that_nothing_follows_is_refused(given: dict[str, str], words: 
 
 
 PROTOTYPE = {(30.0, 1): 2.2, (120.0, 1): 2.2, (600.0, 1): 9.4, (120.0, 2): 0.41}
-"""Seconds: p99 of the time to the first token of Azure's code service, on 1 to 4 replicas of 70B on eight B200 that each
-hold four requests, by start and floor, as another engine found them that gives replicas back to the last wish."""
+"""Seconds: p99 of the time to the first token of Azure's code service, on 1 to 4 replicas of 70B on eight B200 that
+each hold four requests, by start and floor, as another engine found them that gives replicas back to the last wish."""
 
 
 class _LastWish(Scaler):
