@@ -453,3 +453,21 @@ def test_what_is_wrong_with_the_speed_of_an_api_is_said(said: dict[str, Any], wh
     table = {"price": "api", "provider": "novita"} | said
     with pytest.raises(UsageError, match=what):
         asked([RARE], CARDS, {k: v for k, v in table.items() if v})
+
+
+def test_a_chain_is_launched_as_one_set(tmp_path: Any) -> None:
+    kept = tmp_path / "fleet.json"
+    fleet = {"demand": [RARE], "supply": [ONE_CARD, CALLED]}
+    saving.save("fleet", FleetRequest(fleet=json.dumps(fleet), gap="0"), str(kept))
+    files = {f.name: f.text for f in launching.launch(str(kept), "chain")}
+    assert list(files) == ["client.py"], "the language model is called, the networks have servers of one's own"
+    assert "NOVITA_API_KEY" in files["client.py"]
+    assert "'passes': 20" in files["client.py"]
+    other = tmp_path / "own.json"
+    fleet = {"demand": [RARE], "supply": [CARDS]}
+    saving.save("fleet", FleetRequest(fleet=json.dumps(fleet), gap="0"), str(other))
+    names = [f.name for f in launching.launch(str(other), "chain", 2)]
+    assert names[:2] == ["start.sh", "client.py"]
+    assert "think/serve.sh" in names
+    with pytest.raises(UsageError, match="no step of a chain"):
+        launching.launch(str(other), "chain", 9)
