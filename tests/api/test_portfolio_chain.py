@@ -460,7 +460,9 @@ def test_a_chain_is_launched_as_one_set(tmp_path: Any) -> None:
     fleet = {"demand": [RARE], "supply": [ONE_CARD, CALLED]}
     saving.save("fleet", FleetRequest(fleet=json.dumps(fleet), gap="0"), str(kept))
     files = {f.name: f.text for f in launching.launch(str(kept), "chain")}
-    assert list(files) == ["client.py"], "the language model is called, the networks have servers of one's own"
+    assert list(files) == ["client.py"], (
+        "the language model is called, the networks have servers of one's own"
+    )
     assert "NOVITA_API_KEY" in files["client.py"]
     assert "'passes': 20" in files["client.py"]
     other = tmp_path / "own.json"
