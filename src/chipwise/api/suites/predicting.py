@@ -13,7 +13,7 @@ import datetime as dt
 import json
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -100,6 +100,9 @@ class SuiteTable:
         """Its rows, wherever this is."""
         return tuple(read_rows(self.path, ())) if self.carried is None else self.carried
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # what was read is read again
+
     @property
     def asked(self) -> Suite:
         """Its suite."""
@@ -185,6 +188,9 @@ class FoldsWork(BlockWork):
         numbers = self.table.numbers or shipped_parameters()
         table = trial.read([RowPart.of(self.table.path, self.table.rows)], numbers)
         return trial, table, list(leave_out(trial.keys[self.key](table), trial.folds.get(self.key, 0)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # a table of a fit does not travel
 
     @property
     def count(self) -> int:
