@@ -86,11 +86,8 @@ def test_a_part_whose_process_is_killed_is_refused_and_the_others_are_answered(
     lines = out.read_text().splitlines()
     lost = {line.partition(",")[0] for line in lines if "was killed" in line}
     assert len(lost) == len(PartsWork(SuiteTable.of("systolic", str(table), None)).part(1).rows)
-    others = [
-        [line for line in its if line.partition(",")[0] not in lost]
-        for its in (lines, alone.decode().splitlines())
-    ]
-    assert others[0] == others[1]
+    answered = [line for line in lines if line.partition(",")[0] not in lost]
+    assert answered == [line for line in alone.decode().splitlines() if line.partition(",")[0] not in lost]
 
 
 def test_rows_of_a_large_file_are_read_where_they_are_answered(

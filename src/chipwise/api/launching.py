@@ -161,13 +161,12 @@ def chain_of(saved: Saved, rank: int = 1) -> ChainSpec:
     with reading(saved.tables), use(saved.snapshot):
         demands = cast(FleetRequest, request_of(saved.verb, saved.request)).asked().demands
     mine = {d.name: d for d in demands}
-    row = next((r for r in rows if r["rank"] == rank), None)
-    demand = None if row is None else mine.get(row["demand"])
-    if demand is None or demand.step is None:
-        chained = [str(r["rank"]) for r in rows if (d := mine.get(r["demand"])) and d.step]
-        hint = f"--plan {' or '.join(chained)}" if chained else "none of its demands has steps"
-        raise UsageError(f"placement {rank} is no step of a chain", hint, field="plan")
-    chain = demand.step.chain
+    steps = {r["rank"]: d.step for r in rows if (d := mine.get(r["demand"])) and d.step}
+    if rank not in steps:
+        ranks = " or ".join(map(str, steps))
+        none = f"--plan {ranks}" if steps else "none of its demands has steps"
+        raise UsageError(f"placement {rank} is no step of a chain", none, field="plan")
+    chain = steps[rank].chain
     links = tuple(_link(saved, d.step, d.name) for d in demands if d.step and d.whole == chain.name)
     targets = ", ".join(f"{name} within {format_seconds(s)}" for name, s in chain.limits)
     return ChainSpec(f"{chain.name}: {chain.asked}, {targets}", links, chain.limits)

@@ -418,6 +418,14 @@ class _AssignedFleet:
                 ", ".join(runs),
             )
 
+    def _called_words(self) -> Iterator[str]:
+        """What is assumed of APIs."""
+        sold = [s for s in self.asked.supplies if s.kind == API]
+        if sold:
+            said = any(s.ttft_s is not None for s in sold)
+            yield "speed and terms of APIs are not compared with the targets" + (OF_CHAINS if said else "")
+        yield from self.candidates.unsold
+
     def _shared_words(self) -> list[str]:
         """What is assumed of cards that demands share."""
         used = [w for w, units in zip(self.ways, self.found.units, strict=True) if units.any()]
@@ -441,10 +449,7 @@ class _AssignedFleet:
                 often = f"every {duration_words(s.preempt_s)} in the mean"
                 back = f"another is there after {duration_words(s.wait_s)}"
                 yield f"each machine of {s.name} is taken away {often}, {back}: {PREEMPTED_WORDS}"
-        if API in kinds:
-            said = any(s.ttft_s is not None for s in self.asked.supplies)
-            yield "speed and terms of APIs are not compared with the targets" + (OF_CHAINS if said else "")
-        yield from self.candidates.unsold
+        yield from self._called_words()
         yield "every replica takes its share of the load at the utilisation that plans are given"
         yield from self._shared_words()
         yield from _chain_words(self.asked.demands)

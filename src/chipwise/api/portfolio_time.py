@@ -11,12 +11,13 @@ from math import ceil, inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.api.media_time import SAMPLE
 from chipwise.api.portfolio import placed_options
 from chipwise.api.portfolio_chain import ChainStep
 from chipwise.api.portfolio_ways import Demand, FleetAsked
 from chipwise.api.requests.command import about
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.api.requests.simulate import REQUESTS, SAMPLE, DeployedSimulation
+from chipwise.api.requests.simulate import REQUESTS, DeployedSimulation
 from chipwise.api.simulating import AHEAD, RepeatedRuns, SimulatedTraffic, record_of, runs_by_turns
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.predict.events.engine import Outcome

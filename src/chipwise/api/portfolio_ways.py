@@ -261,10 +261,16 @@ def _ways(asked: FleetAsked) -> tuple[list[FleetWay], dict[str, str], tuple[str,
             said = "; ".join(dict.fromkeys(why)) or "no supply can run it"
             never.setdefault(demand.whole, f"{demand.step.name}: {said}" if demand.step else said)
         ways += mine
-        sold = tuple(f"{asked.supplies[p].name}: " for p in usable if asked.supplies[p].kind == API)
-        if mine and demand.step and demand.step.output:
-            unsold += [f"{demand.name} does not call {said}" for said in why if said.startswith(sold)]
+        unsold += _unsold(asked, demand, why) if mine else []
     return ways, never, tuple(dict.fromkeys(unsold))
+
+
+def _unsold(asked: FleetAsked, demand: Demand, why: Sequence[str]) -> list[str]:
+    """Why a step of a chain calls no API, of all that is said of it."""
+    sold = tuple(f"{supply.name}: " for supply in asked.supplies if supply.kind == API)
+    if demand.step is None or not demand.step.output:
+        return []
+    return [f"{demand.name} does not call {said}" for said in why if said.startswith(sold)]
 
 
 def _stepped(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[FleetWay]:

@@ -170,21 +170,26 @@ def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRec
             ranked, more = list(rank_plans(ranked, day.workload)), more + (place == 0)
     for place, plan in enumerate(ranked[:FIRST]):
         seen = slices(plan) if place == 0 or plan_name(plan) in known else None
-        if seen is None:
-            continue
-        if plan.peak is None and plan.keeps_targets(day.workload.confidence):
-            plan = replace(plan, note=_also(plan.note, UNSEEN))
-        elif plan.peak is None and place == 0:
-            words = peak_of(plan, seen, day.curve.peak, day.most(plan)).words
-            plan = replace(plan, note=_also(plan.note, words))
-        each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
-        scaling, why = followed_day(plan, each, day.curve, seen, day.given)
-        ranked[place] = replace(plan, scaling=scaling, note=_also(plan.note, why))
+        if seen is not None:
+            ranked[place] = _following(plan, seen, day, first=place == 0)
     words = (
         f"the peak of the day is simulated for the plans shown: formulas had counted too few replicas with {more} that "
         "came first, as they may with the others"
     )
     return tuple(ranked), (words,) if more else ()
+
+
+def _following(plan: PlanRecord, slices: Slices, day: DayHeld, *, first: bool) -> PlanRecord:
+    """One of the first plans with the policy under which its replicas follow the day, or why there is none; where no
+    peak was simulated before, with what that of the `first` says."""
+    words = ""
+    if plan.peak is None and plan.keeps_targets(day.workload.confidence):
+        words = UNSEEN
+    elif plan.peak is None and first:
+        words = peak_of(plan, slices, day.curve.peak, day.most(plan)).words
+    each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
+    scaling, why = followed_day(plan, each, day.curve, slices, day.given)
+    return replace(plan, scaling=scaling, note=_also(_also(plan.note, words), why))
 
 
 def _unseen(ranked: Sequence[PlanRecord], known: Container[Name], day: DayHeld) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -15,22 +16,30 @@ from chipwise.errors import UsageError
 from chipwise.report.accuracy import accuracy_view, write_section
 from chipwise.report.table import render
 
-On = Annotated[
-    Literal["local", "ray"] | None,
-    Parameter(help="processes of this machine, or a Ray cluster; default: this process alone"),
-]
-Workers = Annotated[int | None, whole("processes of --on local; default: one for each core")]
-Address = Annotated[str | None, Parameter(help="the Ray cluster, e.g. auto; default: one on this machine")]
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Over:
+    """What rows or folds are spread over."""
 
-def _engine(on: str | None, workers: int | None, address: str | None) -> Engine | None:
-    """What work is spread over. Raises `UsageError` for what says how, where it is not."""
-    if on is not None:
-        return on, workers, address
-    for name, said in (("workers", workers), ("address", address)):
-        if said is not None:
-            raise UsageError(f"--{name} changes nothing here", "add --on local, or --on ray", field=name)
-    return None
+    on: Annotated[
+        Literal["local", "ray"] | None,
+        Parameter(help="processes of this machine, or a Ray cluster; default: this process alone"),
+    ] = None
+    workers: Annotated[int | None, whole("processes of --on local; default: one for each core")] = None
+    address: Annotated[
+        str | None, Parameter(help="the Ray cluster, e.g. auto; default: one on this machine")
+    ] = None
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine, None for this process alone. Raises `UsageError` for what says how it works, where it is none."""
+        if self.on is not None:
+            return self.on, self.workers, self.address
+        for name in ("workers", "address"):
+            if getattr(self, name) is not None:
+                raise UsageError(f"--{name} changes nothing here", "add --on local, or --on ray", field=name)
+        return None
 
 
 def predict(
@@ -53,14 +62,11 @@ def predict(
         str | None,
         Parameter(help="where to write row_id, command: what gives the same figures, line by line"),
     ] = None,
-    on: On = None,
-    workers: Workers = None,
-    address: Address = None,
+    over: Over = Over(),
 ) -> None:
     """Predict the measured columns of a table of rows; measured columns in it are ignored."""
     numbers = None if parameters is None else load_parameters(parameters)
-    engine = _engine(on, workers, address)
-    lines, refused = api.predict_suite(suite, rows, out, anchors, numbers, commands, engine=engine)
+    lines, refused = api.predict_suite(suite, rows, out, anchors, numbers, commands, engine=over.engine)
     print(f"{lines} predictions, {refused} refused: {out}", file=sys.stderr)
 
 
@@ -102,16 +108,14 @@ def validate(
     out: Annotated[
         str | None, Parameter(help="a Markdown file whose section of the suite is replaced")
     ] = None,
-    on: On = None,
-    workers: Workers = None,
-    address: Address = None,
+    over: Over = Over(),
 ) -> None:
     """Refit without each part of a table of measurements in turn, and report the errors on it."""
     if without and out is not None:
         raise UsageError(
             "--out writes a section of errors, and --without tells none", "leave one of them out"
         )
-    found = api.validate(suite, rows, folds, without=without, engine=_engine(on, workers, address))
+    found = api.validate(suite, rows, folds, without=without, engine=over.engine)
     if out is None:
         render(accuracy_view(found), found, "table", sys.stdout)
         return

@@ -293,18 +293,14 @@ def follows(plans: Sequence[FollowedPlan]) -> Iterator[str]:
     if s is not None:
         usd = "" if s.usd_per_day is None else f", about ${format_number(s.usd_per_day / 24.0)}/h on average"
         yield f"Scaled with the {s.follows}, {s.least} to {s.most} replicas run{usd}."
-    paid = [(usd, p) for p in plans if p.scaling is not None and (usd := _usd_per_day(p)) is not None]
-    least, mine = min(paid, default=None, key=lambda one: one[0]), _usd_per_day(plans[0])
-    if (
-        least is None
-        or mine is None
-        or least[1].scaling is None
-        or least[0] > mine * (1.0 - preferences().worth)
-    ):
+    paid = [(day, p.rank, p.scaling.follows) for p in plans if p.scaling and (day := p.scaling.usd_per_day)]
+    mine = _usd_per_day(plans[0])
+    if not paid or mine is None:
         return
-    (usd, p), load = least, least[1].scaling.follows
-    each = [f"${format_number(day / 24.0)}/h" for day in (usd, mine)]
-    yield f"Scaled with the {load}, #{p.rank} costs less: about {each[0]} on average, #1 {each[1]}."
+    least, rank, load = min(paid)
+    if least < mine * (1.0 - preferences().worth):
+        each, first = (f"${format_number(day / 24.0)}/h" for day in (least, mine))
+        yield f"Scaled with the {load}, #{rank} costs less: about {each} on average, #1 {first}."
 
 
 def _usd_per_day(p: FollowedPlan) -> float | None:

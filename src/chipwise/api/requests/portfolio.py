@@ -317,7 +317,8 @@ def _supply(table: Mapping[str, Any]) -> Supply:
     name = _text(table, "name")
     if kind == API:
         providers = tuple(p.lower() for p in _texts(table, "provider"))
-        return replace(Supply(name or "APIs", API, providers=providers), **_answering(table, providers))
+        ttft_s, tpot_s = _answering(table, providers)
+        return Supply(name or "APIs", API, providers=providers, ttft_s=ttft_s, tpot_s=tpot_s)
     chip = _text(table, "chip")
     if not chip:
         raise UsageError("[[supply]] names no chip", 'for example chip = "h100"', field="fleet")
@@ -331,12 +332,12 @@ def _supply(table: Mapping[str, Any]) -> Supply:
         return replace(found, pricing=pricing, preempt_s=preempt_s, wait_s=wait_s)
 
 
-def _answering(table: Mapping[str, Any], providers: Sequence[str]) -> dict[str, float]:
+def _answering(table: Mapping[str, Any], providers: Sequence[str]) -> tuple[float | None, float | None]:
     """How fast an API answers, as its user measured. Raises `UsageError` for one time alone, a time without a unit, and
     times of several vendors."""
     said = [name for name in ("ttft", "tpot") if name in table]
     if not said:
-        return {}
+        return None, None
     if len(said) == 1:
         other = "tpot" if said == ["ttft"] else "ttft"
         what = f"[[supply]] with price = api says {said[0]} and not {other}"
@@ -345,7 +346,7 @@ def _answering(table: Mapping[str, Any], providers: Sequence[str]) -> dict[str, 
         what = f"ttft and tpot are of one API, and the supply has {len(providers) or 'all'} of them"
         raise UsageError(what, 'name it: provider = "groq"', field="fleet")
     _with_units(table, said, "ms")
-    return {f"{name}_s": _number(table, name, "s", 0.0) for name in said}
+    return _number(table, "ttft", "s", 0.0), _number(table, "tpot", "s", 0.0)
 
 
 def _with_units(table: Mapping[str, Any], names: Sequence[str], unit: str) -> None:

@@ -79,7 +79,7 @@ def predict_suite(
 @dataclass(frozen=True, eq=False)
 class SuiteTable:
     """A table of a suite as it travels: its path, its rows (None: too many, they are read where they are answered), the
-    numbers that answer (None: those shipped), the day and the build. `data` is the folder of the user's data."""
+    numbers that answer (None: those shipped), the day and the build."""
 
     suite: str
     path: str
@@ -87,7 +87,6 @@ class SuiteTable:
     numbers: Parameters | None
     day: dt.date = field(default_factory=today)
     installed: str = field(default_factory=installed)
-    data: str = field(default_factory=lambda: str(data_dir()))
 
     @classmethod
     def of(cls, suite: str, path: str, numbers: Parameters | None) -> SuiteTable:
@@ -119,11 +118,7 @@ class PartsWork(BlockWork):
 
     table: SuiteTable
     commands: bool = True
-
-    @property
-    def data(self) -> str:
-        """The folder of the user's data."""
-        return self.table.data
+    data: str = field(default_factory=lambda: str(data_dir()))
 
     def part(self, number: int) -> RowPart:
         """The rows of a part."""
@@ -175,11 +170,7 @@ class FoldsWork(BlockWork):
 
     table: SuiteTable
     key: str
-
-    @property
-    def data(self) -> str:
-        """The folder of the user's data."""
-        return self.table.data
+    data: str = field(default_factory=lambda: str(data_dir()))
 
     @cached_property
     def _read(self) -> tuple[Trial[Any, Any], Any, list[Any]]:

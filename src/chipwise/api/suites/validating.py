@@ -146,8 +146,7 @@ def validate(
         raise UsageError(
             f"validate {suite}: no fitted numbers", f"one of {', '.join(FITTED)}", field="without"
         )
-    if engine is not None and (without or suite in ("rounds", "reliability")):
-        raise UsageError(f"validate {suite}: there are no folds to spread", "leave --on out", field="on")
+    _check_engine(suite, engine, without=without)
     if suite == "rounds":
         if rows or folds:
             raise UsageError(
@@ -167,6 +166,12 @@ def validate(
     unseen = None if engine is None else partial(_unseen, suite, rows, numbers, engine)
     found = trial.validate([rows], numbers, folds, partial(judged, suite), unseen)
     return replace(found, command=command)
+
+
+def _check_engine(suite: str, engine: Engine | None, *, without: bool) -> None:
+    """Raises `UsageError` where there is nothing to spread."""
+    if engine is not None and (without or suite in ("rounds", "reliability")):
+        raise UsageError(f"validate {suite}: there are no folds to spread", "leave --on out", field="on")
 
 
 def _unseen(suite: str, rows: str, numbers: Parameters, engine: Engine, key: str) -> Residuals:

@@ -128,7 +128,7 @@ def _start(head: str, servers: Sequence[tuple[str, int]]) -> str:
     return (
         f"#!/usr/bin/env bash\n{head}"
         "# all on this machine: bash start.sh; on several: bash start.sh STEP on each, and STEP_URL for the client\n"
-        "set -euo pipefail\nset -m  # each server is a group of its own, which ends with this script\n"
+        "set -euo pipefail\nset -m  # each server is a group, which ends with this script\n"
         "trap 'for group in $(jobs -p); do kill -- \"-$group\"; done' EXIT\n\n"
         "run() {\n"
         "  folder=$1 port=$2; shift 2\n"
