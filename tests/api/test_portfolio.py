@@ -676,7 +676,7 @@ def test_machines_that_are_taken_away_carry_less_and_the_cheapest_mix_is_found()
     firm = {"name": "firm", "chip": "h100", "price": 1.6, "machine": 2}
     fleet = {"demand": [{**CHAT, "rate": "100/s"}], "supply": [SPOT, firm]}
     request = FleetRequest(fleet=json.dumps(fleet), gap="0")
-    ways, _ = _ways(request.asked())
+    ways, *_ = _ways(request.asked())
     by_chips = [{way.chips: way for way in ways if way.supply == p} for p in range(2)]
     spot, sure = by_chips[0][2.0], by_chips[1][2.0]
     assert spot.plan is not None

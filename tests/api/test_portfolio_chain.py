@@ -402,5 +402,74 @@ def test_what_is_wrong_in_a_chain_is_said(changed: dict[str, Any], kind: type, s
 
 
 def test_a_chain_on_apis_alone_has_no_times() -> None:
-    with pytest.raises(InfeasibleError, match="speed of APIs is not known"):
+    with pytest.raises(InfeasibleError, match="APIs: its speed is not known"):
         asked([VOICE | {"step": [{k: v for k, v in THINK.items() if k != "passes"}]}], {"price": "api"})
+
+
+CALLED = {"price": "api", "name": "novita", "provider": "novita", "ttft": "200ms", "tpot": "3ms"}
+RARE = VOICE | {"rate": "0.05/s", "step": [HEAR, THINK | {"model": "meta-llama/Llama-3.1-8B"}, SPEAK]}
+ONE_CARD = CARDS | {"max": 1}
+
+
+def test_a_step_calls_an_api_whose_speed_is_said() -> None:
+    found = asked([RARE], ONE_CARD, CALLED, simulate=True)
+    think = next(p for p in found.fleet.placements if p.demand == "assistant/think")
+    assert think.kind == "api"
+    assert think.api is not None
+    assert (think.api.provider, think.api.ttft_s, think.api.tpot_s) == ("novita", 0.2, 0.003)
+    assert think.api.base_url.startswith("https://")
+    (chain,) = found.demands[0].chain
+    step = next(s for s in chain.steps if s.step == "think")
+    assert step.time_s.mid == pytest.approx(0.2 + 19 * 0.003)
+    assert step.chip == "novita"
+    assert chain.within_s <= 1.2
+    (timed,) = found.simulated
+    assert timed.holds
+    assert timed.mean.mid == pytest.approx(chain.mean_s, rel=0.1)
+
+
+def test_an_api_that_is_too_slow_or_of_unknown_speed_is_not_called() -> None:
+    slow = asked([RARE], ONE_CARD, CALLED | {"ttft": "2s"})
+    assert not slow.fleet.placements
+    unknown = asked([RARE], CARDS, {"price": "api", "name": "novita", "provider": "novita"})
+    assert all(p.kind == "rent" for p in unknown.fleet.placements)
+    said = " ".join(unknown.assumptions)
+    assert "assistant/think does not call novita: its speed is not known" in said
+    assert "assistant/hear does not call" not in said
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ({"ttft": "1s"}, "says ttft and not tpot"),
+        ({"ttft": "1s", "tpot": "3ms", "provider": ""}, "the supply has all of them"),
+        ({"ttft": "1s", "tpot": "3ms", "provider": ["groq", "novita"]}, "the supply has 2 of them"),
+        ({"ttft": 1, "tpot": "3ms"}, "ttft = 1 has no unit"),
+        ({"ttft": "-1s", "tpot": "3ms"}, "ttft"),
+        ({"ttft": "soon", "tpot": "3ms"}, "ttft"),
+    ],
+)
+def test_what_is_wrong_with_the_speed_of_an_api_is_said(said: dict[str, Any], what: str) -> None:
+    table = {"price": "api", "provider": "novita"} | said
+    with pytest.raises(UsageError, match=what):
+        asked([RARE], CARDS, {k: v for k, v in table.items() if v})
+
+
+def test_a_chain_is_launched_as_one_set(tmp_path: Any) -> None:
+    kept = tmp_path / "fleet.json"
+    fleet = {"demand": [RARE], "supply": [ONE_CARD, CALLED]}
+    saving.save("fleet", FleetRequest(fleet=json.dumps(fleet), gap="0"), str(kept))
+    files = {f.name: f.text for f in launching.launch(str(kept), "chain")}
+    assert list(files) == ["client.py"], (
+        "the language model is called, the networks have servers of one's own"
+    )
+    assert "NOVITA_API_KEY" in files["client.py"]
+    assert "'passes': 20" in files["client.py"]
+    other = tmp_path / "own.json"
+    fleet = {"demand": [RARE], "supply": [CARDS]}
+    saving.save("fleet", FleetRequest(fleet=json.dumps(fleet), gap="0"), str(other))
+    names = [f.name for f in launching.launch(str(other), "chain", 2)]
+    assert names[:2] == ["start.sh", "client.py"]
+    assert "think/serve.sh" in names
+    with pytest.raises(UsageError, match="no step of a chain"):
+        launching.launch(str(other), "chain", 9)

@@ -213,6 +213,24 @@ def test_where_no_size_holds_the_verdict_says_so_first(planned: cw.PlanReport) -
     assert f"where the peak of the day is simulated. Nearest: {slow.machines}" in verdict
 
 
+def test_all_plans_that_are_printed_are_simulated_at_the_peak_and_the_first_follow_the_day() -> None:
+    given = {**ASKED, "chips": "l40s,l4,rtx-6000-ada,l40,h100"}
+    report = cw.plan(MODEL, day=DAY, **LENGTHS, **given)
+    sure = [p for p in report.plans if p.keeps_targets(0.9)]
+    assert len(sure) > 3
+    assert all(p.peak is not None and (p.peak.holds or p.peak.before) for p in sure)
+    followed = [p for p in sure[:3] if p.replicas > 1]
+    assert all(p.scaling is not None or "in every slice" in p.note for p in followed)
+    assert all(p.scaling is None for p in report.plans[3:])
+    printed = " ".join(str(report).split())
+    assert f"peak of the day: {len(sure)} of {len(report.plans)} plans simulated" in printed
+    # the first is one replica, which others undercut that follow the day
+    least = min(followed, key=lambda p: p.scaling.usd_per_day if p.scaling else np.inf)
+    assert least.scaling is not None
+    assert least.scaling.usd_per_day < 24.0 * report.best.price.mid
+    assert f"Scaled with the day, #{least.rank} costs less: about $" in " ".join(report.verdict())
+
+
 def test_a_plan_of_one_replica_is_held_against_the_peak_too() -> None:
     given = {**LENGTHS, "chips": "h100", "runtime": "vllm", "ttft": "600ms", "tpot": "23ms"}
     best = cw.plan(MODEL, day="1,2", **given).best
@@ -274,7 +292,8 @@ def test_what_a_day_pays_counts_starts_ahead_and_the_hold() -> None:
 def test_what_is_known_of_a_slice_is_not_simulated_again(planned: cw.PlanReport) -> None:
     workload = Workload("serve", 1000.0, 100.0, 20.0, TTFT_S, TPOT_S)
     one = _one(planned.best, workload)
-    slices = Slices(one, WaryReplica.of(one, workload), Lengths(1000.0, 100.0))
+    wary = WaryReplica.of(one, workload)
+    slices = Slices(wary, Lengths(1000.0, 100.0), 60.0, lambda n, traffic: pytest.fail("no chance is asked"))
     assert slices.holds(1.0, 2)
     assert slices.holds(0.5, 2)
     assert slices.holds(1.0, 3)

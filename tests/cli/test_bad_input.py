@@ -56,7 +56,10 @@ def config(folder: Path, text: str | bytes | dict[str, Any]) -> str:
             ("plan", "qwen3-8b", "--qps=5", "--cached", "50%"),
             "unknown option --qps, --cached: chipwise plan qwen3-8b --rate=5 --prefix-hit 50%",
         ),
-        (("estimate", "qwen3-8b", "--gpus", "h100"), "unknown option --gpus: chipwise estimate qwen3-8b --chip"),
+        (
+            ("estimate", "qwen3-8b", "--gpus", "h100"),
+            "unknown option --gpus: chipwise estimate qwen3-8b --chip",
+        ),
         (("estimate", "qwen3-8b"), "estimate needs --chip (chipwise estimate --help)"),
         (("kernel", "gemm", "--n", "4096"), "kernel gemm needs --m (chipwise kernel gemm --help)"),
         (("plan", "bge-m3", "--in", "256"), "what an encoder reads is --settings tokens=256"),

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from chipwise.api.fitting import fit
     from chipwise.api.loaded import describe, load, models
     from chipwise.api.planning import plan
-    from chipwise.api.suites.doors import SUITES, predict_suite
+    from chipwise.api.suites.doors import SUITES
     from chipwise.api.suites.kernels import calibrate_kernels_file
+    from chipwise.api.suites.predicting import predict_suite
     from chipwise.api.suites.validating import VALIDATIONS, validate
 
 __all__ = [
@@ -48,7 +49,7 @@ _HOMES = {
     "load": "loaded",
     "models": "loaded",
     "plan": "planning",
-    "predict_suite": "suites.doors",
+    "predict_suite": "suites.predicting",
     "validate": "suites.validating",
     "with_own_chips": "checkup",
 }

@@ -14,6 +14,7 @@ from chipwise.api.launch_network import network_of
 from chipwise.api.loaded import find_chip, load
 from chipwise.api.local import OUTPUT
 from chipwise.api.portfolio import placed_options
+from chipwise.api.portfolio_chain import ChainStep
 from chipwise.api.requests.command import about
 from chipwise.api.requests.desk import LocalRequest
 from chipwise.api.requests.field import pairs
@@ -44,6 +45,7 @@ from chipwise.parallel.layout import Spread
 from chipwise.predict.training.objective import OBJECTIVES
 from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS
+from chipwise.report.launch.chains import ChainLink, ChainMember, ChainSpec, chain_files
 from chipwise.report.launch.spec import (
     ApiCall,
     Guess,
@@ -98,7 +100,7 @@ def launched(path: str, target: str = "", rank: int = 1) -> tuple[tuple[LaunchFi
     or a tool that cannot start it, `UnknownNameError` for an unknown tool.
     """
     saved = open_saved(path)
-    if target:
+    if target and target != CHAIN:
         check_tool(target)
     again = asked_again(saved)
     found = started(again, target, rank)
@@ -124,6 +126,8 @@ def started(saved: Saved, target: str = "", rank: int = 1) -> tuple[tuple[Launch
     """The files that start a plan of an answer with a tool, the number of that plan, and where it is not the one that
     was asked for, why: where the first plan uses other software, the cheapest plan of the answer that the tool starts.
     Raises the errors of `launch`."""
+    if target == CHAIN:
+        return chain_files(chain_of(saved, rank)), rank, ""
     target = target or usual_tool(saved, rank)
     try:
         return launch_files(spec_of(saved, rank), target), rank, ""
@@ -139,6 +143,51 @@ def started(saved: Saved, target: str = "", rank: int = 1) -> tuple[tuple[Launch
                 words = f"plan 1 runs {first['runtime']}: these files start {taken}"
                 return files, plan["rank"], words
         raise
+
+
+CHAIN = "chain"
+"""In place of a tool: all members of the chain of a fleet that a placement belongs to, with a client."""
+
+
+def chain_of(saved: Saved, rank: int = 1) -> ChainSpec:
+    """What launch files need of the chain that a placement of a fleet is a step of. Raises `UsageError` for another
+    answer, and a placement of no chain."""
+    if saved.verb != "fleet":
+        hint = Sentence(CommandText("fleet FLEET.toml --save FILE"), ", whose demand has steps")
+        raise UsageError(
+            f"--for {CHAIN} is of a saved fleet, this is a saved {saved.verb}", hint, field="for"
+        )
+    check_answer(saved)
+    rows = saved.report["fleet"]["placements"]
+    with reading(saved.tables), use(saved.snapshot):
+        demands = cast(FleetRequest, request_of(saved.verb, saved.request)).asked().demands
+    mine = {d.name: d for d in demands}
+    steps = {r["rank"]: d.step for r in rows if (d := mine.get(r["demand"])) and d.step}
+    if rank not in steps:
+        ranks = " or ".join(map(str, steps))
+        none = f"--plan {ranks}" if steps else "none of its demands has steps"
+        raise UsageError(f"placement {rank} is no step of a chain", none, field="plan")
+    chain = steps[rank].chain
+    links = tuple(_link(saved, d.step, d.name) for d in demands if d.step and d.whole == chain.name)
+    targets = ", ".join(f"{name} within {format_seconds(s)}" for name, s in chain.limits)
+    return ChainSpec(f"{chain.name}: {chain.asked}, {targets}", links, chain.limits)
+
+
+def _link(saved: Saved, step: ChainStep, demand: str) -> ChainLink:
+    """A step of a chain with all places where it runs."""
+    rows = [r for r in saved.report["fleet"]["placements"] if r["demand"] == demand]
+    members = tuple(ChainMember(*_member(saved, row), row["share"]) for row in rows)
+    return ChainLink(step.name, members, step.calls, round(step.output), round(step.passes))
+
+
+def _member(saved: Saved, row: Mapping[str, Any]) -> tuple[ServeSpec | PipelineSpec | None, ApiCall | None]:
+    """What starts a placement, or the API that it calls."""
+    api = row.get("api")
+    if api:
+        usd = (api["usd_per_million_in"], api["usd_per_million_out"])
+        return None, ApiCall(api["provider"], api["model"], api["base_url"], api["key"], *usd, api["date"])
+    spec = spec_of(saved, row["rank"])
+    return (spec if isinstance(spec, ServeSpec | PipelineSpec) else None), None
 
 
 def _plans(saved: Saved) -> list[dict[str, Any]]:
@@ -329,6 +378,7 @@ def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         for path, file in zip(paths, files, strict=True):
+            path.parent.mkdir(exist_ok=True)
             with create(path, executable=file.script) as out:
                 written.append(path)
                 out.write(file.text)

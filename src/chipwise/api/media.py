@@ -18,15 +18,16 @@ from chipwise.api.media_asked import record_of as network_record
 from chipwise.api.media_changes import changes, quicker
 from chipwise.api.media_choice import NetworkChoice, Question, of_each, together
 from chipwise.api.media_infeasible import host_too_small, no_plan, roomier, short_plans
-from chipwise.api.media_record import Replicas, Speed, plan_of
-from chipwise.api.media_time import job_runs, job_times, over_log, overload_words, unseen, words_of
+from chipwise.api.media_record import Doing, Replicas, Speed, plan_of
+from chipwise.api.media_time import job_runs, job_times, over_day, over_log, overload_words, unseen, words_of
 from chipwise.api.media_ways import held, priced, runs
 from chipwise.api.media_work import Place, Work
 from chipwise.api.nearest import beside_network
 from chipwise.api.placing import Terms
 from chipwise.api.planning import bounded
 from chipwise.api.remedies import either
-from chipwise.api.simulating import ENDS, WHOLE, RepeatedRuns, SimulatedTraffic, record_of
+from chipwise.api.scaling import said_policy
+from chipwise.api.simulating import ENDS, WHOLE, RepeatedRuns, SimulatedTraffic, record_of, scaling_record
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
 from chipwise.catalog.machine import copies, counted, kinds
@@ -34,6 +35,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.predict.events.engine import QUEUE
+from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.report.decision import DecisionRecord
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
@@ -210,7 +212,9 @@ class NetworkAsked:
         choice, refused = q.choice(self.chips)
         timed: tuple[str, ...] = ()
         if self.log is not None and choice.ways:
-            choice, timed = over_log(choice, q.model, self.log, q.limits.by)
+            choice, timed = over_log(choice, q.model, self.log, q.limits.by, q.terms.scaling)
+        elif q.asked.curve is not None and choice.ways:
+            choice = over_day(choice, q.model, q.asked.curve, q.limits.by, q.terms.scaling)
         shown = choice.tried[-1].pipeline if choice.tried else made(q.model, q.terms, q.asked)
         return NetworksFound(choice, refused, shown, timed)
 
@@ -267,7 +271,8 @@ def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
     if not asked or not report.kept or report.owned:
         return None
     likely = [p for p in report.plans if p.keeps_targets(report.confidence)]
-    return weighed(likely, None, terms.pricing, report.plans[0].job, terms.today or day())
+    first = report.plans[0]
+    return weighed(likely, None, terms.pricing, first.job, terms.today or day(), first.scaling)
 
 
 def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:
@@ -300,18 +305,31 @@ class NetworkCopies:
         speed, count = Speed.of(work, place.numbers), found.plans[0].replicas * work.copies
         return cls(opened, terms, found, place, work, speed, count)
 
-    def runs(self, traffic: SimulatedTraffic, route: str = QUEUE) -> RepeatedRuns:
-        """The requests, for one sample each, one by one."""
-        times = job_times(self.model, self.place, self.terms, self.work, self.speed)
-        return job_runs(times, self.speed, self.count, traffic, route)
+    def runs(
+        self, traffic: SimulatedTraffic, route: str = QUEUE, scaling: Scaling | None = None
+    ) -> RepeatedRuns:
+        """The requests, for one sample each, one by one, on replicas that may follow them."""
+        times, stages = job_times(self.model, self.place, self.terms, self.work, self.speed), self.work.copies
+        return job_runs(times, self.speed, self.count, traffic, route, stages=stages, scaling=scaling)
 
     def simulated(
-        self, traffic: SimulatedTraffic, *, route: str = QUEUE, within_s: float | None = None
+        self,
+        traffic: SimulatedTraffic,
+        *,
+        route: str = QUEUE,
+        within_s: float | None = None,
+        scaling: ScalingGiven | None = None,
     ) -> SimulationReport:
-        """What becomes of requests for one sample each; the share within a target is told."""
+        """What becomes of requests for one sample each, on replicas that may follow them; the share within a target is
+        told. Raises the errors of `said_policy`."""
         plan_, work = self.found.plans[0], self.work
         targets = {} if within_s is None else {WHOLE: within_s}
-        record = record_of(self.runs(traffic, route), targets, tokens=False)
+        start_s = Doing.of(work, self.place.numbers, self.speed, Replicas(1)).start_s
+        followed = said_policy(scaling, start_s, plan_.replicas, f"--chip {4 * plan_.chips}x{plan_.chip}")
+        runs = self.runs(traffic, route, followed)
+        record = record_of(runs, targets, tokens=False)
+        if followed is not None:
+            record = replace(record, scaling=scaling_record(followed, runs.mid, plan_.replicas))
         return SimulationReport(
             network_record(work.pipeline),
             None,

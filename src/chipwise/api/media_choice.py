@@ -183,6 +183,13 @@ class NetworkChoice:
 
         return replace(self, tried=[replace(one, ways=ways(one)) for one in self.tried])
 
+    def exchanged(self, old: Way, new: Way) -> NetworkChoice:
+        """The same with one way in place of another."""
+        tried = [
+            replace(one, ways=tuple(new if way is old else way for way in one.ways)) for one in self.tried
+        ]
+        return replace(self, tried=tried)
+
     @property
     def cheapest(self) -> Way:
         """The cheapest of those that the first was chosen from."""

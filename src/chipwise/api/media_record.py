@@ -12,6 +12,7 @@ import numpy as np
 
 from chipwise.api.media_asked import DEFAULT, Sampling
 from chipwise.api.media_work import Work
+from chipwise.api.scaling import start_up_s
 from chipwise.api.simulating import RepeatedRuns
 from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.parameters import Parameters
@@ -30,6 +31,7 @@ from chipwise.report.assemble import job_record, price_record
 from chipwise.report.energy import SAMPLES, Powered, energy_record
 from chipwise.report.media import MediaPlan
 from chipwise.report.records import EnergyRecord, Figure, PriceRecord, figure
+from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.units import Array, duration_above, duration_words, format_seconds
 from chipwise.values import dataclass
 from chipwise.workload.workload import Task
@@ -92,7 +94,8 @@ class Speed:
 class Doing:
     """Work on so many replicas: what they deliver, how long requests wait for them, how surely targets hold. It is as
     light as a choice among many needs; `plan` makes the record of it. `seen`: what happened to the requests of a log,
-    where these were simulated, and `said` what formulas had made of it."""
+    where these were simulated, and `said` what formulas had made of it. `peak`: what a simulation of the busiest slice
+    of a day says, with how surely the targets `hold` in it; `scaling` is how replicas may follow a log or a day."""
 
     work: Work
     numbers: Parameters
@@ -102,6 +105,9 @@ class Doing:
     queue: Queue | None
     seen: RepeatedRuns | None = None
     said: Doing | None = None
+    peak: PeakRecord | None = None
+    hold: float | None = None
+    scaling: FollowingRecord | None = None
 
     @classmethod
     def of(cls, work: Work, numbers: Parameters, speed: Speed, replicas: Replicas) -> Doing:
@@ -132,6 +138,22 @@ class Doing:
     def part_per_s(self) -> float:
         """Samples a second of a part of a replica that works alone, at its load."""
         return self.replicas.load * self.work.pipeline.samples / self.speed.full.mid
+
+    @property
+    def each_per_s(self) -> float:
+        """Requests a second that a replica may be given, by formulas."""
+        work, speed = self.work, self.speed
+        return work.pipeline.samples * work.copies / speed.full.mid * _used(work, speed, self.replicas)
+
+    @property
+    def start_s(self) -> float:
+        """Seconds until one more replica serves."""
+        packages, held = self.work.packages, self.work.held(self.numbers)
+        weights = sum(size for kind, size in _uses(held).items() if kind.startswith("weights"))
+        hosts = -(-packages // self.work.system.chips_per_host) if self.work.system else 1
+        return start_up_s(
+            weights * packages * self.work.chip.devices_per_package, self.work.chip, packages, hosts
+        )
 
     @property
     def hosts(self) -> int:
@@ -184,6 +206,8 @@ class Doing:
         limit = asked.latency_s
         if limit is None:
             return None
+        if self.hold is not None:
+            return self.hold
         if self.seen is not None:
             low, mid, high = (bounded_s(found.e2e_s, asked.percentile) for found in self.seen.all)
             return chance(limit, mid, min(low, mid), max(high, mid))
@@ -247,10 +271,14 @@ class Doing:
             spare=replicas.spare,
             day=_day(work, speed, replicas, price),
             note=self._note(),
+            scaling=self.scaling,
+            peak=self.peak,
         )
 
     def _note(self) -> str:
         """What a simulation says of waits, and what formulas had said."""
+        if self.peak is not None:
+            return self.peak.words
         if self.seen is None or self.said is None:
             return ""
         late, had, count = self.waits["late"], self.said.waits.get("late"), self.said.replicas.all
@@ -379,16 +407,21 @@ def _waits(queue: Queue | None) -> dict[str, float]:
 def _day(work: Work, speed: Speed, replicas: Replicas, price: PriceRecord | None) -> Day | None:
     """A day's arrivals at all replicas, each of which takes what keeps the limit as surely as asked, without one the
     share of full load that was asked for; None where no curve was given."""
-    asked, batch = work.asked, work.pipeline.samples
+    asked = work.asked
     if asked.curve is None:
         return None
-    most = asked.utilisation
-    if asked.latency_s is not None:
-        copies = (replicas.count or 1) * work.copies
-        most = min(most, load_kept(asked, speed, batch, copies, asked.confidence))
-    largest = batch * work.copies / speed.full.mid
     usd = float("nan") if price is None else price.mid / replicas.all
+    largest, most = work.pipeline.samples * work.copies / speed.full.mid, _used(work, speed, replicas)
     return over_day(asked.curve, largest, replicas.all, usd, 1.0, replicas.spare, most)
+
+
+def _used(work: Work, speed: Speed, replicas: Replicas) -> float:
+    """The part of full load that replicas are given, which keeps the limit as surely as asked."""
+    asked, copies = work.asked, (replicas.count or 1) * work.copies
+    if asked.latency_s is None:
+        return asked.utilisation
+    kept = load_kept(asked, speed, work.pipeline.samples, copies, asked.confidence)
+    return min(asked.utilisation, kept)
 
 
 def _energy(work: Work, speed: Speed, replicas: Replicas, numbers: Parameters) -> EnergyRecord | None:

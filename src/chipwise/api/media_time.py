@@ -14,18 +14,31 @@ from chipwise.api.media_choice import NetworkChoice
 from chipwise.api.media_record import Doing, Speed, bounded_s
 from chipwise.api.media_ways import Way
 from chipwise.api.media_work import Place, Work
-from chipwise.api.over_time import FIRST, GROWTH, MOST, UNSEEN, busiest, fewest
+from chipwise.api.over_time import FIRST, GROWTH, MOST, UNSEEN, WaryReplica, busiest, fewest, followed_log
+from chipwise.api.scaling_day import Slices, followed_day, peak_chance, peak_of
 from chipwise.api.simulating import RepeatedRuns, SimulatedTraffic
 from chipwise.predict.events.engine import QUEUE, JobTimes, Outcome, job_fleet, run
-from chipwise.report.media import MediaPlan
+from chipwise.predict.events.scaling import Scaling, ScalingGiven
+from chipwise.report.media import SHOWN, MediaPlan
 from chipwise.search.space import By
 from chipwise.workload.arrivals import Arrivals, rate_words
+from chipwise.workload.curve import RateCurve
+from chipwise.workload.lengths import Lengths
+from chipwise.workload.workload import Workload
 
 if TYPE_CHECKING:
     from chipwise.api.placing import Terms
 
 TRIED = 12
 """Plans whose replicas are counted at most, until the first ones are: no more than one of a chip."""
+CELL = 64
+"""count: replicas that are simulated at most, of a day. Chosen: a batch is one event, and fewer would wait more; moves
+the cost of large fleets."""
+COUNTED = 4000
+"""count: requests of a slice of a day that are simulated. Chosen: sixty for each replica; moves a percentile by
+chance."""
+SAMPLE = Lengths(1.0, 1.0)
+"""Of a request of a model without tokens: nothing of it is counted in tokens."""
 PADDED = "graph"
 """Pace of software whose calls are one graph of fixed shapes: a batch that is not full takes as long as a full one."""
 
@@ -45,13 +58,21 @@ def job_times(model: str | Files, place: Place, terms: Terms, work: Work, speed:
 
 
 def job_runs(
-    times: JobTimes, speed: Speed, copies: int, traffic: SimulatedTraffic, route: str = QUEUE
+    times: JobTimes,
+    speed: Speed,
+    copies: int,
+    traffic: SimulatedTraffic,
+    route: str = QUEUE,
+    *,
+    stages: int = 1,
+    scaling: Scaling | None = None,
 ) -> RepeatedRuns:
-    """The requests on so many copies, at the ends and the middle of the interval of times."""
+    """The requests on so many copies, at the ends and the middle of the interval of times; `stages` of them are a
+    replica, which may come and go (`scaling`)."""
     later = speed.latency.mid - speed.full.mid
 
     def at(factor: float) -> Outcome:
-        fleet = job_fleet(times.scaled(factor), copies, route)
+        fleet = replace(job_fleet(times.scaled(factor), copies, route), stages=stages, scaling=scaling)
         found = run(traffic.arrivals, fleet, clients=traffic.clients, pause_s=later * factor)
         ended = replace(found, first=found.first + later * factor, last=found.last + later * factor)
         return ended.counting(traffic.counted)
@@ -86,10 +107,10 @@ def overload_words(traffic: SimulatedTraffic, each_s: float) -> tuple[str, ...]:
 
 
 def over_log(
-    choice: NetworkChoice, model: str | Files, log: Arrivals, by: By
+    choice: NetworkChoice, model: str | Files, log: Arrivals, by: By, given: ScalingGiven
 ) -> tuple[NetworkChoice, tuple[str, ...]]:
     """The choice with the first of its plans simulated over a log, each with as many replicas as keep the target there
-    as surely as asked, and what was found, in words."""
+    as surely as asked and with the cheapest policy under which these may follow it, and what was found, in words."""
     peak, tried = busiest(log, MOST), 0
     while True:
         first = choice.best_by(by)[: FIRST if tried < TRIED else 1]
@@ -99,8 +120,89 @@ def over_log(
         doing, tried = _seen(new, model, log, peak, choice), tried + 1
         choice = choice.settled(new, replace(new, doing=doing), by)
     count = sum(way.doing.seen is not None for way in choice.ways)
-    words = f"{count} plans simulated over {log.line}: their waits and chances are the simulation's"
-    return choice, (words, *log.said)
+    words = [
+        f"{count} plans simulated over {log.line}: their waits and chances are the simulation's",
+        *log.said,
+    ]
+    for rank, way in enumerate(choice.best_by(by)[:FIRST], 1):
+        doing = way.doing
+        if doing.seen is None or doing.asked.latency_s is None or (doing.replicas.count or 1) < 2:
+            continue
+        closed = max(float(np.floor(doing.each_per_s * doing.answered_s)), 1.0)
+        wary = _wary(way, model, log.rate_per_s, log)
+        scaling, why = followed_log(replace(way.plan(), rank=rank), wary, doing.start_s, closed, given)
+        choice, words = (
+            choice.exchanged(way, replace(way, doing=replace(doing, scaling=scaling))),
+            [*words, *why],
+        )
+    return choice, tuple(words)
+
+
+def over_day(
+    choice: NetworkChoice, model: str | Files, curve: RateCurve, by: By, given: ScalingGiven
+) -> NetworkChoice:
+    """The choice whose plans, as far as they are printed, hold the peak of a day in simulation with as many replicas as
+    that takes, and of which the first have the cheapest policy under which these follow the day; as it is where no
+    target is asked."""
+    known: dict[int, Slices] = {}
+    if choice.asked.latency_s is None:
+        return choice
+    while len(known) < SHOWN + TRIED:
+        shown = choice.best_by(by)[:SHOWN] if choice.kept else ()
+        way = next((one for one in shown if one.doing.peak is None), None)
+        if way is None:
+            break
+        known[id(way.doing.work)] = slices = _slices(way, model, curve.peak)
+        choice = choice.exchanged(way, replace(way, doing=_held(way, slices, curve.peak, choice)))
+    for way in choice.best_by(by)[:FIRST]:
+        doing, its = way.doing, known.get(id(way.doing.work))
+        if its is None or doing.peak is None or not doing.peak.holds:
+            continue
+        scaling, _ = followed_day(way.plan(), doing.each_per_s, curve, its, given)
+        choice = choice.exchanged(way, replace(way, doing=replace(doing, scaling=scaling)))
+    return choice
+
+
+def _wary(way: Way, model: str | Files, rate_per_s: float | None, log: Arrivals | None = None) -> WaryReplica:
+    """A replica whose batches take as long as they do with the probability with which its target is to hold."""
+    doing, asked = way.doing, way.doing.asked
+    work, speed = doing.work, doing.speed
+    slower = speed.within(asked.confidence)
+    times = job_times(model, way.place, way.terms, work, speed).scaled(slower)
+    bounded = Workload(
+        "serve",
+        1.0,
+        1.0,
+        rate_per_s,
+        e2e_s=asked.latency_s,
+        percentile=asked.percentile,
+        confidence=asked.confidence,
+        log=log,
+    )
+    fleet = replace(job_fleet(times, work.copies), stages=work.copies)
+    return WaryReplica(fleet, bounded, (speed.latency.mid - speed.full.mid) * slower)
+
+
+def _slices(way: Way, model: str | Files, peak: float) -> Slices:
+    """The slices of a day as a replica sees them."""
+    work, speed = way.doing.work, way.doing.speed
+    times = job_times(model, way.place, way.terms, work, speed)
+
+    def repeated(replicas: int, traffic: SimulatedTraffic) -> RepeatedRuns:
+        return job_runs(times, speed, replicas * work.copies, traffic)
+
+    return Slices(_wary(way, model, peak), SAMPLE, way.doing.start_s, repeated, CELL, COUNTED)
+
+
+def _held(way: Way, slices: Slices, peak_per_s: float, choice: NetworkChoice) -> Doing:
+    """A way with as many replicas as hold its target at the peak of a day, or the most that were tried."""
+    doing = way.doing
+    allowed = int(min(choice.limits.chips(doing.work.chip.id) / doing.work.packages, 10.0**6))
+    peak = peak_of(way.plan(), slices, peak_per_s, allowed)
+    if peak.before is None:
+        return replace(doing, peak=peak)
+    grown = Doing.of(doing.work, doing.numbers, doing.speed, replace(doing.replicas, count=peak.replicas))
+    return replace(grown, peak=peak, hold=peak_chance(grown.chance, peak, slices))
 
 
 def unseen(plans: Sequence[MediaPlan], log: Arrivals) -> tuple[MediaPlan, ...]:

@@ -1,4 +1,5 @@
-"""`plan --log`: the first plans under the arrivals of a log, one by one, with as many replicas as these need.
+"""`plan --log`: the first plans under the arrivals of a log, one by one, with as many replicas as these need, and the
+policy under which these may follow it.
 
 Formulas speak of random arrivals. Where a log knows its times plans are simulated: what they print of percentiles is
 what happened to its requests, with what formulas had said.
@@ -15,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from chipwise.api.estimating import AskedLoad, loads_of, served
-from chipwise.api.scaling import STARTS_S, STEADIEST, cheapest_policy, longest_start, policy
+from chipwise.api.scaling import STARTS_S, STEADIEST, cheapest_policy, longest_start, policy, ready_s
 from chipwise.api.simulating import (
     HOUR_S,
     QUANTILES,
@@ -34,18 +35,20 @@ from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.fleet import DAY_S
 from chipwise.report.assemble import ReplicaSet, rank_plans
-from chipwise.report.plans import PlanRecord
+from chipwise.report.plan import FollowedPlan
+from chipwise.report.plans import SHOWN, PlanRecord
 from chipwise.report.records import Figure, TailRecord
-from chipwise.report.simulated import BoundedTimes, ClosedPolicy
+from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord
 from chipwise.units import Array, format_number, format_seconds
 from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.workload import Workload
 
 FIRST = 3
-"""Plans that are simulated from the first on: those that are read."""
-TRIED = 6
-"""Plans whose replicas are counted at most, until the first ones are."""
+"""Plans that are simulated over all of a log, and whose replicas may follow it: those that are read."""
+TRIED = 40
+"""count: plans whose replicas are counted at most, until those of all that are printed are. Chosen: a second or two
+each; moves what an answer takes where formulas count too few for many."""
 MOST = 5000
 """Requests around the busiest minute of a log with which replicas are counted: the rest is easier."""
 PEAK = 500
@@ -55,6 +58,7 @@ GROWTH = 32
 """Times the replicas that formulas ask for, up to which more are tried."""
 SIMULATED = "simulated"
 UNSEEN = "not simulated: formulas for random arrivals, which these are not"
+SIZED = "replicas simulated around the busiest minute of the log; times by formulas for random arrivals"
 
 
 Asking = Callable[[PlanRecord], AskedLoad | None]
@@ -73,12 +77,12 @@ def over_time(
 ) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
     """Ranked plans with the first of them simulated over the log of a workload, and what was found, in words; `most` is
     how many replicas a plan may have. `others` are plans of the same chips, of which each has its best in the end.
-    Replicas of the first may follow the log, under a policy of which `scaling` is said. Raises `ValueError` for a log
-    without times."""
+    Replicas of those that are simulated may follow the log, under a policy of which `scaling` is said. Raises
+    `ValueError` for a log without times."""
     log = workload.log
     if log is None or log.time_s is None:
         raise ValueError("a log without times has no arrivals")
-    ranked = _followed(list(rank_plans([*plans, *others], workload)), workload, asking, most)
+    ranked, counted = _followed(list(rank_plans([*plans, *others], workload)), workload, asking, most)
     if others:
         ranked = list(rank_plans(list({p.chip: p for p in reversed(ranked)}.values()), workload))
     simulated = [p for p in ranked if p.note.startswith(SIMULATED)]
@@ -92,17 +96,22 @@ def over_time(
         how = "" if index is None else f" (index of dispersion {said}, 1 at random)"
         words.append(f"arrivals are not random{how}: formulas do not hold for them")
         ranked = [
-            p if p in simulated else replace(p, chance=None, note=_also(p.note, UNSEEN)) for p in ranked
+            p
+            if p in simulated
+            else replace(p, chance=None, note=_also(p.note, SIZED if plan_name(p) in counted else UNSEEN))
+            for p in ranked
         ]
-    first, why = _scaled(ranked[0], asking, workload, scaling)
-    return (first, *ranked[1:]), (*words, *why)
+    for place, plan in enumerate(ranked[:SHOWN]):
+        ranked[place], why = _scaled(plan, asking, workload, scaling)
+        words += why
+    return tuple(ranked), tuple(words)
 
 
 def _followed(
     ranked: list[PlanRecord], workload: Workload, asking: Asking, most: Callable[[PlanRecord], int]
-) -> list[PlanRecord]:
+) -> tuple[list[PlanRecord], Set[Name]]:
     """Ranked plans of which the first have replicas counted for the log of a workload, and the first of these the times
-    of its simulation."""
+    of its simulation; and those that were counted with enough."""
     assert workload.log is not None
     peak, ample = busiest(workload.log, MOST), 1.0
     tried: dict[Name, CountedPlan | None] = {}
@@ -110,7 +119,7 @@ def _followed(
     while True:
         name = _next(ranked, tried, told)
         if name is None:
-            return ranked
+            return ranked, {n for n, found in tried.items() if found and found.enough}
         place = [plan_name(p) for p in ranked].index(name)
         found, new = tried.get(name), name not in tried
         if new:
@@ -130,7 +139,7 @@ def _next(
 ) -> Name | None:
     """The plan to look at next: of the first one that was not `tried`, then one that was not `told`."""
     names = [plan_name(p) for p in ranked]
-    waiting = [n for n in names[: FIRST if len(tried) < TRIED else 1] if n not in tried]
+    waiting = [n for n in names[: SHOWN if len(tried) < TRIED else 1] if n not in tried]
     # what is told of a plan takes three runs of the whole log: of the best of a chip alone
     best = {p.chip: n for p, n in zip(reversed(ranked), reversed(names), strict=True) if tried.get(n)}
     waiting += [n for n in [n for n in names if n in best.values()][:FIRST] if n not in told]
@@ -302,20 +311,31 @@ def _scaled(
     plan: PlanRecord, asking: Asking, workload: Workload, given: ScalingGiven
 ) -> tuple[PlanRecord, tuple[str, ...]]:
     """The plan with the cheapest policy under which its replicas may follow the log, and why there is none."""
-    one, log = asking(plan), workload.log
-    carrying = plan.replicas - plan.spare
-    if one is None or log is None or carrying < 2 or not plan.note.startswith(SIMULATED):
+    one = asking(plan)
+    if one is None or plan.replicas - plan.spare < 2 or not plan.note.startswith(SIMULATED):
         return plan, ()
     wary = WaryReplica.of(one, workload)
+    found, why = followed_log(plan, wary, ready_s(one), in_flight(plan, workload), given)
+    return replace(plan, scaling=found), why
+
+
+def followed_log(
+    plan: FollowedPlan, wary: WaryReplica, start_s: float, closed: float, given: ScalingGiven
+) -> tuple[FollowingRecord | None, tuple[str, ...]]:
+    """The cheapest policy under which the replicas of a plan may follow a log, or why there is none; each takes
+    `start_s` to start, and by formulas `closed` requests in flight."""
+    workload = wary.workload
+    log, carrying = workload.log, plan.replicas - plan.spare
+    if log is None:
+        return None, ()
     peak = busiest(log, MOST)
     amid = len(peak) < len(log)
-    closed = in_flight(plan, workload)
 
     def keeps_peak(scaling: Scaling) -> bool:
         return wary.holds(wary.times(carrying, replace(scaling, busy=amid)), peak, len(peak))[0]
 
     found, ruled = cheapest_policy(
-        lambda target, least: policy(given, one, target, least, carrying),
+        lambda target, least: policy(given, start_s, target, least, carrying),
         given,
         carrying,
         closed,
@@ -323,8 +343,8 @@ def _scaled(
         lambda scaling: wary.holds(wary.times(carrying, scaling), log, len(log)),
     )
     if found is None:
-        tried = policy(given, one, given.target or STEADIEST, given.least or carrying - 1, carrying)
-        return plan, (_throughout(tried, keeps_peak),)
+        tried = policy(given, start_s, given.target or STEADIEST, given.least or carrying - 1, carrying)
+        return None, (_throughout(plan.rank, tried, keeps_peak),)
     fixed = wary.holds(wary.times(carrying), log, len(log))[1]
     record = scaling_record(found.scaling, found.outcome, carrying, plan.spare)
     usd = partial(usd_per_day, plan, found.outcome.whole_s)
@@ -346,7 +366,7 @@ def _scaled(
             bounded_times(ruled.outcome, workload),
         ),
     )
-    return replace(plan, scaling=record), ()
+    return record, ()
 
 
 def in_flight(plan: PlanRecord, workload: Workload) -> float:
@@ -356,22 +376,23 @@ def in_flight(plan: PlanRecord, workload: Workload) -> float:
     return max(float(np.floor(each * plan.answer_s(workload.output_tokens))), 1.0)
 
 
-def usd_per_day(plan: PlanRecord, seconds: float, replica_h: float) -> float | None:
+def usd_per_day(plan: FollowedPlan, seconds: float, replica_h: float) -> float | None:
     """Dollars a day of replicas that were there for so many hours in so many seconds; None without a price."""
     if plan.price is None or not seconds:
         return None
     return plan.price.mid / plan.replicas * replica_h * DAY_S / seconds
 
 
-def _throughout(scaling: Scaling, holds: Callable[[Scaling], bool]) -> str:
-    """Why replicas of a plan cannot follow under a policy, and the least change with which they could: a higher floor,
-    else a shorter start."""
+def _throughout(rank: int, scaling: Scaling, holds: Callable[[Scaling], bool]) -> str:
+    """Why replicas of the plan of that rank cannot follow under a policy, and the least change with which they could: a
+    higher floor, else a shorter start."""
     ready = f"as one is ready {format_seconds(scaling.start_s)} after it is started"
     floors = range(scaling.least + 1, scaling.most)
     least = next((n for n in floors if holds(replace(scaling, least=n))), None)
     if least is not None:
-        return f"#1 needs more than {scaling.least} replicas throughout, {ready}; {least} do (--scale least={least})"
-    words = f"#1 needs all {scaling.most} replicas throughout, {ready}"
+        words = f"#{rank} needs more than {scaling.least} replicas throughout"
+        return f"{words}, {ready}; {least} do (--scale least={least})"
+    words = f"#{rank} needs all {scaling.most} replicas throughout, {ready}"
     start_s = longest_start(scaling.start_s, lambda s: holds(replace(scaling, start_s=s)))
     if start_s is None:
         return f"{words}; none may go even if one starts in {format_seconds(STARTS_S[-1])}"

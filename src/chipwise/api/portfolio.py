@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from chipwise.api.portfolio_cards import CardPart, Sleeper
-from chipwise.api.portfolio_chain import TimedChain
-from chipwise.api.portfolio_ways import DAY_S, Demand, FleetAsked, FleetWay, candidates_of, taken_by
+from chipwise.api.portfolio_chain import CalledModel, TimedChain
+from chipwise.api.portfolio_ways import (
+    DAY_S,
+    Candidates,
+    Demand,
+    FleetAsked,
+    FleetWay,
+    candidates_of,
+    taken_by,
+)
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError
 from chipwise.predict.training.course import MONTH_S
@@ -26,6 +34,7 @@ from chipwise.report.portfolio import (
     ChainTimeRecord,
     DemandRecord,
     FleetRecord,
+    PlacedApiRecord,
     PlacedNetworkRecord,
     PlacementRecord,
     PortfolioReport,
@@ -84,6 +93,7 @@ PREEMPTED_WORDS = (
     "replicas there have the capacity that lost work and new starts leave, and while one is away others serve its "
     "requests"
 )
+OF_CHAINS = ", but in chains, where an API takes the times that you say of it"
 PIECES_WORDS = "what a step passes on piece by piece is taken up while the next piece is written"
 POOLED_WORDS = "requests to a network wait in one queue before as many replicas as its peak takes"
 
@@ -92,16 +102,16 @@ def portfolio(asked: FleetAsked) -> PortfolioReport:
     """The cheapest assignment that places most, the higher priorities first, and what would change it. Raises
     `InfeasibleError` where nothing can be placed, `MissingExtraError` without SciPy, and the errors of the demands'
     own questions."""
-    ways, clashes, never, alone = candidates_of(asked)
-    if not ways:
-        why = "; ".join(f"{name}: {said}" for name, said in never.items())
+    candidates = candidates_of(asked)
+    if not candidates.ways:
+        why = "; ".join(f"{name}: {said}" for name, said in candidates.never.items())
         raise InfeasibleError(f"no demand has a candidate: {why}", f"alone: {asked.demands[0].command}")
-    problem = replace(_problem(asked, ways), clashes=clashes)
+    problem = replace(_problem(asked, candidates.ways), clashes=candidates.clashes)
     found = assign(problem, asked.effort)
     if found is None:
         what = f"no assignment was found within {asked.effort.seconds:g} s"
         raise InfeasibleError(what, "--seconds gives it more time")
-    return _AssignedFleet(asked, ways, problem, found, never, alone).report()
+    return _AssignedFleet(asked, candidates, problem, found).report()
 
 
 def _problem(asked: FleetAsked, ways: Sequence[FleetWay]) -> AssignmentProblem:
@@ -138,11 +148,14 @@ class _AssignedFleet:
     """An assignment with what it was made of, and what is said of it."""
 
     asked: FleetAsked
-    ways: Sequence[FleetWay]
+    candidates: Candidates
     problem: AssignmentProblem
     found: Assigned
-    never: Mapping[str, str]
-    apart: Sequence[str] = ()
+
+    @property
+    def ways(self) -> Sequence[FleetWay]:
+        """All candidates."""
+        return self.candidates.ways
 
     def report(self) -> PortfolioReport:
         """The answer."""
@@ -164,7 +177,7 @@ class _AssignedFleet:
             candidates=len(self.ways),
             days_per_month=MONTH_S / DAY_S,
             assumptions=tuple(self._assumptions()),
-            apart=tuple(self.apart),
+            apart=self.candidates.apart,
         )
 
     def _work(self, units: Array) -> Array:
@@ -215,6 +228,7 @@ class _AssignedFleet:
             network=PlacedNetworkRecord(plan.batch, plan.spread, plan.offload)
             if isinstance(plan, MediaPlan)
             else None,
+            api=_placed_api(way),
         )
 
     def _same(self, way: FleetWay) -> SharingRecord | None:
@@ -268,8 +282,8 @@ class _AssignedFleet:
         some = [self.asked.demands[d] for d in at]
         demand, placed = some[0], bool(self.found.placed[at[0]])
         why, least = "", tuple[str, ...]()
-        if name in self.never:
-            why = self.never[name]
+        if name in self.candidates.never:
+            why = self.candidates.never[name]
         elif not placed:
             limits = np.isfinite([self.asked.max_usd_per_h, self.asked.max_watts]).any()
             within = ", within the limits of the fleet," if limits else ""
@@ -352,7 +366,7 @@ class _AssignedFleet:
                 usd_per_day=float(usd[self.problem.supply == p].sum()),
                 more_saves=self._saved(more),
                 more_places=self._only(more, self.found),
-                fewer_costs=None if fewer is None else max(-self._change(fewer), 0.0),
+                fewer_costs=None if fewer is None else max(0.0, -self._change(fewer)),
                 fewer_loses=self._only(self.found, fewer),
             )
 
@@ -405,6 +419,14 @@ class _AssignedFleet:
                 ", ".join(runs),
             )
 
+    def _called_words(self) -> Iterator[str]:
+        """What is assumed of APIs."""
+        sold = [s for s in self.asked.supplies if s.kind == API]
+        if sold:
+            said = any(s.ttft_s is not None for s in sold)
+            yield "speed and terms of APIs are not compared with the targets" + (OF_CHAINS if said else "")
+        yield from self.candidates.unsold
+
     def _shared_words(self) -> list[str]:
         """What is assumed of cards that demands share."""
         used = [w for w, units in zip(self.ways, self.found.units, strict=True) if units.any()]
@@ -428,8 +450,7 @@ class _AssignedFleet:
                 often = f"every {duration_words(s.preempt_s)} in the mean"
                 back = f"another is there after {duration_words(s.wait_s)}"
                 yield f"each machine of {s.name} is taken away {often}, {back}: {PREEMPTED_WORDS}"
-        if API in kinds:
-            yield "speed and terms of APIs are not compared with the targets"
+        yield from self._called_words()
         yield "every replica takes its share of the load at the utilisation that plans are given"
         yield from self._shared_words()
         yield from _chain_words(self.asked.demands)
@@ -458,6 +479,16 @@ def _chain_words(demands: Sequence[Demand]) -> Iterator[str]:
     yield from (words for words, told in said.items() if told)
 
 
+def _placed_api(way: FleetWay) -> PlacedApiRecord | None:
+    """Whose tokens a candidate calls; None on chips."""
+    if way.sold is None:
+        return None
+    times = (way.plan.ttft_s.mid, way.plan.tpot_s.mid) if isinstance(way.plan, CalledModel) else (None, None)
+    a = way.sold
+    usd = a.usd_per_million_in, a.usd_per_million_out
+    return PlacedApiRecord(a.provider, a.model, a.base_url, a.key, *usd, a.date, *times)
+
+
 def _times_of(plan: PlanRecord | MediaPlan) -> tuple[Figure, Figure | None]:
     """The times to the first token and per token of a plan, of a network that of a request."""
     return (plan.latency_s, None) if isinstance(plan, MediaPlan) else (plan.ttft_s, plan.tpot_s)
@@ -482,7 +513,7 @@ def _layout(way: FleetWay, replicas: float) -> tuple[LayoutRecord | None, str]:
     if isinstance(plan, PlanRecord):
         each = "tp1" if plan.layout.label == "whole" else plan.layout.label
         return plan.layout, f"{replicas:,.0f} x {each if way.part is None else way.part.label}"
-    if plan is None:
+    if plan is None or isinstance(plan, CalledModel):
         return None, "as much as is wanted"
     if isinstance(plan, MediaPlan):
         return None, f"{replicas:,.0f} x {way.part.label if way.part else plan.spread or 1}"

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations
 from math import ceil, sqrt
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,22 @@ MOST_TOGETHER = 30_000
 LATE = 0.99  # the share of requests that a wait of networks is told of
 END = 0.9  # the probability of the upper end of an interval
 ROUNDED = 1.0 + 1e-9
+
+
+@dataclass(frozen=True)
+class CalledModel:
+    """A model that the API of a vendor (`chip`) serves, with the times that its user measured there: to the first
+    token, and per token after it; of a chain with a percentile those of it."""
+
+    chip: str
+    ttft_s: Figure
+    tpot_s: Figure
+    runtime: str = ""
+    precision: str = ""
+
+
+Timed: TypeAlias = PlanRecord | MediaPlan | CalledModel
+"""What runs a step of a chain."""
 
 
 @dataclass(frozen=True)
@@ -123,23 +139,23 @@ class ChainStep:
             "tpot": own or (_seconds(min(each)) if each else None),
         }
 
-    def times(self, plan: PlanRecord | MediaPlan) -> tuple[Figure, ...]:
+    def times(self, plan: Timed) -> tuple[Figure, ...]:
         """What it takes under a plan, for each limit. Of several calls of a language model the last waits for the
         prompts of the others, as if all went to one replica."""
         if isinstance(plan, MediaPlan):
             seen = plan.latency_s.mid if plan.answered_s is None else plan.answered_s
             return (_scaled(plan.latency_s, seen / plan.latency_s.mid),) * len(self.chain.limits)
-        first = self.times_first(plan)
+        first = plan.ttft_s if isinstance(plan, CalledModel) else self.times_first(plan)
         return tuple(_more(first, plan.tpot_s, self.written(limit) - 1.0) for limit, _ in self.chain.limits)
 
     def times_first(self, plan: PlanRecord) -> Figure:
         """The time until the last of its calls has its first token."""
         return _scaled(plan.ttft_s, 1.0 + (self.calls - 1) * plan.prefill_s / plan.ttft_s.mid)
 
-    def late(self, plan: PlanRecord | MediaPlan) -> tuple[float, ...]:
+    def late(self, plan: Timed) -> tuple[float, ...]:
         """For each limit what its percentile takes over the mean; 1 where the limit is on the mean."""
         share = self.chain.percentile
-        if share is None:
+        if share is None or isinstance(plan, CalledModel):
             return (1.0,) * len(self.chain.limits)
         if isinstance(plan, MediaPlan):
             if not plan.answered_s or not plan.answered_p99_s:
@@ -156,7 +172,7 @@ class ChainStep:
             for n, (t, _) in zip(more, each, strict=True)
         )
 
-    def part(self, plan: PlanRecord | MediaPlan) -> float:
+    def part(self, plan: Timed) -> float:
         """The part of its chain's limits that it takes under a plan, as surely as asked."""
         times = zip(self.times(plan), self.late(plan), self.chain.limits, strict=True)
         sure = self.chain.confidence
@@ -198,7 +214,7 @@ class Taken:
     nothing chips) for each call a second (`cost`), and on which supply (`where`). `late` is what the percentile of its
     chain takes over the mean, for each limit (none: limits are on the mean)."""
 
-    plan: PlanRecord | MediaPlan
+    plan: Timed
     times: tuple[Figure, ...]
     cost: float
     where: tuple[int, bool]
@@ -331,7 +347,7 @@ def _likeness(one: Sequence[Taken], other: Sequence[Taken]) -> Array:
     """How far errors of the candidates of two steps are alike, correlations [n, m]."""
     known: dict[tuple[object, ...], float] = {}
 
-    def asked(a: PlanRecord | MediaPlan, b: PlanRecord | MediaPlan) -> float:
+    def asked(a: Timed, b: Timed) -> float:
         key = (*_kind(a), *_kind(b))
         if key not in known:
             known[key] = likeness(a, b)
@@ -340,14 +356,15 @@ def _likeness(one: Sequence[Taken], other: Sequence[Taken]) -> Array:
     return np.array([[asked(a.plan, b.plan) for b in other] for a in one])
 
 
-def _kind(plan: PlanRecord | MediaPlan) -> tuple[object, ...]:
+def _kind(plan: Timed) -> tuple[object, ...]:
     return isinstance(plan, MediaPlan), plan.chip, plan.runtime, plan.precision
 
 
-def likeness(one: PlanRecord | MediaPlan, other: PlanRecord | MediaPlan) -> float:
+def likeness(one: Timed, other: Timed) -> float:
     """The correlation of the errors of two plans: of language models what the model of error says that deployments on
-    these chips, in this software and format share, models taken as one; else 1 on one kind of chip and 0 on two."""
-    if isinstance(one, MediaPlan) or isinstance(other, MediaPlan):
+    these chips, in this software and format share, models taken as one; else 1 on one kind of chip, or at one vendor,
+    and 0 on two."""
+    if not (isinstance(one, PlanRecord) and isinstance(other, PlanRecord)):
         return float(one.chip == other.chip)
     family = served_family(one.runtime)
     if family != served_family(other.runtime):

@@ -11,12 +11,13 @@ from math import ceil, inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.api.media_time import SAMPLE
 from chipwise.api.portfolio import placed_options
 from chipwise.api.portfolio_chain import ChainStep
 from chipwise.api.portfolio_ways import Demand, FleetAsked
 from chipwise.api.requests.command import about
 from chipwise.api.requests.planning import PlanRequest
-from chipwise.api.requests.simulate import REQUESTS, SAMPLE, DeployedSimulation
+from chipwise.api.requests.simulate import REQUESTS, DeployedSimulation
 from chipwise.api.simulating import AHEAD, RepeatedRuns, SimulatedTraffic, record_of, runs_by_turns
 from chipwise.errors import ChipwiseError, InfeasibleError
 from chipwise.predict.events.engine import Outcome
@@ -25,6 +26,7 @@ from chipwise.report.portfolio import (
     FIRST,
     WHOLE,
     ChainTimeRecord,
+    PlacedApiRecord,
     PlacedTimeRecord,
     PlacementRecord,
     PortfolioReport,
@@ -273,7 +275,7 @@ def _chain_times(
     `InfeasibleError` where a request makes too many calls."""
     some = [d.step for d in steps if d.step]
     questions = [d.question for d in steps if isinstance(d.question, PlanRequest)]
-    chips = ", ".join(dict.fromkeys(p.chip for its in placed for p in its))
+    chips = ", ".join(dict.fromkeys(p.chip or p.supply for its in placed for p in its))
     alike, chain = {of.time: of.alike for of in times}, some[0].chain
     rows: list[PlacedTimeRecord] = []
     for s in _hardest_together(placed):
@@ -370,7 +372,12 @@ class _StepCalls:
             order = np.argsort(sent[MID][mine], kind="stable")
             at = sent[MID][mine][order]
             arrivals = _arrivals(step, question, at)
-            runs = _deployed(question, placed[i], round(placed[i].per_slice[s])).outcomes(arrivals)
+            api = placed[i].api
+            runs = (
+                _deployed(question, placed[i], round(placed[i].per_slice[s])).outcomes(arrivals)
+                if api is None
+                else _answered(api, arrivals)
+            )
             for run, found in enumerate(runs.all):
                 for seen, ends in ((found.first, first), (found.last, last)):
                     took = np.empty(len(at))
@@ -390,6 +397,16 @@ class _StepCalls:
         each = (self.last - self.first) / np.maximum(self.output - 1.0, 1.0)
         at = (self.first[..., None] + (written - 1.0) * each[..., None]).max(axis=-2)
         return np.asarray(at.reshape(*at.shape[:2], -1))
+
+
+def _answered(api: PlacedApiRecord, arrivals: Arrivals) -> RepeatedRuns:
+    """Calls of an API, which answers each as fast as is said of it."""
+    assert arrivals.time_s is not None
+    at = arrivals.time_s
+    first = at + (api.ttft_s or 0.0)
+    last = first + (arrivals.output - 1.0) * (api.tpot_s or 0.0)
+    found = Outcome(at, at, first, last, arrivals.prompt, arrivals.output, 0, 0, 0, 0, 0, 0, 0.0)
+    return RepeatedRuns(found, found, found)
 
 
 def _arrivals(step: ChainStep, question: PlanRequest, at: Array) -> Arrivals:

@@ -26,7 +26,16 @@ from chipwise.api.portfolio_cards import (
     sleeper_of,
     whole,
 )
-from chipwise.api.portfolio_chain import LONGER, PARTS, ChainStep, Taken, TimedChain, asked_at, worth
+from chipwise.api.portfolio_chain import (
+    LONGER,
+    PARTS,
+    CalledModel,
+    ChainStep,
+    Taken,
+    TimedChain,
+    asked_at,
+    worth,
+)
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.scaling import start_up_s
@@ -36,6 +45,7 @@ from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.training.course import Failures
 from chipwise.report.assemble import price_record
+from chipwise.report.decision import ApiRecord
 from chipwise.report.media import MediaPlan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.portfolio import (
@@ -99,8 +109,9 @@ class Demand:
 @dataclass(frozen=True)
 class Supply:
     """What demands may run on: `chips` of a `chip` that one owns or may rent (None: no limit) in machines of
-    `per_machine`, of which `spare` stay free, or APIs of `providers` (none: any). `pricing` says how it is paid. Each
-    machine is taken away every `preempt_s` in the mean, and there is another after `wait_s`."""
+    `per_machine`, of which `spare` stay free, or APIs of `providers` (none: any), of which one answers in `ttft_s` and
+    `tpot_s` a token, as its user measured (None: not said). `pricing` says how it is paid. Each machine is taken away
+    every `preempt_s` in the mean, and there is another after `wait_s`."""
 
     name: str
     kind: str
@@ -112,6 +123,8 @@ class Supply:
     providers: tuple[str, ...] = ()
     preempt_s: float = np.inf
     wait_s: float = WAIT_S
+    ttft_s: float | None = None
+    tpot_s: float | None = None
 
     def kept(self, chips: int, lost_s: float, start_s: float) -> float:
         """The share of its work that what runs on so many chips gets done: whichever of its machines is taken away,
@@ -192,7 +205,8 @@ class FleetAsked:
 @dataclass(frozen=True)
 class FleetWay:
     """One candidate: a unit of a demand on a supply, which is so many `replicas`; or its `part` of a `card` that it
-    shares with others, or of replicas that serve others too: of all requests of the `pool` the part `pooled`."""
+    shares with others, or of replicas that serve others too: of all requests of the `pool` the part `pooled`. Tokens
+    of an API are `sold`."""
 
     demand: int
     supply: int
@@ -203,28 +217,39 @@ class FleetWay:
     replicas: int = 1
     whole: bool = True
     held: bool = False
-    plan: PlanRecord | MediaPlan | TrainPlanRecord | None = None
+    plan: PlanRecord | MediaPlan | TrainPlanRecord | CalledModel | None = None
+    sold: ApiRecord | None = None
     card: int = -1
     part: CardPart | None = None
     pool: Pool | None = None
     pooled: float = 1.0
 
 
-def candidates_of(
-    asked: FleetAsked,
-) -> tuple[list[FleetWay], tuple[tuple[int, ...], ...], dict[str, str], tuple[str, ...]]:
-    """All candidates, which of them together miss the target of a chain, why demands have none, and what keeps demands
-    from sharing a card."""
-    ways, never = _ways(asked)
+@dataclass(frozen=True)
+class Candidates:
+    """All `ways`; which of them together miss the target of a chain (`clashes`); why demands have none (`never`), what
+    keeps demands from sharing a card (`apart`), and steps of chains that have some from an API (`unsold`)."""
+
+    ways: Sequence[FleetWay]
+    clashes: tuple[tuple[int, ...], ...]
+    never: Mapping[str, str]
+    apart: tuple[str, ...] = ()
+    unsold: tuple[str, ...] = ()
+
+
+def candidates_of(asked: FleetAsked) -> Candidates:
+    """The candidates of all demands."""
+    ways, never, unsold = _ways(asked)
     ways, alone = _shared(asked, [*ways, *_pooled(asked)]) if asked.mixed else (ways, ())
     ways, clashes = _chained(asked, ways, never)
-    return ways, clashes, never, alone
+    return Candidates(ways, clashes, never, tuple(alone), unsold)
 
 
-def _ways(asked: FleetAsked) -> tuple[list[FleetWay], dict[str, str]]:
-    """All candidates, and why demands have none."""
+def _ways(asked: FleetAsked) -> tuple[list[FleetWay], dict[str, str], tuple[str, ...]]:
+    """All candidates, why demands have none, and why steps of chains that have some cannot call an API."""
     ways: list[FleetWay] = []
     never: dict[str, str] = {}
+    unsold: list[str] = []
     for d, demand in enumerate(asked.demands):
         named = [p for p, s in enumerate(asked.supplies) if not demand.on or s.name in demand.on]
         usable = [p for p in named if asked.allowed(demand, asked.supplies[p])]
@@ -237,7 +262,16 @@ def _ways(asked: FleetAsked) -> tuple[list[FleetWay], dict[str, str]]:
             said = "; ".join(dict.fromkeys(why)) or "no supply can run it"
             never.setdefault(demand.whole, f"{demand.step.name}: {said}" if demand.step else said)
         ways += mine
-    return ways, never
+        unsold += _unsold(asked, demand, why) if mine else []
+    return ways, never, tuple(dict.fromkeys(unsold))
+
+
+def _unsold(asked: FleetAsked, demand: Demand, why: Sequence[str]) -> list[str]:
+    """Why a step of a chain calls no API, of all that is said of it."""
+    sold = tuple(f"{supply.name}: " for supply in asked.supplies if supply.kind == API)
+    if demand.step is None or not demand.step.output:
+        return []
+    return [f"{demand.name} does not call {said}" for said in why if said.startswith(sold)]
 
 
 def _stepped(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[FleetWay]:
@@ -248,9 +282,9 @@ def _stepped(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -
     assert step is not None
     places = [p for p in usable if asked.supplies[p].kind != API]
     chips = list(dict.fromkeys(asked.supplies[p].chip for p in places))
-    if not chips:
-        why.append("speed of APIs is not known, and a step of a chain needs it")
-        return
+    for p in usable:
+        if asked.supplies[p].kind == API:
+            yield from _called_step(asked, d, p, why)
     found = _at_targets(question, step, chips, why)
     seen = set()
     for p in places:
@@ -266,17 +300,17 @@ def _at_targets(
     question: PlanRequest, step: ChainStep, chips: Sequence[str], why: list[str]
 ) -> list[PlanRecord | MediaPlan]:
     """The plans of a step at ever tighter targets on the chips that keep them, but for those chips whose plans at hand
-    take less already; at looser ones where no chip keeps the target of the chain alone."""
+    take less already; at looser ones where no chip keeps the target of the chain alone. None of no chips."""
     found: list[PlanRecord | MediaPlan] = []
     least = dict.fromkeys(chips, np.inf)
-    for part in PARTS:
+    for part in PARTS if chips else ():
         slower = [chip for chip, taken in least.items() if taken > part]
         here = _asked_for(question, step, part, slower, why)
         for chip in slower:
             mine = [step.part(plan) for plan in here if plan.chip == chip]
             least = {**least, chip: min(mine)} if mine else {c: s for c, s in least.items() if c != chip}
         found += here
-    for part in () if found else LONGER:
+    for part in () if found or not chips else LONGER:
         found = found or _asked_for(question, step, part, chips, why)
     return found
 
@@ -357,7 +391,7 @@ def taken_by(asked: FleetAsked, way: FleetWay) -> Taken:
     """The times of a candidate of a step of a chain, and what they cost."""
     demand = asked.demands[way.demand]
     assert demand.step is not None
-    assert isinstance(way.plan, PlanRecord | MediaPlan)
+    assert isinstance(way.plan, PlanRecord | MediaPlan | CalledModel)
     useful = min(way.rate, max(demand.rates_per_s))
     cost = (way.usd_per_h + TIDY * way.chips) / useful
     times, late = demand.step.times(way.plan), demand.step.late(way.plan)
@@ -596,7 +630,27 @@ def _called(asked: FleetAsked, d: int, p: int, rented: str, why: list[str]) -> I
         why.append(f"{supply.name}: no price of tokens of {report.model.name} is known")
         return
     rate = workload.output_tokens if demand.tokens else 1.0
-    yield FleetWay(d, p, rate, 0.0, HOUR_S * mine[0].usd_per_request, 0.0, whole=False)
+    yield FleetWay(d, p, rate, 0.0, HOUR_S * mine[0].usd_per_request, 0.0, whole=False, sold=mine[0])
+
+
+def _called_step(asked: FleetAsked, d: int, p: int, why: list[str]) -> Iterator[FleetWay]:
+    """The same of a step of a chain, as fast as is said of the supply."""
+    demand, supply = asked.demands[d], asked.supplies[p]
+    question = demand.question
+    assert isinstance(question, PlanRequest)
+    if question.media(question.model):
+        why.append(f"{supply.name}: no API of {question.model} is known, which generates no tokens")
+        return
+    if supply.ttft_s is None or supply.tpot_s is None:
+        what = f"{supply.name}: its speed is not known, and a step of a chain needs it"
+        why.append(f'{what} (measure it: ttft = "600ms", tpot = "12ms" and the provider in its [[supply]])')
+        return
+    free = replace(question, ttft=None, tpot=None, e2e=None, percentile=None, confidence=None)
+    first, each = (Figure(s, s, s, "measured", False) for s in (supply.ttft_s, supply.tpot_s))
+    alone = replace(demand, question=free)
+    others = replace(asked, demands=(*asked.demands[:d], alone, *asked.demands[d + 1 :]))
+    for way in _called(others, d, p, "", why):
+        yield replace(way, plan=CalledModel(way.sold.provider if way.sold else supply.name, first, each))
 
 
 def _trained(asked: FleetAsked, d: int, usable: Sequence[int], why: list[str]) -> Iterator[FleetWay]:

@@ -40,22 +40,22 @@ def start_up_s(weight_bytes: float, chip: Chip, chips: float, hosts: int) -> flo
     return BOOT_S + weight_bytes / min(read, link)
 
 
-def policy(given: ScalingGiven, one: AskedLoad, target: float, least: int, most: int) -> Scaling:
-    """A policy for replicas of a deployment, with what is said of it."""
-    start_s = given.start_s
-    if start_s is None:
-        d, weights = one.deployment, one.context.found.graph.weight_bytes()
-        chips = float(np.asarray(one.layout.devices)) / d.chip.devices_per_package
-        start_s = start_up_s(
-            weights, d.chip, chips, ceil(chips / (d.system.chips_per_host if d.system else chips))
-        )
+def ready_s(one: AskedLoad) -> float:
+    """Seconds until a new replica of a deployment serves."""
+    d, weights = one.deployment, one.context.found.graph.weight_bytes()
+    chips = float(np.asarray(one.layout.devices)) / d.chip.devices_per_package
+    return start_up_s(weights, d.chip, chips, ceil(chips / (d.system.chips_per_host if d.system else chips)))
+
+
+def policy(given: ScalingGiven, start_s: float, target: float, least: int, most: int) -> Scaling:
+    """A policy for replicas that take `start_s` to start where nothing is said of it."""
+    start_s = start_s if given.start_s is None else given.start_s
     return Scaling(target, most, start_s, least, given.every_s, given.hold_s)
 
 
-def said_policy(given: ScalingGiven | None, one: AskedLoad) -> Scaling | None:
-    """The policy of a deployment whose replicas are those that there are at most; None where nothing is said. Raises
-    `UsageError` for a policy that cannot be."""
-    most = one.replicas
+def said_policy(given: ScalingGiven | None, start_s: float, most: int, more: str) -> Scaling | None:
+    """The policy of a deployment of `most` replicas at most, which take `start_s` to start; None where nothing is said;
+    `more` says how there are more. Raises `UsageError` for a policy that cannot be."""
     if given is None:
         return None
     if given.target is None:
@@ -64,8 +64,8 @@ def said_policy(given: ScalingGiven | None, one: AskedLoad) -> Scaling | None:
     least = given.least or 1
     if not least <= most > 1:
         what = f"--scale: {most} replica{'s' * (most > 1)} cannot follow the load from {least} on"
-        raise UsageError(what, "--replicas 4 is how many there are at most", field="replicas")
-    return policy(given, one, given.target, least, most)
+        raise UsageError(what, f"{more} is how many there are at most", field="scale")
+    return policy(given, start_s, given.target, least, most)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""`plan --day`: the first plan holds the peak of the day in simulation, and its replicas follow the day by the clock.
+"""`plan --day`: the plans that are printed hold the peak of the day in simulation, and the replicas of the first follow
+the day by the clock.
 
 Formulas count replicas, and a simulation of the busiest slice says whether the targets hold with these: where they do
-not, more are taken, and the plans are ranked again, until the first one holds.
+not, more are taken, and the plans are ranked again, until all that are printed were simulated.
 
 A day's shape is known ahead, so that replicas can be there when a slice begins. How many a slice needs is what a
 simulation says: of a small grid of loads per replica and floors the cheapest is found with which the targets hold in
@@ -10,7 +11,7 @@ every slice. The closed rule, full replicas as formulas count them, is one point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import field, replace
 from math import ceil
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from chipwise.api.estimating import AskedLoad
 from chipwise.api.over_time import (
+    FIRST,
     Asking,
     Name,
     WaryReplica,
@@ -28,14 +30,15 @@ from chipwise.api.over_time import (
     plan_name,
     usd_per_day,
 )
-from chipwise.api.scaling import policy
-from chipwise.api.simulating import HOUR_S, SimulatedTraffic, runs_of
+from chipwise.api.scaling import policy, ready_s
+from chipwise.api.simulating import HOUR_S, RepeatedRuns, SimulatedTraffic, runs_of
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.predict.events.engine import Outcome, run
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
 from chipwise.predict.fleet import DAY_S, replicas_for
 from chipwise.report.assemble import rank_plans
-from chipwise.report.plans import PlanRecord
+from chipwise.report.plan import FollowedPlan
+from chipwise.report.plans import SHOWN, PlanRecord
 from chipwise.report.simulated import BoundedTimes, ClosedPolicy, FollowingRecord, PeakRecord
 from chipwise.values import dataclass
 from chipwise.workload.curve import RateCurve
@@ -59,8 +62,8 @@ SLICES = 24
 cheapest policies miss."""
 GROWTH = 4
 """Times the replicas of a plan up to which more are tried where it misses at the peak."""
-TRIED = 8
-"""count: plans whose peak is simulated at most, until one comes first that holds. Chosen: half a second each; moves
+TRIED = 16
+"""count: plans whose peak is simulated at most, until all that are printed were. Chosen: half a second each; moves
 what an answer takes where many miss."""
 LESS_SURE = 0.01
 """probability: that a plan which misses has less of than was asked for, at least. Chosen: what can be read."""
@@ -88,22 +91,30 @@ class DayHeld:
             wary = WaryReplica.of(one, w)
         except (InfeasibleError, UsageError):
             return None
-        return Slices(one, wary, w.lengths or Lengths(w.prompt_tokens, w.output_tokens))
+        lengths = w.lengths or Lengths(w.prompt_tokens, w.output_tokens)
+        return Slices(
+            wary, lengths, ready_s(one), lambda n, traffic: runs_of(replace(one, replicas=n), traffic)
+        )
 
 
 @dataclass
 class Slices:
-    """Slices of a day as a replica's simulation sees them: whether the targets hold at a rate with so many replicas.
-    What is harder than one that misses misses too, what is easier than one that holds holds too."""
+    """Slices of a day as a replica's simulation sees them: whether the targets hold at a rate with so many replicas,
+    each of which takes `start_s` to start. What is harder than one that misses misses too, what is easier than one that
+    holds holds too. `repeated` are so many replicas at the ends of the interval of their passes, `cell` the most that
+    are simulated, with `counted` requests."""
 
-    one: AskedLoad
     wary: WaryReplica
     lengths: Lengths
+    start_s: float
+    repeated: Callable[[int, SimulatedTraffic], RepeatedRuns]
+    cell: int = CELL
+    counted: int = COUNTED
     runs: dict[tuple[float, int], tuple[bool, Outcome]] = field(default_factory=dict)
 
     def seen(self, rate_per_s: float, replicas: int) -> tuple[bool, Outcome]:
         """Whether the targets hold, and what became of the requests."""
-        cell = min(replicas, CELL)
+        cell = min(replicas, self.cell)
         key = rate_per_s * cell / replicas, cell
         if key not in self.runs:
             traffic = self.traffic(key[0])
@@ -114,7 +125,7 @@ class Slices:
 
     def holds(self, rate_per_s: float, replicas: int) -> bool:
         """Whether the targets hold, by what is known already or by a simulation."""
-        cell = min(replicas, CELL)
+        cell = min(replicas, self.cell)
         rate = rate_per_s * cell / replicas
         for (other, n), (held, _) in self.runs.items():
             if held and other >= rate and n <= cell:
@@ -125,25 +136,25 @@ class Slices:
 
     def traffic(self, rate_per_s: float) -> SimulatedTraffic:
         """Requests of a slice; those of one rate are the same ones each time."""
-        return SimulatedTraffic.random(self.lengths, COUNTED, rate_per_s)
+        return SimulatedTraffic.random(self.lengths, self.counted, rate_per_s)
 
     def chance(self, rate_per_s: float, replicas: int) -> float:
         """The probability that the targets hold at a rate with so many replicas, by the interval of their passes."""
-        cell = min(replicas, CELL)
-        runs = runs_of(replace(self.one, replicas=cell), self.traffic(rate_per_s * cell / replicas))
+        cell = min(replicas, self.cell)
+        runs = self.repeated(cell, self.traffic(rate_per_s * cell / replicas))
         return min(chances(runs, self.wary.workload))
 
     @property
     def requests(self) -> int:
         """Requests simulated so far."""
-        return COUNTED * len(self.runs)
+        return self.counted * len(self.runs)
 
 
 def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRecord, ...], tuple[str, ...]]:
-    """Ranked plans of which the first holds the peak of a day in simulation, with as many replicas as that takes, and
-    the cheapest policy under which these follow the day; and what was found, in words, where formulas had counted too
-    few. Where no plan that was tried holds, the likeliest is first."""
-    ranked, known, tried, more = list(plans), dict[Name, Slices | None](), 0, 0
+    """Ranked plans of which those that are printed hold the peak of a day in simulation, with as many replicas as that
+    takes, and the first have the cheapest policy under which these follow the day; and what was found, in words, where
+    formulas had counted too few for one that came first. Where no plan that was tried holds, the likeliest is first."""
+    ranked, known, more = list(plans), dict[Name, Slices | None](), 0
 
     def slices(plan: PlanRecord) -> Slices | None:
         name = plan_name(plan)
@@ -151,38 +162,57 @@ def over_a_day(plans: Sequence[PlanRecord], day: DayHeld) -> tuple[tuple[PlanRec
             known[name] = day.slices(day.asking(plan))
         return known[name]
 
-    while ranked[0].peak is None and ranked[0].keeps_targets(day.workload.confidence):
-        seen = slices(ranked[0])
+    while (place := _unseen(ranked, known, day)) is not None and len(known) < TRIED:
+        plan, seen = ranked[place], slices(ranked[place])
         if seen is None:
-            break
-        if tried == TRIED:
-            ranked[0] = replace(ranked[0], note=_also(ranked[0].note, UNSEEN))
-            break
-        tried += 1
-        ranked[0] = _held(ranked[0], _peak(ranked[0], seen, day), seen, day)
-        if ranked[0].peak and ranked[0].peak.before:
-            ranked, more = list(rank_plans(ranked, day.workload)), more + 1
-    first, seen = ranked[0], slices(ranked[0])
-    if seen is not None and first.peak is None and not first.keeps_targets(day.workload.confidence):
-        ranked[0] = replace(first, note=_also(first.note, _peak(first, seen, day).words))
-    if seen is not None:
-        ranked[0] = followed_day(ranked[0], day.curve, seen, day.given)
+            continue
+        ranked[place] = held = _held(plan, peak_of(plan, seen, day.curve.peak, day.most(plan)), seen, day)
+        if held.peak and held.peak.before:
+            ranked, more = list(rank_plans(ranked, day.workload)), more + (place == 0)
+    for place, plan in enumerate(ranked[:FIRST]):
+        seen = slices(plan) if place == 0 or plan_name(plan) in known else None
+        if seen is not None:
+            ranked[place] = _following(plan, seen, day, first=place == 0)
     words = (
-        f"the peak of the day is simulated for the first plan: formulas had counted too few replicas with {more} that "
+        f"the peak of the day is simulated for the plans shown: formulas had counted too few replicas with {more} that "
         "came first, as they may with the others"
     )
     return tuple(ranked), (words,) if more else ()
 
 
-def _peak(plan: PlanRecord, slices: Slices, day: DayHeld) -> PeakRecord:
-    """What a simulation of the peak of a day says of a plan: how many replicas hold the targets, from those that it has
-    on."""
-    carrying, peak, w = plan.replicas - plan.spare, day.curve.peak, day.workload
+def _following(plan: PlanRecord, slices: Slices, day: DayHeld, *, first: bool) -> PlanRecord:
+    """One of the first plans with the policy under which its replicas follow the day, or why there is none; where no
+    peak was simulated before, with what that of the `first` says."""
+    words = ""
+    if plan.peak is None and plan.keeps_targets(day.workload.confidence):
+        words = UNSEEN
+    elif plan.peak is None and first:
+        words = peak_of(plan, slices, day.curve.peak, day.most(plan)).words
+    each = plan.largest_requests_per_s / (plan.replicas - plan.spare)
+    scaling, why = followed_day(plan, each, day.curve, slices, day.given)
+    return replace(plan, scaling=scaling, note=_also(_also(plan.note, words), why))
+
+
+def _unseen(ranked: Sequence[PlanRecord], known: Container[Name], day: DayHeld) -> int | None:
+    """The place of the first plan of those that are printed whose peak is to be simulated."""
+    sure = day.workload.confidence
+    waiting = (
+        i
+        for i, p in enumerate(ranked[:SHOWN])
+        if plan_name(p) not in known and p.peak is None and p.keeps_targets(sure)
+    )
+    return next(waiting, None)
+
+
+def peak_of(plan: FollowedPlan, slices: Slices, peak: float, allowed: int) -> PeakRecord:
+    """What a simulation of the `peak` of a day, in requests a second, says of a plan: how many replicas hold the
+    targets, from those that it has on, of as many as are `allowed`."""
+    carrying, w = plan.replicas - plan.spare, slices.wary.workload
     held, found = slices.seen(peak, carrying)
     before = bounded_times(found, w)
     if held:
         return PeakRecord(peak, carrying, carrying, True, w.percentile, before)
-    most = max(min(day.most(plan) - plan.spare, GROWTH * carrying), carrying)
+    most = max(min(allowed - plan.spare, GROWTH * carrying), carrying)
     enough = most + 1
     if most > carrying:
         enough = fewest(lambda n: slices.holds(peak, n), carrying + 1, most, carrying + 1)
@@ -194,30 +224,38 @@ def _peak(plan: PlanRecord, slices: Slices, day: DayHeld) -> PeakRecord:
 def _held(plan: PlanRecord, peak: PeakRecord, slices: Slices, day: DayHeld) -> PlanRecord:
     """A plan with as many replicas as hold the targets at the `peak` of a day, or the most that were tried, then as
     likely as the simulation says."""
-    if peak.before is None:
+    one = None if peak.before is None else day.asking(plan)
+    if one is None:
         return replace(plan, peak=peak)
-    sure = day.workload.confidence
-    more = grown_plan(plan, slices.one, peak.replicas, day.workload)
-    chance = max(more.chance or 0.0, sure)
-    if not peak.holds:
-        chance = min(slices.chance(peak.rate_per_s, peak.replicas), max(sure - LESS_SURE, 0.0))
+    more = grown_plan(plan, one, peak.replicas, day.workload)
+    chance = peak_chance(more.chance, peak, slices)
     return day.dated(replace(more, peak=peak, chance=chance, note=_also(plan.note, peak.words)))
 
 
-def followed_day(plan: PlanRecord, curve: RateCurve, slices: Slices, given: ScalingGiven) -> PlanRecord:
-    """The plan with the cheapest policy under which its replicas follow a day, or with what keeps it from one in its
-    note; as it is where there is nothing to follow, or its replicas do not hold the peak."""
-    carrying, workload = plan.replicas - plan.spare, slices.wary.workload
+def peak_chance(chance: float | None, peak: PeakRecord, slices: Slices) -> float:
+    """The probability that the targets hold of a plan that was given more replicas, of which formulas say `chance`: as
+    much as was asked where these hold the peak, less where they do not."""
+    sure = slices.wary.workload.confidence
+    if peak.holds:
+        return max(chance or 0.0, sure)
+    return min(slices.chance(peak.rate_per_s, peak.replicas), max(sure - LESS_SURE, 0.0))
+
+
+def followed_day(
+    plan: FollowedPlan, each: float, curve: RateCurve, slices: Slices, given: ScalingGiven
+) -> tuple[FollowingRecord | None, str]:
+    """The cheapest policy under which the replicas of a plan follow a day, or what keeps them from one in words;
+    neither where there is nothing to follow, or they do not hold the peak. By formulas `each` carries so many requests
+    a second."""
+    carrying = plan.replicas - plan.spare
     if carrying == 1 or not slices.holds(curve.peak, carrying):
-        return plan
-    each = plan.largest_requests_per_s / carrying
-    grid = _grid(curve, policy(given, slices.one, np.inf, 1, carrying), each, given)
+        return None, ""
+    grid = _grid(curve, policy(given, slices.start_s, np.inf, 1, carrying), each, given)
     ruled = next(p for p in grid if p.closed)
     found = _cheapest(grid, slices)
     if found is None or found.paid_s >= carrying * DAY_S * (1.0 - 1e-9):
-        words = f"replicas cannot follow the day: all {carrying} are needed in every slice"
-        return replace(plan, note=_also(plan.note, words))
-    return replace(plan, scaling=_record(plan, found, ruled, slices, workload, each))
+        return None, f"replicas cannot follow the day: all {carrying} are needed in every slice"
+    return _record(plan, found, ruled, slices, each), ""
 
 
 def _cheapest(grid: Iterable[ClockPolicy], slices: Slices) -> ClockPolicy | None:
@@ -293,9 +331,10 @@ def _grid(curve: RateCurve, base: Scaling, each: float, given: ScalingGiven) -> 
 
 
 def _record(
-    plan: PlanRecord, found: ClockPolicy, ruled: ClockPolicy, slices: Slices, workload: Workload, each: float
+    plan: FollowedPlan, found: ClockPolicy, ruled: ClockPolicy, slices: Slices, each: float
 ) -> FollowingRecord:
     """The policy with its replicas, spare ones among them, its dollars, and what was simulated of it."""
+    workload = slices.wary.workload
     worst, flight = _worst(found, slices)
     fixed = slices.seen(found.curve.peak, found.scaling.most)[1]
     closed, _ = _worst(ruled, slices)
@@ -335,7 +374,7 @@ def _record(
 
 def _worst(found: ClockPolicy, slices: Slices) -> tuple[BoundedTimes, float]:
     """What targets bound in the slice in which each is worst, and the most requests in flight of a replica."""
-    outcomes = [(slices.seen(rate, n)[1], min(n, CELL)) for rate, n in found.hardest if rate > 0]
+    outcomes = [(slices.seen(rate, n)[1], min(n, slices.cell)) for rate, n in found.hardest if rate > 0]
     times = [bounded_times(outcome, slices.wary.workload) for outcome, _ in outcomes]
     worst = BoundedTimes(*(_most(getattr(t, name) for t in times) for name in BoundedTimes.__slots__))
     return worst, float(ceil(max(_in_flight(outcome) / n for outcome, n in outcomes)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from chipwise.api.cache_tiers import CacheBytes, GivenTiers, below_record, check_log, tiers_of
 from chipwise.api.estimating import AskedLoad, loads_of, parted
-from chipwise.api.scaling import said_policy
+from chipwise.api.scaling import ready_s, said_policy
 from chipwise.api.stepping import PassTimes, pass_times
 from chipwise.calibrate.parameter import Z80
 from chipwise.errors import InfeasibleError, UsageError
@@ -221,7 +221,7 @@ def simulate(
     share within is told, `below` the tiers below the cache of each replica. Raises the errors of `runs_of`,
     `said_policy`, `check_log` and `tiers_of`, and `InfeasibleError` where no request can
     be served."""
-    followed = said_policy(scaling, one)
+    followed = None if scaling is None else said_policy(scaling, ready_s(one), one.replicas, "--replicas 4")
     if below is not None:
         static = one.deployment.policies.batch == "static"
         check_log(traffic.arrivals, apart=one.deployment.apart, static=static)

@@ -53,6 +53,8 @@ MOST_BLOCK = 2000
 GARBAGE = 200_000
 """New objects after which some are looked through: more than most answers make."""
 
+Engine = tuple[str, int | None, str | None]
+"""What answers, by name; with how many processes of this machine; and at which address (None: as usual)."""
 Block = tuple[int, ...]
 Rows = tuple[list[str], float]
 """The rows of a block, in its order, and the seconds that they took."""
@@ -62,8 +64,29 @@ class LostError(Exception):
     """What answered a block has ended without an answer: killed, or out of memory."""
 
 
+class BlockWork:
+    """What blocks are of: all that their answers depend on. It travels as a value to the processes that answer."""
+
+    data: str
+    """The folder of the user's data, where its names begin."""
+
+    def answered(self, block: Block) -> list[str]:
+        """What each number of a block is answered, as text. Raises `UsageError` where another build of chipwise is
+        installed than the work was started with."""
+        raise NotImplementedError
+
+
+def check_build(build: str) -> None:
+    """Raises `UsageError` where another build of chipwise is installed than the one that work was started with."""
+    if installed() != build:
+        raise UsageError(
+            f"{platform.node()} has another build of chipwise than this was started with",
+            "install the same one on every machine",
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class SweepWork:
+class SweepWork(BlockWork):
     """All that answers to the cells of a sweep depend on: its design, the day, the user's own files by name, and a
     digest of the program and its tables. `data` is the folder of the user's data, where its names begin."""
 
@@ -92,6 +115,15 @@ class SweepWork:
     @cached_property
     def _asked_of(self) -> str:
         return _digest(self.sources, self.day.isoformat(), self.design.verb, *self.design.columns)
+
+    def answered(self, block: Block) -> list[str]:
+        """The rows of some cells as JSON: `[values of the columns, kind of the problem, its words]`."""
+        check_build(self.installed)
+        if self.stamp not in _snapshots:
+            _snapshots.clear()
+            _snapshots[self.stamp] = Snapshot(self.files, self.day)
+        with use(_snapshots[self.stamp]):
+            return [_row(self.design, number) for number in block]
 
 
 def _digest(*parts: str) -> str:
@@ -145,21 +177,6 @@ _snapshots: dict[str, Snapshot] = {}
 """The facts of the sweep that this process works on: tables are read once, not once for each block."""
 
 
-def answered(work: SweepWork, block: Sequence[int]) -> list[str]:
-    """The rows of some cells as JSON: `[values of the columns, kind of the problem, its words]`. Raises `UsageError`
-    where another build of chipwise is installed than the one that the sweep was started with."""
-    if installed() != work.installed:
-        raise UsageError(
-            f"{platform.node()} has another build of chipwise than the sweep was started with",
-            "install the same one on every machine",
-        )
-    if work.stamp not in _snapshots:
-        _snapshots.clear()
-        _snapshots[work.stamp] = Snapshot(work.files, work.day)
-    with use(_snapshots[work.stamp]):
-        return [_row(work.design, number) for number in block]
-
-
 def _row(design: SweepDesign, number: int) -> str:
     values: list[Any] = []
     try:
@@ -176,13 +193,13 @@ def _row(design: SweepDesign, number: int) -> str:
     return json.dumps([values, kind, words], separators=(",", ":"))
 
 
-def timed(work: SweepWork, block: Sequence[int]) -> Rows:
-    """The rows of some cells, and the seconds that they took. Raises the errors of `answered`."""
+def timed(work: BlockWork, block: Block) -> Rows:
+    """The rows of a block, and the seconds that they took. Raises the errors of `answered`."""
     start = time.perf_counter()
-    return answered(work, block), time.perf_counter() - start
+    return work.answered(block), time.perf_counter() - start
 
 
-def away(work: SweepWork, block: Sequence[int]) -> Rows:
+def away(work: BlockWork, block: Block) -> Rows:
     """The same in a process that may be another user's on another machine: files of the user go by their names here."""
     os.environ["CHIPWISE_DATA_DIR"] = work.data
     return timed(work, block)
@@ -226,7 +243,7 @@ class SweepEngine:
 class AloneEngine(SweepEngine):
     """This process, a block after the other."""
 
-    def __init__(self, work: SweepWork) -> None:
+    def __init__(self, work: BlockWork) -> None:
         self._work = work
 
     def start(self, block: Block) -> Any:
@@ -239,7 +256,7 @@ class AloneEngine(SweepEngine):
 class LocalEngine(SweepEngine):
     """Processes of this machine. Each is started when it is first needed, and anew where it was killed."""
 
-    def __init__(self, work: SweepWork, workers: int) -> None:
+    def __init__(self, work: BlockWork, workers: int) -> None:
         self.width = workers
         self._work = work
         self._threads = ThreadPoolExecutor(workers)  # a thread waits for each process
@@ -281,12 +298,12 @@ class LocalEngine(SweepEngine):
 class _Process:
     """A process that answers blocks. It does not run the user's program again, as those of `multiprocessing` do."""
 
-    def __init__(self, work: SweepWork) -> None:
+    def __init__(self, work: BlockWork) -> None:
         own = {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)} | dict.fromkeys(ONE_THREAD, "1")
         command = [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"]
         pipe = subprocess.PIPE
         self._ran = subprocess.Popen(command, stdin=pipe, stdout=pipe, env={**os.environ, **own})
-        self._first: SweepWork | None = work
+        self._first: BlockWork | None = work
 
     def ask(self, block: Block) -> Rows:
         """The rows of a block. Raises `LostError` where the process ends before, and what `answered` raises."""
@@ -344,11 +361,11 @@ def serve() -> None:
 class RayEngine(SweepEngine):
     """Tasks of a Ray cluster: that at `address`, the one in use, or one that is started on this machine."""
 
-    def __init__(self, work: SweepWork, address: str | None) -> None:
+    def __init__(self, work: BlockWork, address: str | None) -> None:
         try:
             import ray
         except ImportError:
-            raise MissingExtraError("a sweep on Ray", "ray") from None
+            raise MissingExtraError("work on Ray", "ray") from None
         self._ray, self._own = ray, not ray.is_initialized()
         if self._own:
             alone = {} if address else {"include_dashboard": False}
@@ -392,7 +409,7 @@ RETRIES = 3
 """Times that Ray tries a block again whose process or machine went, before it is halved."""
 
 
-def engine_of(work: SweepWork, on: str, workers: int | None, address: str | None) -> SweepEngine:
+def engine_of(work: BlockWork, on: str, workers: int | None, address: str | None) -> SweepEngine:
     """What a sweep runs on, by name. Raises `UsageError`, `UnknownNameError`, `MissingExtraError`."""
     if on not in ENGINES:
         raise UnknownNameError("engine", on, ENGINES)

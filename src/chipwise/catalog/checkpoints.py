@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
 
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import WEIGHTS, formats, tuned, weights
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.values import dataclass
 
 FORMATS = frozenset((*WEIGHTS.values(), "fp8_block"))
 """Formats in which a repository holds one checkpoint."""

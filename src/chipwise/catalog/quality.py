@@ -10,13 +10,13 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import fmean, median
 from types import MappingProxyType
 
 from chipwise.catalog.checkpoints import same_maker
 from chipwise.catalog.names import tuned, weights
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.values import dataclass
 
 UNKNOWN = "quality not assessed"
 """What is said where nothing is published."""

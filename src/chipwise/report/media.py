@@ -27,10 +27,13 @@ from chipwise.report.plan import (
     cost_words,
     day_words,
     finishes,
+    follows,
     founded,
     gain,
     legend,
     notes,
+    peak_words,
+    scaling_words,
     taken,
 )
 from chipwise.report.records import (
@@ -40,6 +43,7 @@ from chipwise.report.records import (
     Quantified,
     RefusalRecord,
 )
+from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import Column, Table
 from chipwise.search.space import By
 from chipwise.units import amount, duration_words, format_bytes, format_count, format_number, format_seconds
@@ -78,7 +82,9 @@ class MediaPlan(Plan):
     are hardly ever looked up, of all its devices), which has `host_capacity_bytes` for them; None where nothing waits
     or its memory is not known. `usual`: the software that runs on the chip where nobody says which; `ported`: a
     network has to be exported to that of the plan, or written again, and not to the usual one. `parts`: members of a
-    sample of which `batch` are at work together (windows of a recording), 0 where a batch is of samples.
+    sample of which `batch` are at work together (windows of a recording), 0 where a batch is of samples. `scaling` is
+    how replicas may follow a log or a day with the target held (None: not looked for, or all have to run); `peak` what
+    a simulation of the busiest slice of a day says (None: not simulated).
     """
 
     spread: str
@@ -113,6 +119,8 @@ class MediaPlan(Plan):
     usual: str = ""
     ported: bool = False
     parts: int = 0
+    scaling: FollowingRecord | None = None
+    peak: PeakRecord | None = None
 
     @property
     def samples(self) -> int:
@@ -420,6 +428,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
         *(decided(report.decision, None) if report.decision else ()),
         f"{start}{what}",
         _does(report, p),
+        *follows(report.plans),
         founded(p, p.latency_s.basis),
         *_together(report),
         *_dearer(report, p),
@@ -610,9 +619,13 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     foot = _refused(report.refused, everything=everything)
     if chosen:
         foot = [*_ranking(report, plans), *foot]
+    if chosen:
+        foot += [*peak_words(plans), *scaling_words(plans)]
     if chosen and plans[0].day is not None:
-        unit = f"1,000 {report.unit}s"
-        foot.append(day_words(plans[0].rank, plans[0].day, paid=plans[0].price is not None, per=(unit, 1e3)))
+        first, per = plans[0], (f"1,000 {report.unit}s", 1e3)
+        foot.append(
+            day_words(1, plans[0].day, paid=first.price is not None, per=per, follows=first.scaling is None)
+        )
     if chosen and report.changes:
         more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
         foot.append(f"more {report.unit}s from the chips of #1: {', '.join(more)}")

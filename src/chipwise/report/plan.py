@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import field, replace
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from chipwise.report import figures
 from chipwise.report.answer import Answer, Row
 from chipwise.report.decision import age_words
 from chipwise.report.records import EnergyRecord, Figure, JobRecord, PriceRecord, Quantified
+from chipwise.report.simulated import FollowingRecord, PeakRecord
 from chipwise.report.table import Column
 from chipwise.search.prefer import Contenders, cheapest, kept, tied
 from chipwise.units import duration_words, format_number
@@ -95,6 +96,34 @@ class Plan(Quantified):
     def bottleneck(self) -> str:
         """What takes most of the time, with its share."""
         return f"{self.bound} {self.shares.get(self.bound, 0.0):.0%}"
+
+
+class FollowedPlan(Protocol):
+    """A plan whose replicas may follow a load, with what every such plan says of it."""
+
+    @property
+    def rank(self) -> int:
+        """Its place in the answer."""
+
+    @property
+    def replicas(self) -> int:
+        """Spare ones among them."""
+
+    @property
+    def spare(self) -> int:
+        """Those that stand by."""
+
+    @property
+    def price(self) -> PriceRecord | None:
+        """Of an hour of all of them."""
+
+    @property
+    def scaling(self) -> FollowingRecord | None:
+        """How they may follow."""
+
+    @property
+    def peak(self) -> PeakRecord | None:
+        """What a simulation of the peak of a day says of them."""
 
 
 P = TypeVar("P", bound=Plan)
@@ -264,6 +293,51 @@ def day_words(
                 f"replicas followed the load{ahead}"
             )
     return text
+
+
+def follows(plans: Sequence[FollowedPlan]) -> Iterator[str]:
+    """How many replicas of the first plan run while they follow the load, what that costs an hour in the mean, and
+    which other plan costs less so."""
+    s = plans[0].scaling
+    if s is not None:
+        usd = "" if s.usd_per_day is None else f", about ${format_number(s.usd_per_day / 24.0)}/h on average"
+        yield f"Scaled with the {s.follows}, {s.least} to {s.most} replicas run{usd}."
+    paid = [(day, p.rank, p.scaling.follows) for p in plans if p.scaling and (day := p.scaling.usd_per_day)]
+    mine = _usd_per_day(plans[0])
+    if not paid or mine is None:
+        return
+    least, rank, load = min(paid)
+    if least < mine * (1.0 - preferences().worth):
+        each, first = (f"${format_number(day / 24.0)}/h" for day in (least, mine))
+        yield f"Scaled with the {load}, #{rank} costs less: about {each} on average, #1 {first}."
+
+
+def _usd_per_day(p: FollowedPlan) -> float | None:
+    """Dollars of a day with as many replicas as its policy has, of a plan without one with all."""
+    if p.scaling is not None:
+        return p.scaling.usd_per_day
+    return None if p.price is None else 24.0 * p.price.mid
+
+
+def peak_words(plans: Sequence[FollowedPlan]) -> list[str]:
+    """How many plans were simulated at the peak of a day, and how many were too small by formulas."""
+    seen = [p.peak for p in plans if p.peak is not None]
+    if not seen:
+        return []
+    grown = sum(peak.before is not None for peak in seen)
+    said = f"peak of the day: {len(seen)} of {len(plans)} plans simulated, formulas had counted too few replicas for "
+    said += f"{grown or 'none'} of them"
+    return [said if len(seen) == len(plans) else f"{said}; the others have as many as formulas ask for"]
+
+
+def scaling_words(plans: Sequence[FollowedPlan]) -> list[str]:
+    """The policies of plans whose replicas follow the load, and how that of the first was found."""
+    followed = [(p.rank, p.scaling) for p in plans if p.scaling is not None]
+    said = [f"scaling of #{rank}, targets held: {s.words}" for rank, s in followed]
+    first = plans[0].scaling
+    if first is not None:
+        said[1:1] = [f"scaling of #1, simulated: {words}" for words in first.evidence]
+    return said
 
 
 def legend(replicated: str, *, stale: bool) -> str:

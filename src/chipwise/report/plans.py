@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from statistics import NormalDist
 from typing import ClassVar
@@ -32,11 +32,14 @@ from chipwise.report.plan import (
     cost_words,
     day_words,
     finishes,
+    follows,
     founded,
     front_words,
     gain,
     legend,
     notes,
+    peak_words,
+    scaling_words,
     taken,
 )
 from chipwise.report.records import (
@@ -442,7 +445,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         opening = f"{missed}{works}. Nearest: {what}"
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    said = (opening, _does(report), *_follows(first), found, *_alternatives(report))
+    said = (opening, _does(report), *follows(report.plans), found, *_alternatives(report))
     return said if report.decision is None else (*decided(report.decision, _cheapest_api(report)), *said)
 
 
@@ -489,14 +492,6 @@ def _does(report: PlanReport) -> str:
             else ""
         )
     return f"{said}."
-
-
-def _follows(first: PlanRecord) -> Iterator[str]:
-    """How many replicas of the first plan run while they follow the load, and what that costs an hour in the mean."""
-    s = first.scaling
-    if s is not None:
-        usd = "" if s.usd_per_day is None else f", about ${format_number(s.usd_per_day / 24.0)}/h on average"
-        yield f"Scaled with the {s.follows}, {s.least} to {s.most} replicas run{usd}."
 
 
 def _targets(w: WorkloadRecord, first: PlanRecord) -> str:
@@ -685,7 +680,8 @@ def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: b
         *_hosts(first),
         *_tails(first),
         *_spare(first),
-        *_scaling(first),
+        *peak_words(report.plans),
+        *scaling_words(report.plans),
         *_day(first),
         f"why #1: {_why(first)}",
     ]
@@ -893,13 +889,6 @@ def _spare(p: PlanRecord) -> list[str]:
         f"spare of #{p.rank}: {said} (a chip fails every {u.chip_mtbf_h:,.0f} h and its host is back after "
         f"{u.repair_h:g} h, as in {u.fleet})"
     ]
-
-
-def _scaling(p: PlanRecord) -> list[str]:
-    if p.scaling is None:
-        return []
-    said = [f"scaling of #{p.rank}, targets held: {p.scaling.words}"]
-    return said + [f"scaling of #{p.rank}, simulated: {words}" for words in p.scaling.evidence]
 
 
 def _day(p: PlanRecord) -> list[str]:

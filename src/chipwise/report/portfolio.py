@@ -84,6 +84,23 @@ class PlacedNetworkRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedApiRecord:
+    """Whose tokens are called: what the vendor calls the model, its address, the variable that holds a key, and dollars
+    per million tokens as of `date`; of a step of a chain how fast it answers, as its user measured (None: not
+    said)."""
+
+    provider: str
+    model: str
+    base_url: str
+    key: str
+    usd_per_million_in: float
+    usd_per_million_out: float
+    date: str
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementRecord(Quantified):
     """A demand on a supply: at most `replicas` of a layout on `chips` at once (of an API none), `per_slice` how many in
     each slice of the day, and the `share` of the demand's work that it does. `rate_per_s`: the most requests that it is
@@ -91,7 +108,8 @@ class PlacementRecord(Quantified):
     carry (of jobs none). `usd_per_day` is paid for it, `usd_per_h` in the mean. `converted`: weights are not
     as the checkpoint has them, although no format was asked for. `adapters` are low-rank ones that each replica serves.
     `sharing`: how its chips are shared (None: they are
-    its own). `network`: how a network without tokens runs (None: it is none)."""
+    its own). `network`: how a network without tokens runs (None: it is none). `api`: whose tokens are called (None: it
+    runs on chips)."""
 
     rank: int
     demand: str
@@ -116,6 +134,7 @@ class PlacementRecord(Quantified):
     sharing: SharingRecord | None = None
     adapters: tuple[str, ...] = ()
     network: PlacedNetworkRecord | None = None
+    api: PlacedApiRecord | None = None
 
     @property
     def chips_per_slice(self) -> tuple[float, ...]:

@@ -55,12 +55,13 @@ class BoundedTimes:
     ttft_p99_s: float | None
 
     def words(self, percentile: float | None) -> str:
-        """Times to the first token and per token after it."""
+        """Times to the first token and per token after it; of an answer that comes at once its time."""
         of = "mean" if percentile is None else f"p{percentile * 100:g}"
-        known = [("TTFT", self.ttft_s), ("TPOT", self.tpot_s)]
+        first = "answer" if self.ttft_s == self.e2e_s else "TTFT"
+        known = [(first, self.ttft_s), ("TPOT", self.tpot_s)]
         said = f"{of} {', '.join(f'{name} {format_seconds(t)}' for name, t in known if t is not None)}"
         if percentile is None and self.ttft_p99_s is not None:
-            said += f", p99 TTFT {format_seconds(self.ttft_p99_s)}"
+            said += f", p99 {first} {format_seconds(self.ttft_p99_s)}"
         return said
 
 

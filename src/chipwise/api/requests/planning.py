@@ -205,6 +205,18 @@ class PlanOptions(SampleOptions, PriceOptions, Targets, JobOptions, ScaleOptions
         )
 
 
+UNFOLLOWED = (
+    "--scale needs arrivals to follow",
+    "--log with times, e.g. requests.csv, or --day; of one deployment simulate --rate 10/s --scale target=8",
+)
+"""What is wrong with a policy that nothing follows, and what helps."""
+BY_CLOCK = (
+    "--scale target follows requests in flight, not a --day",
+    "of a day it takes start, least, hold and every, e.g. --scale start=90s,least=2",
+)
+"""The same of a policy that follows no clock."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest(ChoiceRequest, PlanOptions):
     """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
@@ -249,14 +261,32 @@ class PlanRequest(ChoiceRequest, PlanOptions):
         have, asked, log = self.owned(), self.generating(), None
         if self.log is not None:
             log, asked = self._arriving(asked)
-        terms = replace(SoftwareOptions.terms(self, numbers), pricing=None if have else self.pricing())
+        self._check_following(asked, log)
+        terms = replace(
+            SoftwareOptions.terms(self, numbers),
+            pricing=None if have else self.pricing(),
+            scaling=self.values["scale"] or ScalingGiven(),
+        )
         chips, at_most = capped(self.values["chips"] or ())
         limits = replace(self.limits_of(self.task), have=have or {}, at_most=at_most, by=self.by)
         return media.NetworkAsked.of(self.model, terms, asked, tuple(chips), limits, log, published=published)
 
     def common(self) -> tuple[str, ...]:
-        """A log of requests is one of any kind."""
-        return ("log",)
+        """A log of requests is one of any kind, and replicas of any kind may follow it."""
+        return "log", "scale"
+
+    def _check_following(self, asked: Sampling, log: Arrivals | None) -> None:
+        """Raises `UsageError` for a policy that nothing follows, of a model without tokens, or that has no target to
+        hold."""
+        if self.scale is None:
+            return
+        if log is None and asked.curve is None:
+            raise UsageError(*UNFOLLOWED, field="scale")
+        if asked.curve is not None and self.values["scale"].target is not None:
+            raise UsageError(*BY_CLOCK, field="scale")
+        if asked.latency_s is None:
+            what = "--scale looks for the cheapest replicas that hold a target, and there is none"
+            raise UsageError(what, "add --e2e, e.g. 20s", field="scale")
 
     def _arriving(self, asked: Sampling) -> tuple[Arrivals, Sampling]:
         """The arrivals of a log, and the question at their rate. Raises `UsageError` where they are no load."""
@@ -363,11 +393,9 @@ class PlanRequest(ChoiceRequest, PlanOptions):
             return
         log = workload.log
         if self.day is None and (not workload.driven or log is None or log.rate_per_s is None):
-            hint = "--log with times, e.g. requests.csv; of one deployment simulate --rate 10/s --replicas 4 --scale"
-            raise UsageError("--scale needs arrivals to follow", hint, field="scale")
+            raise UsageError(*UNFOLLOWED, field="scale")
         if self.day is not None and self.values["scale"].target is not None:
-            hint = "of a day it takes start, least, hold and every, e.g. --scale start=90s,least=2"
-            raise UsageError("--scale target follows requests in flight, not a --day", hint, field="scale")
+            raise UsageError(*BY_CLOCK, field="scale")
 
     def explained(self, plan: PlanRecord | MediaPlan) -> ExplainRequest:
         """The question that shows one of the plans in full, under the same options."""

@@ -88,7 +88,7 @@ MOST_CALLS = 10_000
 SUPPLY = {
     OWN: ("name", "price", "chip", "count", "max", "machine", "spare_machines"),
     RENT: ("name", "price", "chip", "count", "max", "machine", "provider", "region", "preempt", "wait"),
-    API: ("name", "price", "provider"),
+    API: ("name", "price", "provider", "ttft", "tpot"),
 }
 """What a supply may say, by how it is had."""
 PAID = {"on-demand": RENT, "spot": RENT, "own": OWN, "api": API}
@@ -317,7 +317,9 @@ def _supply(table: Mapping[str, Any]) -> Supply:
     _known(table, f"[[supply]] with price = {paid if usd else said}", SUPPLY[kind])
     name = _text(table, "name")
     if kind == API:
-        return Supply(name or "APIs", API, providers=tuple(p.lower() for p in _texts(table, "provider")))
+        providers = tuple(p.lower() for p in _texts(table, "provider"))
+        ttft_s, tpot_s = _answering(table, providers)
+        return Supply(name or "APIs", API, providers=providers, ttft_s=ttft_s, tpot_s=tpot_s)
     chip = _text(table, "chip")
     if not chip:
         raise UsageError("[[supply]] names no chip", 'for example chip = "h100"', field="fleet")
@@ -331,6 +333,31 @@ def _supply(table: Mapping[str, Any]) -> Supply:
         return replace(found, pricing=pricing, preempt_s=preempt_s, wait_s=wait_s)
 
 
+def _answering(table: Mapping[str, Any], providers: Sequence[str]) -> tuple[float | None, float | None]:
+    """How fast an API answers, as its user measured. Raises `UsageError` for one time alone, a time without a unit, and
+    times of several vendors."""
+    said = [name for name in ("ttft", "tpot") if name in table]
+    if not said:
+        return None, None
+    if len(said) == 1:
+        other = "tpot" if said == ["ttft"] else "ttft"
+        what = f"[[supply]] with price = api says {said[0]} and not {other}"
+        raise UsageError(what, 'both, as you measured them: ttft = "600ms", tpot = "12ms"', field="fleet")
+    if len(providers) != 1:
+        what = f"ttft and tpot are of one API, and the supply has {len(providers) or 'all'} of them"
+        raise UsageError(what, 'name it: provider = "groq"', field="fleet")
+    _with_units(table, said, "ms")
+    return _number(table, "ttft", "s", 0.0), _number(table, "tpot", "s", 0.0)
+
+
+def _with_units(table: Mapping[str, Any], names: Sequence[str], unit: str) -> None:
+    """Raises `UsageError` for a time without a unit."""
+    for name in names:
+        if name in table and not isinstance(table[name], str):
+            what = f"{name} = {shorten(str(table[name]))} has no unit"
+            raise UsageError(what, f'{name} = "{shorten(str(table[name]))}{unit}"', field="fleet")
+
+
 def _preempted(table: Mapping[str, Any]) -> tuple[float, float]:
     """Seconds after which a machine of a supply is taken away in the mean, and until there is another one. Raises
     `UsageError` for a time without a unit, and for a wait for nothing."""
@@ -339,10 +366,7 @@ def _preempted(table: Mapping[str, Any]) -> tuple[float, float]:
         raise UsageError(
             what, 'preempt = "20h": the mean time between preemptions of a machine', field="fleet"
         )
-    for name in ("preempt", "wait"):
-        if name in table and not isinstance(table[name], str):
-            what = f"{name} = {shorten(str(table[name]))} has no unit"
-            raise UsageError(what, f'{name} = "{shorten(str(table[name]))}h"', field="fleet")
+    _with_units(table, ("preempt", "wait"), "h")
     preempt_s, wait_s = _number(table, "preempt", "s", float("inf")), _number(table, "wait", "s", WAIT_S)
     if preempt_s < wait_s:
         what = f"preempt = {table['preempt']}: machines are away longer than they are there"

@@ -6,6 +6,7 @@ from dataclasses import MISSING, replace
 from typing import TYPE_CHECKING, Literal
 
 from chipwise.api.estimating import asked
+from chipwise.api.media_time import SAMPLE
 from chipwise.api.requests.field import CONFIG, ask, count_of, duration, option_of
 from chipwise.api.requests.parts import (
     LengthOptions,
@@ -124,7 +125,7 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
 
     def common(self) -> tuple[str, ...]:
         """Arrivals are of requests of any kind."""
-        return "log", "concurrency"
+        return "log", "concurrency", "scale"
 
     def idle(self) -> tuple[str, ...]:
         """A training step is no request."""
@@ -135,7 +136,10 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
         log = None if self.log is None else read_times(self.log)
         traffic = self.traffic(SAMPLE, log)
         alone = replace(traffic, arrivals=replace(traffic.arrivals, sized=False))
-        return self._copies().simulated(alone, route=self.route or "queue", within_s=self.values["e2e"])
+        within_s, scaling = self.values["e2e"], self.values["scale"]
+        return self._copies().simulated(
+            alone, route=self.route or "queue", within_s=within_s, scaling=scaling
+        )
 
     def _copies(self) -> NetworkCopies:
         """The copies of a model that generates no tokens."""
@@ -199,8 +203,6 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
         return read_log(str(self.log)).blocks is not None
 
 
-SAMPLE = Lengths(1.0, 1.0)
-"""Of a request of a model without tokens: nothing of it is counted in tokens."""
 REQUESTS = 2000
 """Requests that are simulated where nothing else is asked: their p99 is the twentieth longest."""
 

@@ -14,13 +14,15 @@ import numpy as np
 
 from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.errors import ErrorLine, judged, lines_of, observed
+from chipwise.api.suites.predicting import unseen_by
 from chipwise.api.suites.suite import Trial
+from chipwise.api.sweep_run import Engine
 from chipwise.calibrate.fit import Bought
 from chipwise.calibrate.parameters import Parameters, shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UsageError, check_known
 from chipwise.evidence.discrepancy import Observed, Posterior, states
-from chipwise.evidence.residuals import Reliable, Validation
+from chipwise.evidence.residuals import Reliable, Residuals, Validation
 from chipwise.evidence.rounds import rounds
 from chipwise.evidence.rows import read_rows, shipped_table
 from chipwise.units import Array
@@ -129,9 +131,11 @@ def validate(
     numbers: Parameters | None = None,
     *,
     without: bool = False,
+    engine: Engine | None = None,
 ) -> Validation:
     """Out-of-fold errors of a suite; `folds` names the key that stays together. `without`: in their place what every
-    fitted number buys on rows that its fit had not seen.
+    fitted number buys on rows that its fit had not seen. `engine` says over what folds are spread, with how many
+    processes, and where (None: all in this process).
 
     Without `rows` the suite's table is looked up in the folder that the variable CHIPWISE_TRUTH names, else among
     those that come with the package. Raises `UnknownNameError` for an unknown suite or key, `UsageError` for rows that
@@ -142,6 +146,7 @@ def validate(
         raise UsageError(
             f"validate {suite}: no fitted numbers", f"one of {', '.join(FITTED)}", field="without"
         )
+    _check_engine(suite, engine, without=without)
     if suite == "rounds":
         if rows or folds:
             raise UsageError(
@@ -158,7 +163,19 @@ def validate(
     if without:
         key, parts = trial.bought([rows], numbers, folds)
         return replace(_bought(suite, key, parts), command=f"{command} --without")
-    return replace(trial.validate([rows], numbers, folds, partial(judged, suite)), command=command)
+    unseen = None if engine is None else partial(_unseen, suite, rows, numbers, engine)
+    found = trial.validate([rows], numbers, folds, partial(judged, suite), unseen)
+    return replace(found, command=command)
+
+
+def _check_engine(suite: str, engine: Engine | None, *, without: bool) -> None:
+    """Raises `UsageError` where there is nothing to spread."""
+    if engine is not None and (without or suite in ("rounds", "reliability")):
+        raise UsageError(f"validate {suite}: there are no folds to spread", "leave --on out", field="on")
+
+
+def _unseen(suite: str, rows: str, numbers: Parameters, engine: Engine, key: str) -> Residuals:
+    return unseen_by(suite, rows, key, numbers, engine)
 
 
 def _table(suite: str, file: str) -> str:

@@ -231,9 +231,27 @@ class _Clock:
             self.end = self.start + self._seconds(self.passes)
 
 
-def _first_free(clocks: Sequence[_Clock]) -> Route:
-    """The first engine, of one rank each, that has nothing to do; where all have, any: all take from one queue."""
-    return lambda ranks, request: next((i for i, clock in enumerate(clocks) if clock.end == inf), 0)
+class _OneQueue:
+    """Engines of one rank each that all take from one queue: those of them that are there."""
+
+    def __init__(self, clocks: Sequence[_Clock]) -> None:
+        self.clocks = clocks
+        self._queue: deque[int] = deque()
+        self._clock = {id(clock.ranks[0]): clock for clock in clocks}
+        self.settle([clock.ranks[0] for clock in clocks], 0.0)
+
+    def route(self, ranks: Sequence[Rank], request: int) -> int:
+        """The first engine that has nothing to do; where all have, any."""
+        return next((i for i, rank in enumerate(ranks) if self._clock[id(rank)].end == inf), 0)
+
+    def settle(self, live: Sequence[Rank], now: float) -> None:
+        """Those that are there from now on take what waits, others no more."""
+        there = {id(rank) for rank in live}
+        for clock in self.clocks:
+            rank = clock.ranks[0]
+            rank.queue = self._queue if id(rank) in there else deque()
+            if self._queue and id(rank) in there and clock.end == inf:
+                clock.wake(now)
 
 
 def _together(ranks: Sequence[Rank]) -> int:
@@ -289,17 +307,16 @@ def run(requests: Arrivals, fleet: Fleet, *, clients: int | None = None, pause_s
     clocks = [
         _Clock([Rank(rules, fleet.table, ledger) for _ in range(fleet.ranks)]) for _ in range(fleet.engines)
     ]
-    ranks = [rank for clock in clocks for rank in clock.ranks]
-    if fleet.route == QUEUE:
-        for rank in ranks:
-            rank.queue = ranks[0].queue
-    route = _first_free(clocks) if fleet.route == QUEUE else ROUTES[fleet.route]()
+    queue = _OneQueue(clocks) if fleet.route == QUEUE else None
+    route = ROUTES[fleet.route]() if queue is None else queue.route
     coming = _coming(requests, clients, pause_s)
     scaler = None
     if fleet.scaling is not None:
         groups = [clocks[i : i + fleet.stages] for i in range(0, len(clocks), fleet.stages)]
         scaler = Scaler(fleet.scaling, groups, coming.at[0] if len(requests) else 0.0)
-    _play(clocks, coming, route, scaler)
+    if queue is not None and scaler is not None:
+        queue.settle(scaler.live, 0.0)
+    _play(clocks, coming, route, scaler, queue=queue)
     found = _outcome(requests, ledger, clocks, coming, fleet.stages)
     if scaler is None:
         return found
@@ -338,6 +355,7 @@ def _play(
     route: Route,
     scaler: Scaler | None = None,
     waking: _Waking | None = None,
+    queue: _OneQueue | None = None,
 ) -> None:
     """Arrivals and passes in the order of their times."""
     ranks = [rank for clock in clocks for rank in clock.ranks]
@@ -349,7 +367,11 @@ def _play(
     while True:
         soonest, due = min(ends), coming.due
         if scaler is not None and scaler.next_s <= min(soonest, due) < inf:
+            now = scaler.next_s
             scaler.wake(in_flight)
+            if queue is not None:
+                queue.settle(live, now)
+                ends = [clock.end for clock in clocks]
         elif due < inf and due <= soonest:
             request = coming.take()
             if never(request):

@@ -187,11 +187,12 @@ class ServeSpec:
     card: SharedCard | None = None
     adapters: tuple[str, ...] = ()
     adapter_rank: int = 0
+    before: int = 0
 
     @property
     def servers_before(self) -> int:
-        """Servers that listen before it on its machine."""
-        return self.card.before if self.card else 0
+        """Ports that others on its machine have before it."""
+        return self.before + (self.card.before if self.card else 0)
 
     @property
     def wide(self) -> bool:
