@@ -53,14 +53,14 @@ def ways_out(
     near, fewest = [r for r in refusals if r.chip in known], partial(_fewest, market, tried)
     most = max(near, key=lambda r: r.reach.requests_per_s, default=None)
     carrying = most is not None and most.reach.requests_per_s > 0.0
-    return [
-        *working(fewest, _less_load(w, limits, most) if most and carrying and not timed else ()),
-        *working(fewest, _fuller(w, limits, most) if most and carrying else ()),
-        *working(fewest, _more_of_mine(w, limits, near)),
-        *_more_chips(w, limits, near, fewest),
-        *working(fewest, _later(w, limits, near), _later_job(w, limits, most) if most and carrying else ()),
-        *working(fewest, *(_looser(w, limits, most, name) for name in TARGETS if most and carrying)),
-    ]
+    less: list[str] = []
+    later: list[str] = []
+    if most is not None and carrying:
+        less = [*working(fewest, () if timed else _less_load(w, limits, most), _fuller(w, limits, most))]
+        later = working(fewest, _later_job(w, limits, most), *(_looser(w, limits, most, n) for n in TARGETS))
+    mine = working(fewest, _more_of_mine(w, limits, near))
+    chips = _more_chips(w, limits, near, fewest)
+    return [*less, *mine, *chips, *working(fewest, _later(w, limits, near)), *later]
 
 
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:

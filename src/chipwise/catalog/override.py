@@ -83,6 +83,13 @@ SETTABLE: Mapping[str, str] = {
 """What `--set` takes, with the dimension of each: memory capacity and bandwidth (`hbm` is `bandwidth`), links
 per direction, matrix peaks by data type; `system` is what display and operating system keep of the memory; `staged` is
 the rate of cards that reach each other through the host's memory alone, without the bridge that joins two of some."""
+FIELDS: Mapping[str, str] = {
+    "system": "system_bytes",
+    "scaleout": "scaleout_bytes_per_s",
+    "staged": "staged_bytes_per_s",
+    "tdp": "tdp_w",
+}
+"""Of these the figures that are a field of the chip."""
 BRIDGED = 2
 """cards: that a bridge joins. Exact: bridges have two ends; moves what `staged` means for cards that have one."""
 
@@ -168,6 +175,11 @@ def _left(chip: Chip, compute: float, bandwidth: float, held: float | None) -> C
     )
 
 
+def _unbridged(chip: Chip) -> Link | None:
+    """The links of a chip, less a bridge between two."""
+    return None if chip.scaleup is not None and chip.scaleup.domain == BRIDGED else chip.scaleup
+
+
 def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
     """The chip with figures replaced, as in `{"hbm": "4TB/s", "bf16": "1.2 PFLOPS"}`.
 
@@ -179,7 +191,7 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
         "matrix": dict(chip.matrix),
     }
     memory = chip.memory
-    links = {"link": chip.scaleup, "host": chip.host}
+    links = {"link": _unbridged(chip) if "staged" in changes else chip.scaleup, "host": chip.host}
     check_known("figure to set", changes, SETTABLE)
     for name, text in changes.items():
         value = parse_quantity(text, SETTABLE[name], name, low=0.0 if name == "system" else 1.0, high=1e20)
@@ -191,16 +203,8 @@ def with_figures(chip: Chip, changes: Mapping[str, str]) -> Chip:
             links["link"] = replace(links["link"] or Link("given", value), pairwise_bytes_per_s=value)
         elif name in links:
             links[name] = replace(links[name] or Link("given", None, domain=8), bytes_per_s=value)
-        elif name == "system":
-            fields["system_bytes"] = value
-        elif name == "scaleout":
-            fields["scaleout_bytes_per_s"] = value
-        elif name == "staged":
-            fields["staged_bytes_per_s"] = value
-            if "link" not in changes and chip.scaleup is not None and chip.scaleup.domain == BRIDGED:
-                links["link"] = None
-        elif name == "tdp":
-            fields["tdp_w"] = value
+        elif name in FIELDS:
+            fields[FIELDS[name]] = value
         else:
             fields["matrix"][name] = value
         fields["figures"][name] = text

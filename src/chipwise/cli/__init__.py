@@ -139,21 +139,28 @@ def _misread(error: CycloptsError, tokens: Sequence[str], app: App, *, unread: b
         return f"{what} ({_quoted(tokens)}chipwise {tokens[0]} --help)"
     option = (unknown and unknown.keyword) or ""
     command, every = _command(app, tokens)
+    line = _corrected(tokens, option, every)
+    if line:
+        return line
+    missing = getattr(error, "argument", None)
+    if missing is not None and not unknown and missing.names and missing.names[0] not in tokens:
+        return f"{command} needs {missing.names[0]} (chipwise {command} --help)"
+    return f"{error} (chipwise --help)"
+
+
+def _corrected(tokens: Sequence[str], option: str, every: Collection[Argument]) -> str:
+    """The line with the options that a command has, "" where nothing tells which were meant."""
     names = {name for known in every for name in known.names}
-    meant = {name: other for token in tokens if (other := _meant(name := token.partition("=")[0], names))}
+    pairs = [token.partition("=") for token in tokens]
+    meant = {name: other for name, _, _ in pairs if (other := _meant(name, names))}
     if meant:
-        line = [
-            meant.get((parts := token.partition("="))[0], parts[0]) + "".join(parts[1:]) for token in tokens
-        ]
+        line = [meant.get(name, name) + sign + value for name, sign, value in pairs]
         return f"unknown option {', '.join(meant)}: {_line(line)}"
     for known in every:
         if option.lstrip("-") in (known.get_choices() or ()):
             left = [token for token in tokens if token != option]
             return f"unknown option {option}: {_line([*left, known.name, option.lstrip('-')])}"
-    missing = getattr(error, "argument", None)
-    if missing is not None and not unknown and missing.names and missing.names[0] not in tokens:
-        return f"{command} needs {missing.names[0]} (chipwise {command} --help)"
-    return f"{error} (chipwise --help)"
+    return ""
 
 
 def _command(app: App, tokens: Sequence[str]) -> tuple[str, Collection[Argument]]:
