@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -23,10 +23,12 @@ from chipwise.workload.workload import Workload
 SECONDS_PER_DAY = 86400.0
 
 
-def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tuple[ApiRecord, ...]:
+def apis(
+    first: PlanRecord, model: str, workload: Workload, today: date, providers: Collection[str] = ()
+) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
-    less: its dollars per hour over those of a request, None where that is more than it serves. Prices that are not
-    stale, older ones where there is no other; none of a vendor that has ended the model, or does not read prompts of
+    less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers` (none:
+    of all) prices that are not stale, older ones where there is no other; none of a vendor that has ended the model, or does not read prompts of
     that length."""
     if workload.task == "local":
         return ()
@@ -34,7 +36,8 @@ def apis(first: PlanRecord, model: str, workload: Workload, today: date) -> tupl
     sold = [
         p
         for p in token_prices_of(model)
-        if not (p.deprecation_date and p.deprecation_date <= today.isoformat())
+        if (not providers or p.provider in providers)
+        and not (p.deprecation_date and p.deprecation_date <= today.isoformat())
         and (p.max_input_tokens is None or length <= p.max_input_tokens)
     ]
     fresh = [p for p in sold if p.age_days(today) <= preferences().stale_days]

@@ -624,8 +624,7 @@ def _called(asked: FleetAsked, d: int, p: int, rented: str, why: list[str]) -> I
         return
     priced = next((plan for plan in report.plans if plan.price), None)
     workload = question.workload_of(question.task)
-    offers = apis(priced, report.model.name, workload, today()) if priced else ()
-    mine = [a for a in offers if not supply.providers or a.provider in supply.providers]
+    mine = apis(priced, report.model.name, workload, today(), supply.providers) if priced else ()
     if not mine:
         why.append(f"{supply.name}: no price of tokens of {report.model.name} is known")
         return
