@@ -27,9 +27,9 @@ def apis(
     first: PlanRecord, model: str, workload: Workload, today: date, providers: Collection[str] = ()
 ) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
-    less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers` (none:
-    of all) prices that are not stale, older ones where there is no other; none of a vendor that has ended the model, or does not read prompts of
-    that length."""
+    less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers`
+    (none: of all) prices that are not stale, older ones where there is no other; none of a vendor that has ended the
+    model, or does not read prompts of that length."""
     if workload.task == "local":
         return ()
     length = workload.prompt_tokens + workload.output_tokens
