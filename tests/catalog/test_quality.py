@@ -8,7 +8,7 @@ import io
 import pytest
 
 import chipwise as cw
-from chipwise.catalog.checkpoints import FORMATS, published_as
+from chipwise.catalog.checkpoints import FORMATS, published_as, same_maker
 from chipwise.catalog.quality import FEWEST, LIKE, load_format_tests, quality_of, quality_words
 from chipwise.catalog.quality import tested as known_of
 from chipwise.catalog.snapshot import Snapshot, shipped_text, use
@@ -104,8 +104,8 @@ def test_models_show_lists_what_was_tested() -> None:
     assert all(record.models == 0 for record in known_of(name))
 
 
-def test_what_somebody_tested_is_a_published_checkpoint() -> None:
+def test_what_its_maker_published_and_somebody_tested_is_a_published_checkpoint() -> None:
     for row in load_format_tests():
-        if row.repository and row.format in FORMATS:
+        if same_maker(row.repository, row.model) and row.format in FORMATS:
             assert published_as(row.model, row.format), row
     assert set(LIKE.values()) <= FORMATS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 
 from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.names import WEIGHTS, formats, tuned, weights
@@ -16,8 +17,8 @@ METHODS = ("awq", "gptq")
 """Of these the ways to make integers, whose bits another word may say: `GPTQ-Int8`."""
 
 
-TABLES = ("catalog/data/checkpoints.csv", "catalog/data/quality.csv")
-"""Tables that name published checkpoints: those that somebody names or offers, those that somebody tested."""
+OFFERED, TESTED = "catalog/data/checkpoints.csv", "catalog/data/quality.csv"
+"""Tables that name published checkpoints: those that are offered or loaded by name, those that somebody tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,16 @@ class Checkpoint:
 
 @per_snapshot
 def load_checkpoints() -> tuple[Checkpoint, ...]:
-    """Published checkpoints in narrower formats, files of GGUF left out. Facts, each with its source in its table."""
-    read = (row for table in TABLES for row in csv.DictReader(io.StringIO(shipped_text(table))))
-    found = (Checkpoint(row["model"], row["format"], row["repository"]) for row in read)
-    return tuple(dict.fromkeys(c for c in found if c.repository and c.format in FORMATS))
+    """Published checkpoints in narrower formats, files of GGUF left out: those that are offered, and of those that
+    somebody tested the ones of the model's maker, as what others packed some software cannot read. Facts, each with its
+    source in its table."""
+
+    def rows(table: str) -> Iterator[Checkpoint]:
+        for row in csv.DictReader(io.StringIO(shipped_text(table))):
+            yield Checkpoint(row["model"], row["format"], row["repository"])
+
+    tested = (c for c in rows(TESTED) if same_maker(c.repository, c.model))
+    return tuple(dict.fromkeys(c for c in (*rows(OFFERED), *tested) if c.format in FORMATS))
 
 
 def stored_as(name: str) -> str:
