@@ -547,3 +547,21 @@ def test_a_row_of_local_is_launched_under_the_load_that_it_answered_for(tmp_path
     requests = int(re.findall(r"--num-prompts (\d+)", verify)[0])
     each = spec.passes.prefill_s + 200 * spec.passes.decode_s
     assert requests * each == pytest.approx(120.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("chip", "vendor", "model"),
+    [
+        ("wse3-cs3", "cerebras", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("sn40l", "sambanova", "meta-llama/Llama-3.3-70B-Instruct"),
+    ],
+)
+def test_a_chip_that_nobody_rents_out_is_called_at_its_maker(
+    chip: str, vendor: str, model: str, tmp_path: Path
+) -> None:
+    """A script for PyTorch stood there, or the client of whoever sells the tokens for least."""
+    file = str(tmp_path / "a.json")
+    save("plan", PlanRequest(model=model, chips=chip, rate="1/s"), file)
+    client, *_ = launch(file)
+    assert client.name == "client.py"
+    assert f" at {vendor}" in client.text

@@ -38,6 +38,7 @@ from chipwise.catalog.runtime_spec import Policies
 from chipwise.catalog.snapshot import use
 from chipwise.catalog.software import shipped
 from chipwise.catalog.system import get_system
+from chipwise.catalog.token_prices import load_api_vendors
 from chipwise.catalog.tools import get_tool, tools_of
 from chipwise.catalog.trainer import get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
@@ -119,7 +120,10 @@ def usual_tool(saved: Saved, rank: int = 1) -> str:
     spec = spec_of(saved, rank)
     plan = _numbered(_plans(saved), rank) or {}
     trainer = get_trainer(plan["stack"]) if saved.verb == "train" else None
-    return own_tool(spec, (trainer.tool,) if trainer else tools_of(str(plan.get("runtime", ""))))
+    usual = (trainer.tool,) if trainer else tools_of(str(plan.get("runtime", "")))
+    # of some chips nobody rents out machines, and their maker sells tokens
+    sold = any(vendor.chip and vendor.chip == plan.get("chip") for vendor in load_api_vendors().values())
+    return own_tool(spec, ("api", *usual) if sold else usual)
 
 
 def started(saved: Saved, target: str = "", rank: int = 1) -> tuple[tuple[LaunchFile, ...], int, str]:
@@ -475,7 +479,7 @@ def _serve(
             plan["batch"],
             interval=_ends(plan["tpot_s"] or plan["ttft_s"]),
         ),
-        api=_called(report),
+        api=_called(report, plan["chip"]),
         scaling=FollowingRecord.of(plan["scaling"]) if plan.get("scaling") else None,
         cache_tokens=plan["memory"]["cache_tokens"] or 0,
     )
@@ -535,9 +539,10 @@ def _predicted(plan: Mapping[str, Any]) -> str:
     return f"predicted: TTFT {_span(plan['ttft_s'])}, TPOT {tpot} (80 %), {flying}{each}"
 
 
-def _called(report: Mapping[str, Any]) -> ApiCall | None:
-    """The cheapest API of an answer whose address is known."""
-    sold = next((api for api in report.get("apis") or () if api.get("base_url")), None)
+def _called(report: Mapping[str, Any], chip: str) -> ApiCall | None:
+    """The cheapest API of an answer whose address is known, that of the maker of the chip before others."""
+    found = [api for api in report.get("apis") or () if api.get("base_url")]
+    sold = min(found, key=lambda api: api.get("chip") != chip, default=None)
     if sold is None:
         return None
     usd = (sold["usd_per_million_in"], sold["usd_per_million_out"])

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.suites.doors import SUITES, predict_suite
+from chipwise.api.suites.doors import SUITES
+from chipwise.api.suites.predicting import predict_suite
 from chipwise.api.suites.suite import Suite, every_row
 from chipwise.catalog.configs import find_config
 from chipwise.errors import UsageError

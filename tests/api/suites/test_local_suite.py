@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from chipwise.api.requests.planning import EstimateRequest
-from chipwise.api.suites.doors import SUITES, predict_suite
+from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.local import AskedDesk
+from chipwise.api.suites.predicting import predict_suite
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.errors import ChipwiseError
 from chipwise.report.plans import PlanRecord

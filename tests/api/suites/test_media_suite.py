@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chipwise.api.suites.doors import SUITES, predict_suite
+from chipwise.api.suites.doors import SUITES
 from chipwise.api.suites.media import MEDIA, question_of
+from chipwise.api.suites.predicting import predict_suite
 from chipwise.api.suites.validating import VALIDATIONS
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.habits import habit_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from chipwise.api.suites.doors import predict_suite
+from chipwise.api.suites.predicting import predict_suite
 from command_line import Run
 from whole import some
 

@@ -192,3 +192,36 @@ def test_what_the_script_does_not_start_is_refused(
     with pytest.raises(UsageError) as refused:
         launch_saved(saved(tmp_path, model, **said), target)
     assert re.search(words, f"{refused.value} {refused.value.hint}", re.DOTALL)
+
+
+NEURONX = """
+import torch
+def trace(model, values):
+    print("traced", [tuple(v.shape) for v in values], next(model.parameters()).dtype)
+    return torch.jit.trace(model, values)
+"""
+
+
+@pytest.mark.parametrize("function", ["build", "named"])
+def test_a_network_is_traced_for_a_neuron_core(function: str, tmp_path: Path) -> None:
+    """With a stand-in of the library, which traces for the processor."""
+    pytest.importorskip("torch")
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    plan = saved(tmp_path, f"{own}:{function}", chip="inferentia2")
+    (file,) = launch_saved(plan)
+    assert file.name == "run_torch_neuronx.py"
+    script, library, program = tmp_path / file.name, tmp_path / "library", tmp_path / "program.pt"
+    script.write_text(file.text)
+    library.mkdir()
+    (library / "torch_neuronx.py").write_text(NEURONX)
+    out = ran(script, "--save", str(program), library=library)
+    assert "traced [(" in out
+    assert "on a NeuronCore" in out
+    assert program.stat().st_size > 1000
+
+
+def test_chips_without_neuron_cores_are_refused(tmp_path: Path) -> None:
+    plan = saved(tmp_path, "resnet50", chip="h100-sxm5-80gb", runtime="eager")
+    with pytest.raises(UsageError, match="has no NeuronCores"):
+        launch_saved(plan, "torch-neuronx")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from chipwise.catalog.tools import get_tool
+from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.command import comment
 from chipwise.report.launch.founding import DTYPES, VERIFY
@@ -24,8 +24,26 @@ WINDOW_S = 30.0  # of sound that a network with a spectrum of fixed length is gi
 def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     """A script that makes the plan's request and times it. Raises `UsageError` for a network that no library loads and
     no function builds, other software or number formats, several devices, and parts on the host."""
-    tool, name = get_tool("torch"), "run_torch.py"
-    loader = () if spec.code else tool.models.get(spec.model, ())
+    if spec.runtime not in COMPILED:
+        raise UsageError(
+            f"the script runs PyTorch, the plan {spec.runtime}", f"--runtime {' or '.join(COMPILED)}"
+        )
+    return _script(spec, get_tool("torch"), "run_torch.py")
+
+
+def network_neuronx(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """The same as one program that is traced for a NeuronCore. Raises the errors of `network_torch`, and for chips
+    without such cores."""
+    tool = get_tool("torch-neuronx")
+    if spec.machine.vendor not in tool.vendors:
+        raise UsageError(
+            f"{spec.machine.chip} has no NeuronCores", "plan with --chip trainium2 or inferentia2"
+        )
+    return _script(spec, tool, "run_torch_neuronx.py")
+
+
+def _script(spec: PipelineSpec, tool: Tool, name: str) -> tuple[LaunchFile, ...]:
+    loader = () if spec.code else get_tool("torch").models.get(spec.model, ())
     if not loader and not spec.code:
         raise UsageError(
             f"no library is known that loads {shorten(spec.model)} as one module",
@@ -50,7 +68,8 @@ def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         "dtype": WIDE.get(spec.precision, "bfloat16"),
         "tf32": spec.precision == "tf32",
         "channels_last": any(LAYOUTS[setting] for setting in spec.settings),
-        "compile": COMPILED[spec.runtime],
+        "compile": COMPILED.get(spec.runtime, ""),
+        "neuron": tool.id == "torch-neuronx",
         "batch": spec.batch,
         "sizes": sizes,
         **heard,
@@ -72,10 +91,6 @@ def network_jax(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
 
 def _check(spec: PipelineSpec) -> None:
     """Raises `UsageError` for what the script does not do."""
-    if spec.runtime not in COMPILED:
-        raise UsageError(
-            f"the script runs PyTorch, the plan {spec.runtime}", f"--runtime {' or '.join(COMPILED)}"
-        )
     devices = [degree for _, degree in spec.spread if degree > 1]
     if devices:
         raise UsageError("one process drives one device, the plan shares a request", "leave --spread out")

@@ -13,7 +13,7 @@ from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.keda import keda, planner
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.loops import nemo_rl, verl
-from chipwise.report.launch.networks import network_jax, network_torch
+from chipwise.report.launch.networks import network_jax, network_neuronx, network_torch
 from chipwise.report.launch.pipelines import diffusers, mflux
 from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import (
@@ -67,6 +67,7 @@ PIPELINES: Mapping[str, Render] = {
     "diffusers": diffusers,
     "mflux": mflux,
     "torch": network_torch,
+    "torch-neuronx": network_neuronx,
     "jax": network_jax,
 }
 LOOPS: Mapping[str, Render] = {"verl": verl, "nemo-rl": nemo_rl}
