@@ -102,6 +102,9 @@ NOT_IN_TABLE = (
 READ_LATER = {"gh200-96gb", "gh200-144gb", "gaudi2", "gaudi3", "mi455x"}
 """Chips whose own vendor tables were read after the table was made."""
 
+FOUND_MIB = {"t4": 15360, "a10": 23028, "a40": 46068, "l20": 46068}
+"""Memory that the driver reports (nvidia-smi) of boards with codes among the data, where the table assumes 0.99."""
+
 IN_CORES = {"inferentia2": 2}
 """Software counts the NeuronCores of these chips, the table whole chips."""
 
@@ -119,6 +122,8 @@ def table() -> dict[str, dict[str, str]]:
                 "usable_memory_gb": f"{0.99 * float(found['memory_gb']) * unit:.7g}",
                 "usable_memory_grade": "assumed",
             }
+    for name, mib in FOUND_MIB.items():
+        rows[name] |= {"usable_memory_gb": f"{mib * 2.0**20 / 1e9:.6g}", "usable_memory_grade": "measured"}
     return rows
 
 

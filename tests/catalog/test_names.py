@@ -46,7 +46,6 @@ def test_a_name_means_the_published_model(typed: str, name: str) -> None:
         "Qwen3-VL",
         "someone/Qwen3-8B",  # a copy of another organisation, perhaps changed
         "Qwen3-8B-medical",  # a tuned model, perhaps with other dimensions
-        "Llama-7B",  # the first Llama is not bundled, the second is another model
         "qwen3:9b",
     ],
 )
