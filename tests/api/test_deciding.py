@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from docs.generate.console import on_the_day
 
 import chipwise as cw
 from chipwise.api.deciding import HOURS_PER_MONTH, apis, decision
@@ -270,3 +271,18 @@ def test_a_rack_is_not_bought_for_one_of_its_chips(report: PlanReport) -> None:
     assert decision((one,), (), Pricing(), LOAD, DAY).own is None
     whole = decision((replace(one, chips=64),), (), Pricing(), LOAD, DAY).own
     assert (whole.chips, whole.used) == (72, 64)
+
+
+def test_an_api_of_unknown_speed_does_not_stand_before_targets_that_were_named() -> None:
+    """Who asks for 150 ms to the first token wants the plan that keeps it, unless an API is worth a trial anyway."""
+    asked = {"rate": 3, "in_": 800, "out": 120, "chips": "h200", "evidence": "none"}
+    with on_the_day():
+        usual = cw.plan("Qwen/Qwen3-32B", **asked).verdict()
+        exacting = cw.plan("Qwen/Qwen3-32B", ttft="150ms", tpot="20ms", **asked).verdict()
+        sure = cw.plan("Qwen/Qwen3-32B", confidence="95%", **asked).verdict()
+        dear = cw.plan("deepseek-ai/DeepSeek-V3.2", **{**asked, "out": 8000, "tpot": "30ms"}).verdict()
+    assert usual[0].startswith("Call an API")
+    assert exacting[0].startswith("Rent")
+    assert sure[0].startswith("Rent")
+    assert any("whose speed is not known here" in line for line in exacting)
+    assert dear[0].startswith("Call an API")

@@ -87,7 +87,17 @@ def decision(
     if not asked or first.parts or not first.keeps_targets(w.confidence):
         return None
     kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
-    return weighed(kept, _called(first, sold, w), pricing, first.job, today, first.scaling)
+    decided = weighed(kept, _called(first, sold, w), pricing, first.job, today, first.scaling)
+    return _sure(decided, w) if decided is not None else None
+
+
+def _sure(decided: DecisionRecord, w: Workload) -> DecisionRecord:
+    """The same with machines where targets were named that an API, whose speed is not known, may miss: unless it
+    costs so much less that it is worth a trial first."""
+    api, rent = decided.api_usd_per_month, decided.rent_usd_per_month
+    if decided.choice != "api" or not w.exacting or api is None or rent is None:
+        return decided
+    return decided if api <= preferences().unmeasured * rent else replace(decided, choice="rent")
 
 
 def weighed(

@@ -363,6 +363,27 @@ def price_range(chip_id: str, today: dt.date) -> PriceRange | None:
     )
 
 
+EUROPE = (
+    "eu",
+    "westeurope",
+    "northeurope",
+    "france",
+    "germany",
+    "it",
+    "norway",
+    "poland",
+    "spain",
+    "sweden",
+    "uk",
+)
+"""How names of regions in Europe begin, at clouds that do not write `eu` first."""
+
+
+def _continent(region: str) -> str:
+    """The part of the world of a region, as its name says it."""
+    return "eu" if region.startswith(EUROPE) else region.partition("-")[0]
+
+
 @dataclass(frozen=True)
 class Pricing:
     """How a user pays for chips: `rent` on demand, `spot`, or `own`; one choice for a whole plan.
@@ -393,13 +414,13 @@ class Pricing:
     def _nowhere(self, regions: set[str]) -> UnknownNameError:
         """That no price is known in the region, whether or not there is one of that name: where there are prices, and
         who has some in the same part of the world."""
-        mine, part = set(self.providers), self.region.partition("-")[0]
+        mine, part = set(self.providers), _continent(self.region)
         near = {
             f"{o.provider} {region}"
             for o in load_offers()
             if o.provider not in mine
             for region in o.regions
-            if region.partition("-")[0] == part
+            if _continent(region) == part
         }
         said = [f"known are {', '.join(sorted(regions - {'global'}))}"] if regions - {"global"} else []
         said += [f"in {part}: {', '.join(sorted(near))}"] if near else []

@@ -103,13 +103,18 @@ class DecisionRecord:
         return "for the job" if self.job_hours else "a month"
 
 
+UNTIMED = "speed is not known here"
+"""What is said of an API."""
+
+
 def decided(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, ...]:
     """The sentences that open a plan: what to do and what it costs a month, the other ways, who else rents it. `api`
     is the cheapest."""
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
     usd, what = ways.pop(decision.choice)
-    others = "; ".join(f"{usd} {words}" for usd, words in ways.values() if usd)
-    doubt = "; its speed is not known here" if decision.choice == "api" else ""
+    doubts = {"api": f", whose {UNTIMED}"}
+    others = "; ".join(f"{usd} {words}{doubts.get(way, '')}" for way, (usd, words) in ways.items() if usd)
+    doubt = f"; its {UNTIMED}" if decision.choice == "api" else ""
     at = "" if decision.job_hours else " at this load"
     said = f"{_opening(decision)}: {usd} {decision.span}{at}, {what}{doubt}."
     return said, *([f"Alternatives: {others}."] if others else []), *_supply(decision)

@@ -16,6 +16,9 @@ Task = Literal["serve", "batch", "local"]
 
 CONFIDENCE = preferences().confidence
 """With which targets are to hold where nothing else is asked."""
+USUAL_TTFT_S, USUAL_TPOT_S = 2.0, 0.05
+"""unit: s. Chosen: people wait two seconds for an answer to begin, and read slower than 20 tokens a second; moves the
+targets of serving where none is named, and which named ones count as exacting."""
 UTILISATION = preferences().utilisation
 """Of the load at which a fleet misses its targets or is full: what it is given where nothing else is asked."""
 PACE = preferences().desk_tokens_per_s
@@ -109,6 +112,13 @@ class Workload:
     def spread(cls, lengths: Lengths, task: Task = "serve") -> Workload:
         """A workload of requests with those lengths, without load or targets."""
         return cls(task, lengths.prompt_tokens, lengths.output_tokens, lengths=lengths)
+
+    @property
+    def exacting(self) -> bool:
+        """Whether a target, or how surely it holds, was asked for beyond what users of a chat take for granted."""
+        times = ((self.ttft_s, USUAL_TTFT_S), (self.tpot_s, USUAL_TPOT_S))
+        sooner = any(asked is not None and asked < usual for asked, usual in times)
+        return sooner or self.e2e_s is not None or self.percentile is not None or self.confidence > CONFIDENCE
 
     @property
     def driven(self) -> bool:

@@ -59,14 +59,21 @@ from chipwise.workload.curve import RateCurve, read_curve
 from chipwise.workload.lengths import MOST_SHARERS, PrefixCache
 from chipwise.workload.lengths import Lengths as Distribution
 from chipwise.workload.lora import Adapter
-from chipwise.workload.workload import CONFIDENCE, UTILISATION, Picture, Task, Workload
+from chipwise.workload.workload import (
+    CONFIDENCE,
+    USUAL_TPOT_S,
+    USUAL_TTFT_S,
+    UTILISATION,
+    Picture,
+    Task,
+    Workload,
+)
 
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
 
 TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
 TPOT = "target for the time per output token, e.g. 30ms; serving alone: 50ms"
-TTFT_S, TPOT_S = 2.0, 0.05
 LENGTH = figure("", low=1, high=1e8)
 RATE = figure("1/s", low=1e-9, high=1e8)
 
@@ -393,7 +400,7 @@ class Targets(LengthOptions):
         """The workload with its load and targets; a served one without targets gets the stated ones."""
         ttft_s, tpot_s = self.values["ttft"], self.values["tpot"]
         if task == "serve" and self.e2e is None:
-            ttft_s, tpot_s = ttft_s or TTFT_S, tpot_s or TPOT_S
+            ttft_s, tpot_s = ttft_s or USUAL_TTFT_S, tpot_s or USUAL_TPOT_S
         workload, rate, curve = self.workload(task), self.values["rate"], self.curve()
         if curve is not None and (task != "serve" or rate is not None):
             raise UsageError(DAY, "without --rate, and with --task serve", field="day")
