@@ -161,24 +161,24 @@ def _checkpoints(rows: Iterable[FormatTest]) -> list[list[FormatTest]]:
 
 
 def _own(rows: Iterable[FormatTest], name: str, model: str, checkpoint: str) -> QualityRecord:
-    def place(tested: list[FormatTest]) -> tuple[bool, bool, bool, int, str]:
-        of = tested[0]
+    def place(tests: list[FormatTest]) -> tuple[bool, bool, bool, int, str]:
+        of = tests[0]
         return (
             not checkpoint or of.repository != checkpoint,
             of.format != name,
             not same_maker(of.repository, model),
-            -len(tested),
+            -len(tests),
             of.repository,
         )
 
-    tested = min(_checkpoints(rows), key=place)
-    last = min(tested, key=lambda row: row.kept)
-    mean = fmean(row.kept for row in tested)
+    chosen = min(_checkpoints(rows), key=place)
+    last = min(chosen, key=lambda row: row.kept)
+    mean = fmean(row.kept for row in chosen)
     return QualityRecord(
         name,
         mean,
         last.kept,
-        len(tested),
+        len(chosen),
         last.test,
         last.base,
         last.score,
