@@ -171,6 +171,25 @@ def test_one_asker_leaving_does_not_take_the_answer_from_another(desk: Desk) -> 
     assert stayed["slept"] == 0.3
 
 
+def test_who_asks_just_as_another_leaves_gets_an_answer(desk: Desk) -> None:
+    async def asked() -> tuple[Any, Any]:
+        async def gone() -> None:
+            await asyncio.sleep(0.0)
+
+        question = Trick(seconds=0.31)
+        first = asyncio.create_task(desk.jobs.run(question, gone))
+        while not desk.jobs._flights:
+            await asyncio.sleep(0.0)
+        (flight,) = desk.jobs._flights.values()
+        while not flight.task.cancelling():
+            await asyncio.sleep(0.0)
+        return await asyncio.gather(first, desk.jobs.run(question), return_exceptions=True)
+
+    left, stayed = desk.portal.call(asked)
+    assert isinstance(left, RefusedError)
+    assert stayed["slept"] == 0.31
+
+
 def test_a_worker_that_is_stopped_says_so() -> None:
     worker = Worker()
     worker.stop()

@@ -114,7 +114,13 @@ class Jobs:
         work = self._work(request, key, wait_s, answer_s, known)
         flight = _Flight(asyncio.create_task(work), known)
         flight.task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        flight.task.add_done_callback(lambda done: self._end((key, answer_s), done))
         return flight
+
+    def _end(self, place: Any, task: asyncio.Task[Any]) -> None:
+        """Nobody joins a question any more: at once where it is given up, which takes it a turn of the loop."""
+        if place in self._flights and self._flights[place].task is task:
+            del self._flights[place]
 
     async def _shared(
         self,
@@ -144,6 +150,7 @@ class Jobs:
             flight.askers -= 1
             # what somebody reads the beginning of is soon whole, and soon asked for
             if flight.askers == 0 and not flight.task.done() and not (early and flight.known.done()):
+                self._end(place, flight.task)
                 flight.task.cancel()
             if left is not None:
                 left.cancel()
@@ -152,20 +159,17 @@ class Jobs:
         self, request: Any, key: Any, wait_s: float, answer_s: float, known: asyncio.Future[Any]
     ) -> Any:
         try:
-            try:
-                async with asyncio.timeout(wait_s):
-                    worker = await self._free.get()
-            except TimeoutError:
-                problem = Problem("busy", "all workers are busy", "ask again soon")
-                raise RefusedError(429, problem, 5) from None
-            answer = await self._ask(worker, request, answer_s, known)
-            if not isinstance(answer, str):  # pages are large
-                self._known[key] = answer
-            while len(self._known) > self.limits.kept_answers:
-                self._known.popitem(last=False)
-            return answer
-        finally:
-            self._flights.pop((key, answer_s), None)
+            async with asyncio.timeout(wait_s):
+                worker = await self._free.get()
+        except TimeoutError:
+            problem = Problem("busy", "all workers are busy", "ask again soon")
+            raise RefusedError(429, problem, 5) from None
+        answer = await self._ask(worker, request, answer_s, known)
+        if not isinstance(answer, str):  # pages are large
+            self._known[key] = answer
+        while len(self._known) > self.limits.kept_answers:
+            self._known.popitem(last=False)
+        return answer
 
     async def _ask(self, worker: Worker, request: Any, answer_s: float, known: asyncio.Future[Any]) -> Any:
         """One answer by one worker, which is free afterwards, or replaced where it had to be ended; `known` becomes
