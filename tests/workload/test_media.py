@@ -39,7 +39,27 @@ PARAMETERS = {
     "modernbert-large": 394.78,
     "bge-m3": 567.755,
     "bart-large": 406.29,
-    "t5-3b": 2851.6,
+    "t5-3b": 2851.598336,
+    "t5-small": 60.506624,
+    "t5-base": 222.903552,
+    "t5-large": 737.668096,
+    "t5-11b": 11307.321344,
+    "flan-t5-small": 76.961152,
+    "flan-t5-base": 247.577856,
+    "flan-t5-large": 783.15008,
+    "flan-t5-xl": 2849.757184,
+    "flan-t5-xxl": 11135.332352,
+    "mt5-small": 300.176768,
+    "mt5-base": 582.40128,
+    "mt5-large": 1229.581312,
+    "byt5-small": 299.63776,
+    "bart-base": 139.420416,
+    "mbart-large-50": 610.879488,
+    "nllb-200-600m": 615.073792,
+    "nllb-200-1.3b": 1370.638336,
+    "nllb-200-3.3b": 3344.863232,
+    "m2m100-418m": 483.905536,
+    "m2m100-1.2b": 1239.470080,
     "clip-vit-base-patch32": 151.277,
     "clip-vit-large-patch14": 427.617,
     "detr-resnet-50": 41.5,
@@ -376,6 +396,24 @@ def test_words_of_whisper() -> None:
     assert step.calls == 1
     beams = stages(pipeline("whisper-large-v3", audio_s=60, tokens=200, beams=5))
     assert beams["decoder"].flops == pytest.approx(5 * made["decoder"].flops)
+
+
+def test_words_of_a_translation() -> None:
+    """The encoder reads once, keys and values of its states are made once, every word is a pass of the decoder."""
+    made = stages(pipeline("nllb-200-600m", tokens=40, targets=30))
+    assert {name: s.calls for name, s in made.items()} == {"encoder": 1, "cross_states": 1, "decoder": 30}
+    assert made["cross_states"].flops == 12 * 2 * 40 * 1024 * 2 * 1024
+    products = 12 * (4 * 1024**2 + 2 * 1024**2 + 2 * 1024 * 4096) + 1024 * 256206
+    attention = 12 * 2 * 2 * 1024 * (15 + 40)
+    assert made["decoder"].flops == pytest.approx(2 * products + attention, rel=1e-3)
+    beams = stages(pipeline("nllb-200-600m", tokens=40, targets=30, beams=4))
+    assert beams["decoder"].flops == pytest.approx(4 * made["decoder"].flops)
+    assert beams["encoder"].flops == made["encoder"].flops
+    assert pipeline("nllb-200-600m").settings["targets"] == 32, "a translation is as long as its source"
+    whole = pipeline("t5-small", trained=True, tokens=64, targets=16)
+    assert [s.name for s in whole.stages] == ["model"]
+    with pytest.raises(UsageError, match="has no decoder: it takes no beams"):
+        pipeline("bert-base", beams=4)
 
 
 def test_tables_of_a_recommender() -> None:

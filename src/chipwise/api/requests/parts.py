@@ -606,6 +606,7 @@ OF_SAMPLES: Mapping[str, tuple[str, str]] = {
     "tpot": (_WHOLE, "e2e"),
     "tokens": ("a job of --task batch is --samples, e.g. 10k", "samples"),
     "in_": ("what an encoder reads is --settings tokens={said}", "settings"),
+    "out": ("what a decoder writes is --settings targets={said}", "settings"),
     "lora": ("an adapter that is merged into the weights adds no time: leave it out", ""),
 }
 """What is said instead of such a field about a network without tokens, and the field that it needs."""

@@ -636,21 +636,24 @@ class Voice:
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """One pass over texts of `tokens` each."""
+    """One pass over texts of `tokens` each; with a decoder `targets` tokens are written, one after the other (0: as
+    many as are read)."""
 
     network: str
     tokens: int = 512
+    targets: int = 0
 
     settings: ClassVar[Mapping[str, str]] = {
         "tokens": "tokens of each text",
         "attention": "plain: scores are written to memory; fused (default)",
         "head": "mlm: every token is predicted; qa; score; none",
         "targets": "tokens out, of a model with a decoder",
+        "beams": "sequences that a decoder follows at a time",
         **TRAINING,
     }
 
     def pipeline(self, asked: AskedNetwork) -> Pipeline:
-        """The one stage."""
+        """The one stage; or encoder, what its states are to the decoder, and decoder."""
         net, layers = facts.part(self.network), asked.layers()
         tokens = asked.count("tokens", self.tokens)
         head = asked.settings.get("head")
@@ -661,15 +664,32 @@ class Text:
                 )
             net = replace(net, head="" if head == "none" else head)
         if isinstance(net, SeqToSeq):
-            block = net.block(layers, tokens, asked.count("targets", tokens))
-        elif "targets" in asked.settings:
-            raise UsageError(
-                f"{asked.name} has no decoder: it takes no targets", "leave targets out", field="targets"
-            )
-        else:
-            block = net.block(layers, tokens)
-        stage, state = _step(asked, block, "encoder")
+            return self._written(asked, net, tokens)
+        for word in ("targets", "beams"):
+            if word in asked.settings:
+                raise UsageError(
+                    f"{asked.name} has no decoder: it takes no {word}", f"leave {word} out", field=word
+                )
+        stage, state = _step(asked, net.block(layers, tokens), "encoder")
         return _finish(asked, [stage], "sample", {"tokens": tokens} | state)
+
+    def _written(self, asked: AskedNetwork, net: SeqToSeq, tokens: int) -> Pipeline:
+        """Texts that are read, and texts written from them; or a training step on both."""
+        layers, targets = asked.layers(), asked.count("targets", self.targets or tokens)
+        used: dict[str, float] = {"tokens": tokens, "targets": targets}
+        if asked.trained:
+            stage, state = _step(asked, net.block(layers, tokens, targets), "model")
+            return _finish(asked, [stage], "sample", used | state)
+        beams = layers.times(asked.count("beams", 1))
+        kept = layers.bytes(tokens, 2 * net.heads * net.ahead.head_dim * net.decoder)
+        written = net.step(beams, targets / 2.0, tokens).beside(kept).stage("decoder", targets)
+        stages = [
+            net.encode(layers, tokens).stage("encoder"),
+            net.ahead.states(layers, tokens).stage("cross_states"),
+            replace(written, host=(("token", 1.0), ("sequence", float(beams.batch)))),
+        ]
+        said = [] if self.targets or "targets" in asked.settings else ["as many tokens out as in"]
+        return _finish(asked, stages, "sample", used, said)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from chipwise.values import dataclass
 from chipwise.workload.media.layers import Grid, LayerBlock, Layers, join, shrunk
+from chipwise.workload.media.text import CrossDecoder
 
 
 def lstm(layers: Layers, steps: float, inputs: int, width: int, depth: int = 1) -> LayerBlock:
@@ -51,41 +52,30 @@ class Whisper:
             layers.norm(n, w),
         )
 
+    @property
+    def ahead(self) -> CrossDecoder:
+        """The layers of the decoder: keys have no offset."""
+        w, heads = self.width, self.heads
+        return CrossDecoder(
+            depth=self.decoder,
+            width=w,
+            heads=heads,
+            head_dim=w // heads,
+            ffn=4 * w,
+            vocab=self.vocab,
+            keyed=False,
+        )
+
     def states(self, layers: Layers) -> LayerBlock:
         """Keys and values of the encoder's states for every layer of the decoder, once a window."""
-        each = layers.linear(self.positions, self.width, 2 * self.width, name="cross_kv") + layers.parameter(
-            -self.width
-        )
-        return self.decoder * each
+        return self.ahead.states(layers, self.positions)
 
     def step(self, layers: Layers, seen: float, tokens: int = 1, scored: int = 1) -> LayerBlock:
-        """`tokens` new tokens of each sequence, which then has `seen`; the last `scored` of them get logits."""
-        w, heads, size = self.width, self.heads, self.width // self.heads
-        held = layers.bytes(tokens, w)
-        attend = layers.attention(tokens, max(seen, tokens), heads, size, causal=tokens > 1)
-        each = join(
-            layers.norm(tokens, w),
-            layers.linear(tokens, w, 3 * w, name="qkv", parts=3),
-            layers.parameter(-w),
-            attend,
-            layers.linear(tokens, w, w, name="out"),
-            layers.residual(tokens, w),
-            layers.norm(tokens, w),
-            layers.linear(tokens, w, w, name="q"),
-            layers.attention(tokens, self.positions, heads, size),
-            layers.linear(tokens, w, w, name="out"),
-            layers.residual(tokens, w),
-            layers.norm(tokens, w),
-            layers.mlp(tokens, w, 4 * w),
-            layers.residual(tokens, w),
-        ).beside(held)
-        logits = layers.linear(scored, w, self.vocab, False, "logits")
+        """`tokens` new tokens of each sequence, as `CrossDecoder` has it."""
         return join(
-            layers.embed(tokens, self.vocab, w),
-            layers.parameter(self.context * w),
-            self.decoder * each,
-            layers.norm(tokens, w),
-            LayerBlock(logits.ops, 0, 0.0, logits.peak, logits.kept),
+            layers.embed(tokens, self.vocab, self.width),
+            layers.parameter(self.context * self.width),
+            self.ahead.step(layers, seen, self.positions, tokens, scored),
         )
 
 

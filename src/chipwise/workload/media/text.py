@@ -140,27 +140,20 @@ class T5:
 
     def block(self, layers: Layers, tokens: int) -> LayerBlock:
         """One pass over `tokens` of each sample."""
-        return join(
-            layers.embed(tokens, self.vocab, self.width),
-            layers.parameter(self.buckets * self.heads * (self.layers if self.every else 1)),
-            self.layers * self._layer(layers, tokens),
-            layers.norm(tokens, self.width, "rms"),
-        )
-
-    def _layer(self, layers: Layers, tokens: int) -> LayerBlock:
-        w, inner, held = self.width, self.heads * self.head_dim, layers.bytes(tokens, self.width)
-        return join(
-            layers.norm(tokens, w, "rms"),
-            join(
-                layers.linear(tokens, w, 3 * inner, False, "qkv", 3),
-                layers.attention(tokens, tokens, self.heads, self.head_dim),
-                layers.linear(tokens, inner, w, False, "out"),
-            ).beside(held),
-            layers.residual(tokens, w),
-            layers.norm(tokens, w, "rms"),
-            layers.mlp(tokens, w, self.ffn, gated=self.gated, bias=False).beside(held),
-            layers.residual(tokens, w),
-        )
+        more = (self.layers - 1) * self.buckets * self.heads if self.every else 0
+        return layers.parameter(more) + SeqToSeq(
+            width=self.width,
+            encoder=self.layers,
+            decoder=0,
+            heads=self.heads,
+            ffn=self.ffn,
+            vocab=self.vocab,
+            head_dim=self.head_dim,
+            buckets=self.buckets,
+            biased=False,
+            gated=self.gated,
+            final_norm=True,
+        ).encode(layers, tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,9 +228,63 @@ class Connector:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CrossDecoder:
+    """A decoder of `depth` layers that sees what it has said, and the states of an encoder; `keyed`: keys have an
+    offset where the rest is `biased`. The last matrix is the table of words (`tied`), or one of its own."""
+
+    depth: int
+    width: int
+    heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    biased: bool = True
+    keyed: bool = True
+    gated: bool = False
+    tied: bool = True
+    final_norm: bool = True
+
+    def states(self, layers: Layers, source: float) -> LayerBlock:
+        """Keys and values of `source` states of the encoder for every layer, once a sample."""
+        inner, b = self.heads * self.head_dim, self.biased
+        each = layers.linear(source, self.width, 2 * inner, b, "cross_kv")
+        return self.depth * (each + self._no_key(layers, inner))
+
+    def step(
+        self, layers: Layers, seen: float, source: float, tokens: int = 1, scored: int = 1
+    ) -> LayerBlock:
+        """`tokens` new tokens of each sequence, which then has `seen`; the last `scored` of them get logits."""
+        w, heads, size, b = self.width, self.heads, self.head_dim, self.biased
+        inner, norm = heads * size, layers.norm(tokens, w, "layer" if b else "rms")
+        each = join(
+            norm,
+            layers.linear(tokens, w, 3 * inner, b, "qkv", parts=3),
+            self._no_key(layers, inner),
+            layers.attention(tokens, max(seen, tokens), heads, size, causal=tokens > 1),
+            layers.linear(tokens, inner, w, b, "out"),
+            layers.residual(tokens, w),
+            norm,
+            layers.linear(tokens, w, inner, b, "q"),
+            layers.attention(tokens, source, heads, size),
+            layers.linear(tokens, inner, w, b, "out"),
+            layers.residual(tokens, w),
+            norm,
+            layers.mlp(tokens, w, self.ffn, gated=self.gated, bias=b),
+            layers.residual(tokens, w),
+        ).beside(layers.bytes(tokens, w))
+        logits = layers.linear(scored, w, self.vocab, False, "logits")
+        last = LayerBlock(logits.ops, 0, 0.0, logits.peak, logits.kept) if self.tied else logits
+        return join(self.depth * each, norm if self.final_norm else LayerBlock(), last)
+
+    def _no_key(self, layers: Layers, inner: int) -> LayerBlock:
+        return layers.parameter(-inner) if self.biased and not self.keyed else LayerBlock()
+
+
+@dataclass(frozen=True, kw_only=True)
 class SeqToSeq:
-    """An encoder and a decoder that sees it, as trained or scored: all tokens of both at once (BART, WMT's big
-    Transformer, T5). `tied`: one table for both ends; `gated`, `biased` as of an encoder."""
+    """An encoder, and a decoder that sees it (BART, NLLB, Marian, T5). `positions`: learned ones of each end;
+    `buckets`: of relative positions, a table in the first layer of each; `final_norm`: one behind each (post-norm has
+    none); `gated`, `biased` as of an encoder; both ends have one table, which is the last matrix too where `tied`."""
 
     width: int
     encoder: int
@@ -247,37 +294,75 @@ class SeqToSeq:
     vocab: int
     positions: int = 0
     head_dim: int = 0
+    buckets: int = 0
     biased: bool = True
+    gated: bool = False
+    tied: bool = True
     embedding_norm: bool = False
+    final_norm: bool = False
+
+    @property
+    def ahead(self) -> CrossDecoder:
+        """The layers of the decoder."""
+        return CrossDecoder(
+            depth=self.decoder,
+            width=self.width,
+            heads=self.heads,
+            head_dim=self._size,
+            ffn=self.ffn,
+            vocab=self.vocab,
+            biased=self.biased,
+            gated=self.gated,
+            tied=self.tied,
+            final_norm=self.final_norm,
+        )
 
     def block(self, layers: Layers, tokens: int, targets: int = 0) -> LayerBlock:
-        """One pass over `tokens` in and `targets` out (0: as many)."""
-        n, m, w, b = tokens, targets or tokens, self.width, self.biased
-        size = self.head_dim or w // self.heads
-        inner, kind = self.heads * size, "layer" if b else "rms"
+        """A step of training: `tokens` in and `targets` out (0: as many) at once."""
+        m = targets or tokens
+        states = self.ahead.states(layers, tokens)
+        return join(self.encode(layers, tokens), states, self.step(layers, m, tokens, m, m))
 
-        def attend(q: int, kv: int, causal: bool, crossed: bool) -> LayerBlock:
-            ins = (
-                layers.linear(q, w, inner, b, "q") + layers.linear(kv, w, 2 * inner, b, "kv", 2)
-                if crossed
-                else layers.linear(q, w, 3 * inner, b, "qkv", 3)
-            )
-            seen = layers.attention(q, kv, self.heads, size, causal=causal)
-            out = join(ins, seen, layers.linear(q, inner, w, b, "out")).beside(layers.bytes(q, w))
-            return join(layers.norm(q, w, kind), out, layers.residual(q, w))
-
-        def feed(t: int) -> LayerBlock:
-            return join(layers.norm(t, w, kind), layers.mlp(t, w, self.ffn, bias=b), layers.residual(t, w))
-
-        ends = layers.norm(n, w, kind) if self.embedding_norm else LayerBlock()
-        logits = layers.linear(m, w, self.vocab, False, "logits")
+    def encode(self, layers: Layers, tokens: int) -> LayerBlock:
+        """The encoder over `tokens` of each sample."""
+        w, b, inner = self.width, self.biased, self.heads * self._size
+        norm, held = layers.norm(tokens, w, self._norm), layers.bytes(tokens, w)
+        each = join(
+            norm,
+            join(
+                layers.linear(tokens, w, 3 * inner, b, "qkv", 3),
+                layers.attention(tokens, tokens, self.heads, self._size),
+                layers.linear(tokens, inner, w, b, "out"),
+            ).beside(held),
+            layers.residual(tokens, w),
+            norm,
+            layers.mlp(tokens, w, self.ffn, gated=self.gated, bias=b).beside(held),
+            layers.residual(tokens, w),
+        )
         return join(
-            layers.embed(n, self.vocab, w),
-            layers.embed(m, 0, w),
-            layers.parameter(2 * self.positions * w),
-            ends,
-            self.encoder * join(attend(n, n, False, False), feed(n)),
-            ends,
-            self.decoder * join(attend(m, m, True, False), attend(m, n, False, True), feed(m)),
-            LayerBlock(logits.ops, 0, 0.0, logits.peak, logits.kept),
+            self._entry(layers, tokens, self.vocab),
+            self.encoder * each,
+            norm if self.final_norm else LayerBlock(),
+        )
+
+    def step(
+        self, layers: Layers, seen: float, source: float, tokens: int = 1, scored: int = 1
+    ) -> LayerBlock:
+        """`tokens` new tokens behind `source` of the encoder, as `CrossDecoder` has it."""
+        return self._entry(layers, tokens, 0) + self.ahead.step(layers, seen, source, tokens, scored)
+
+    @property
+    def _size(self) -> int:
+        return self.head_dim or self.width // self.heads
+
+    @property
+    def _norm(self) -> str:
+        return "layer" if self.biased else "rms"
+
+    def _entry(self, layers: Layers, tokens: int, rows: int) -> LayerBlock:
+        """Tokens by a table of `rows` (0: that of the other end), with what is learned of their positions."""
+        return join(
+            layers.embed(tokens, rows, self.width),
+            layers.parameter(self.positions * self.width + self.buckets * self.heads),
+            layers.norm(tokens, self.width, self._norm) if self.embedding_norm else LayerBlock(),
         )
