@@ -249,6 +249,8 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         latent = ((frames - 1) // temporal + 1, height // vae.spatial, width // vae.spatial)
         used = {"width": width, "height": height, "steps": steps, "guidance": guidance, "passes": passes}
         used |= {"frames": frames} if video else {}
+        rounded = frames != asked.settings.get("frames", frames)
+        said = [f"frames are 1 and a multiple of {temporal}: {frames} are made"] if rounded else []
         seen = asked.count("text_tokens", self.seen)
         if asked.trained:
             return self._trained(asked, net, latent, seen, used)
@@ -279,21 +281,15 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
                     field="part",
                     instead=stages,
                 )
-            return _finish(asked, stages[str(wanted)], "clip" if video else "image", used)
+            return _finish(asked, stages[str(wanted)], "clip" if video else "image", used, said)
         order = ["text", *(["vae_encode"] if self.image else []), "denoiser", "vae_decode"]
-        return _finish(asked, [s for name in order for s in stages[name]], "clip" if video else "image", used)
+        made = [s for name in order for s in stages[name]]
+        return _finish(asked, made, "clip" if video else "image", used, said)
 
     def _frames(self, asked: AskedNetwork, temporal: int) -> int:
+        """Frames that can be made: 1 and a multiple of those that a latent stands for, as pipelines round them."""
         frames = asked.count("frames", self.frames)
-        if (frames - 1) % temporal:
-            near = max(1, round((frames - 1) / temporal) * temporal + 1)
-            raise UsageError(
-                f"{asked.name} cannot make {frames} frames: 1 and a multiple of {temporal}",
-                f"frames={near}",
-                field="frames",
-                instead=(str(near),),
-            )
-        return frames
+        return max(1, round((frames - 1) / temporal) * temporal + 1)
 
     def _text(self, asked: AskedNetwork, passes: int, seen: int) -> list[Stage]:
         """Encoders; one that reads all that the denoiser sees follows what was asked."""
