@@ -20,9 +20,9 @@ class Sized:
     """As equal layers, each a square product followed by a norm and an activation.
 
     `params_m` and `gmacs` as published for pictures of side `native`; `macts_m`: millions of values that products
-    write (0: those of as many layers as networks usually have). With L layers of m rows and n features both ways: L n^2 = parameters,
-    L m n^2 = multiply-adds, L m n = values. So m = multiply-adds / parameters, L = values^2 / (m multiply-adds).
-    Multiply-adds and values grow with the positions of a picture, parameters do not.
+    write (0: those of as many layers as networks usually have). With L layers of m rows and n features both ways:
+    L n^2 = parameters, L m n^2 = multiply-adds, L m n = values. So m = multiply-adds / parameters, L = values^2 /
+    (m multiply-adds). Multiply-adds and values grow with the positions of a picture, parameters do not.
     """
 
     params_m: float
