@@ -73,7 +73,7 @@ from chipwise.units import format_seconds
 from chipwise.workload.graph import Graph
 
 SERVED = ("plan", "compare", "estimate", "explain")
-GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "audio_s")
+GENERATED = ("width", "height", "frames", "steps", "guidance", "tokens", "targets", "beams", "audio_s")
 """Sizes that a network is called with."""
 MADE = "./model"  # stands for weights and configuration of a network that was given by its dimensions
 ALIKE = ("half", "fp8")

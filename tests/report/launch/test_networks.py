@@ -70,6 +70,11 @@ class Model(torch.nn.Conv2d):
         print("image", tuple(image.shape), image.is_contiguous(memory_format=torch.channels_last))
         return super().forward(image)
 """
+WRITER = """
+class T5ForConditionalGeneration(BertModel):
+    def generate(self, input_ids, min_new_tokens, max_new_tokens, num_beams, do_sample):
+        print("written", tuple(input_ids.shape), min_new_tokens, max_new_tokens, num_beams)
+"""
 TIMED = (
     r"^request: [\d.]+ ms \[[\d.]+ to [\d.]+\] predicted, [\d.]+ ms measured, ratio [\d.]+, "
     r"(within|outside) the interval of "
@@ -133,6 +138,18 @@ def test_transformers_is_given_the_sizes_of_the_plan(tmp_path: Path) -> None:
     assert "ids (3, 40) torch.float32 False" in ran(script, "--autocast", library=tmp_path)
 
 
+def test_a_translator_writes_as_many_words_as_the_plan(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "transformers.py").write_text(TRANSFORMERS + WRITER)
+    plan = saved(tmp_path, "flan-t5-base", chip="l4", batch=2, settings="tokens=40,targets=7,beams=3")
+    (file,) = launch_saved(plan, "torch")
+    script = tmp_path / file.name
+    script.write_text(file.text)
+    out = ran(script, library=tmp_path)
+    assert "config of google/flan-t5-base" in out
+    assert "written (2, 40) 7 7 3" in out
+
+
 def test_timm_is_given_the_sizes_and_the_layout_of_the_plan(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "timm.py").write_text(TIMM)
@@ -157,7 +174,7 @@ def test_every_loader_is_of_a_network_that_there_is() -> None:
         assert media.entry(name).name == name
         assert library in ("timm", "transformers")
         assert entry
-        assert {*more[1:]} <= {"tokens", "pixels", "sound", "spectrum"}
+        assert {*more[1:]} <= {"tokens", "targets", "pixels", "sound", "spectrum"}
         assert bool(more) == (library == "transformers")
 
 

@@ -677,6 +677,7 @@ class Text:
             stage, state = _step(asked, net.block(layers, tokens, targets), "model")
             return _finish(asked, [stage], "sample", used | state)
         beams = layers.times(asked.count("beams", 1))
+        used |= {"beams": beams.batch / layers.batch} if "beams" in asked.settings else {}
         kept = layers.bytes(tokens, 2 * net.heads * net.ahead.head_dim * net.decoder)
         written = net.step(beams, targets / 2.0, tokens).beside(kept).stage("decoder", targets)
         stages = [
