@@ -183,14 +183,19 @@ def _near() -> float:
 def _floors(job: TrainJob, table: Array, work: OperatorTable, fastest: Array) -> Array:
     """Seconds of a step that each frame does not go below, whatever its sharding: its layers, its head and the bubble;
     gradients, the optimiser and the hand-over between stages take nothing."""
-    t, one = job.network, replace(_base(job), zero=0.0, **work.degrees, **dict(zip(LEAN, fastest, strict=True)))
+    t, one = (
+        job.network,
+        replace(_base(job), zero=0.0, **work.degrees, **dict(zip(LEAN, fastest, strict=True))),
+    )
     ring, gathered = (
         layer_time(t, replace(one, gather=how), job.cluster, job.recipe, job.rates, *work.parts).total_s
         for how in (0.0, 1.0)
     )
     s = replace(_base(job), **dict(zip(FRAME, table, strict=True)))
     at = work.index(s)
-    layer, head = (np.asarray(v)[at] for v in (np.minimum(ring, gathered), head_time(one, job.rates, work.parts[0])))
+    layer, head = (
+        np.asarray(v)[at] for v in (np.minimum(ring, gathered), head_time(one, job.rates, work.parts[0]))
+    )
     stage = slowest_stage(layer, head, t.layers, s.pp, s.vp)
     ramp = stage_layers(t.layers, s.pp, s.vp) * layer
     return np.asarray(batch_time(stage, ramp, s.micro_batches, s.pp, s.vp, s.bubble))
@@ -439,7 +444,8 @@ def simplest(priced: PricedLayouts, chosen: NDArray[np.intp]) -> int:
 @dataclass(frozen=True, slots=True)
 class Point:
     """The best layout of one count of devices: its operators, step time, the share of it besides compute and memory
-    (host, communication, bubble, optimiser, stragglers), memory of the fullest stage and of each."""
+    (host, communication, bubble, optimiser, stragglers), memory of the fullest stage and of each; `least_s` is the part
+    of a step that no software goes below, its kernels alone and the bubble."""
 
     devices: int
     spread: TrainSpread
@@ -450,6 +456,7 @@ class Point:
     time: StepTime
     memory: MemoryAccount
     stages: tuple[MemoryAccount, ...]
+    least_s: float
 
 
 def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
@@ -463,7 +470,11 @@ def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
     memory = job.held(s).also(away)
     stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages)
+    alone = replace(job, rates=job.rates.alone).step(s, operators, traffic)
+    least = float(alone.compute_s + alone.passes_s + alone.head_s + alone.bubble_s)
+    return Point(
+        round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages, least
+    )
 
 
 def scaling(
