@@ -24,6 +24,16 @@ def test_the_usual_trainer_of_a_chip(chip: str, trainer: str) -> None:
     assert usual_trainer(get_chip(chip)).id == trainer
 
 
+def test_development_that_ended_is_said_with_who_and_when() -> None:
+    said = get_trainer("torchtune").ended
+    assert said is not None
+    assert said.date == "2025-07-15"
+    assert said.ref.startswith("https://github.com/")
+    assert [t.id for t in all_software(Trainer).values() if t.ended] == [
+        "torchtune"
+    ]  # none takes it over by `like`
+
+
 @pytest.mark.parametrize(
     ("text", "trainer"),
     [

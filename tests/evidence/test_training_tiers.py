@@ -5,7 +5,7 @@ from __future__ import annotations
 from chipwise.calibrate.parameters import shipped_parameters
 from chipwise.catalog.chips import get_chip
 from chipwise.evidence.axes import trained_axes
-from chipwise.evidence.tiers import Tier, tier_name, trained_tier
+from chipwise.evidence.tiers import ALONE, Tier, tier_name, trained_tier
 from command_line import Run
 
 HOPPER = {"stack": "nemo", "generation": "hopper", "vendor": "nvidia", "moe": "dense", "kind": "fused"}
@@ -41,6 +41,16 @@ def test_what_nobody_measured_is_less_sure() -> None:
     assert not near.provisional
     assert near.low < near.centre < near.high
     assert tier(what="memory").high != near.high, "bytes have an interval of their own"
+
+
+def test_no_interval_begins_before_the_kernels_alone(run: Run) -> None:
+    found = tier("tpu-v5p", stack="maxtext", generation="tpu-v5p", vendor="google", kind="xla")
+    assert found.above(0.5) == found
+    assert found.above(0.95).low == ALONE * 0.95 > found.low
+    assert found.above(2.0).low == min(found.mid, found.centre), "the middle stays inside"
+    asked = ("plan", "meta-llama/Llama-3.1-70B", "--task", "train", "--counts", "64", "--format", "json")
+    (plan,) = run(*asked, "--chips", "tpu-v5p").json["plans"]
+    assert plan["hfu"] * plan["days"]["mid"] / plan["days"]["low"] < 1.0
 
 
 def test_a_plan_has_an_interval_of_its_memory(run: Run) -> None:

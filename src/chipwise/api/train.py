@@ -462,11 +462,18 @@ class _Placed:
         """Whether it is no later, no less likely in time and no worse founded than another."""
         mine = self.days * (self.tier.high if other.guarded(self.tier) else 1.0)
         its = other.days * (other.tier.high if self.guarded(other.tier) else 1.0)
+        mine *= _over(self.site.trainer, other.site.trainer)
         return mine <= its and self.chance >= other.chance and self.seen >= other.seen
 
     def beaten(self, others: Sequence[_Placed]) -> bool:
         """Whether one of several is before it and it not before that one; the usual trainer is left to be weighed."""
         return not self.site.usual and any(p.before(self) and not self.before(p) for p in others)
+
+
+def _over(trainer: Trainer, other: Trainer) -> float:
+    """By which factor a trainer has to be faster than another: where its development is over and the other's goes on,
+    by as much as evidence may cost."""
+    return 1.0 + preferences().evidence if trainer.ended and not other.ended else 1.0
 
 
 @dataclass
@@ -504,6 +511,7 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
         yield f"horizon {aim.horizon_days:g} d: slower plans come after (--deadline sets it)"
     yield from recalled_words(p.chip for p in order)
     yield from _lean(order, ask)
+    yield from _ended(order)
     shown = {p.chips for p in order}
     for chips, batch in moved.items():
         why = "all that one pass of every rank holds, and nothing follows it in a step"
@@ -664,8 +672,9 @@ def _worth(
 def _placed(q: TrainingAsked, each: _Tried, found: _Searched, at: Point, ask: Ask, count: int) -> _Placed:
     """The best layout with the run on it."""
     running = running_of(each.site, found.job, at, ask, q.wanted, count)
-    sure, due = q.in_time(running, each.tier), q.run.deadline_days is not None
-    return _Placed(each.site, each.tier, each.held, found.job, at, found.own_s, running, sure, due)
+    tier = each.tier.above(at.least_s / at.seconds)
+    sure, due = q.in_time(running, tier), q.run.deadline_days is not None
+    return _Placed(each.site, tier, each.held, found.job, at, found.own_s, running, sure, due)
 
 
 def _beaten(q: TrainingAsked, each: _Tried, found: Sequence[_Placed]) -> bool:
@@ -673,7 +682,11 @@ def _beaten(q: TrainingAsked, each: _Tried, found: Sequence[_Placed]) -> bool:
     element-wise work took time. Phases have layouts of their own."""
     own = each.tier
     rivals = [
-        p.at.seconds * p.at.devices / p.job.global_batch / (own.high if p.guarded(own) else 1.0)
+        p.at.seconds
+        * p.at.devices
+        / p.job.global_batch
+        / (own.high if p.guarded(own) else 1.0)
+        * _over(p.site.trainer, each.site.trainer)
         for p in found
         if p.goes and p.seen >= own.seen and p.tier.high <= own.high
     ]
@@ -970,6 +983,13 @@ def _lean(plans: Sequence[TrainPlanRecord], ask: Ask) -> Iterator[str]:
         if not held.master or held.optimizer != "adamw":
             copy = "" if held.master else ", no copy of the weights in fp32"
             yield f"{name} keeps {held.optimizer}{copy} (--memory)"
+
+
+def _ended(plans: Sequence[TrainPlanRecord]) -> Iterator[str]:
+    """Which trainers of plans are developed no longer."""
+    for name in dict.fromkeys(p.stack for p in plans):
+        if said := get_trainer(name).ended:
+            yield f"development of {name} ended on {said.date} ({said.ref.split()[0]})"
 
 
 def _assumptions(ask: Ask, wanted: Wanted, notes: Sequence[str], *, moved: bool) -> tuple[str, ...]:

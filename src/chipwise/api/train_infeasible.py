@@ -32,9 +32,10 @@ LIGHTER = {
 
 
 def tally(priced: PricedLayouts) -> Counter[Reason]:
-    """How many layouts got which verdict."""
+    """How many layouts got which verdict; those that cannot come near the fastest got none against them."""
     found, counts = np.unique(priced.reason, return_counts=True)
-    return Counter({REASONS[int(r)]: int(n) for r, n in zip(found, counts, strict=True)})
+    each = {REASONS[int(r)]: int(n) for r, n in zip(found, counts, strict=True)}
+    return Counter(each) + Counter({Reason.OK: priced.left})
 
 
 def blocker(tally: Counter[Reason]) -> Reason:

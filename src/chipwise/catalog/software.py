@@ -12,7 +12,7 @@ A row is one piece of software; what it can do are tables of the row, each read 
 [release]               tool -> its versions with their months
 [order]                 capability -> ids that stand before the others, which stand as their rows do
 [[kernel]]              see `runtime_spec.KernelRow`
-[software.ID]           name, version, also, kernels_of, source, grade, note: see `Software`
+[software.ID]           name, version, also, kernels_of, ended, source, grade, note: see `Software`
 [software.ID.serves], [software.ID.networks], [software.ID.trains], [software.ID.samples]
                         the fields of its class; a key of all software is said anew for the capability alone, `as` its
                         id there; `like` the software whose capability it is but for what it says
@@ -36,7 +36,7 @@ from chipwise.values import dataclass
 TABLE = "catalog/data/software.toml"
 CAPABILITIES = ("serves", "networks", "trains", "samples")
 CITED = ("source", "grade", "note")
-COMMON = ("name", "version", "also", "kernels_of")
+COMMON = ("name", "version", "also", "kernels_of", "ended")
 S = TypeVar("S", bound="Software")
 T = TypeVar("T")
 
@@ -48,7 +48,8 @@ class Software:
     `also` are other names of it, and of software that it stands in for; `kernels_of` is the runtime whose measured
     kernels stand for its own, "" where it has its own; `default` says where what is known of it was read, unless a
     figure has a source of its own; `note` what has to be said of it. `named`: it is taken only where it is asked for by
-    name, as another's kernels in a shell of its own are.
+    name, as another's kernels in a shell of its own are. `ended`: who said that its development is over, and when;
+    None: it goes on, or nobody said.
     """
 
     capability: ClassVar[str]
@@ -63,6 +64,7 @@ class Software:
     kernels_of: str = ""
     note: str = ""
     named: bool = False
+    ended: Source | None = None
 
     @classmethod
     def read(
@@ -127,15 +129,17 @@ class SoftwareTable:
             "id": read_text(f"{where}.as", entry.pop("as", name)),
             "default": default,
             "note": default.note,
-            **{
-                k: tuple(read_texts(f"software.{name}.{k}", v))
-                if k == "also"
-                else read_text(f"software.{name}.{k}", v, self.names("serves") if k == "kernels_of" else None)
-                for k, v in shared.items()
-                if k not in CITED
-            },
+            **{k: self._common(f"software.{name}.{k}", k, v) for k, v in shared.items() if k not in CITED},
         }
         return kind.read(self, where, entry, common)
+
+    def _common(self, where: str, key: str, value: object) -> tuple[str, ...] | str | Source:
+        """What is said of a piece of software, whatever it is asked for."""
+        if key == "also":
+            return tuple(read_texts(where, value))
+        if key == "ended":
+            return record(Source, value, where)
+        return read_text(where, value, self.names("serves") if key == "kernels_of" else None)
 
     def _liked(
         self, kind: type[S], where: str, entry: dict[str, Any], shared: dict[str, Any]

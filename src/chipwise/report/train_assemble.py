@@ -30,6 +30,7 @@ from chipwise.report.training import (
     ScalingRecord,
     TrainLayoutRecord,
     TrainPlanRecord,
+    over,
 )
 from chipwise.search.prefer import Contenders, cheapest, first, order, pareto
 from chipwise.search.training import Point, TrainJob
@@ -316,8 +317,9 @@ def _contenders(plans: Sequence[TrainPlanRecord], aim: Aim) -> Contenders:
 
 
 def _doubts(p: TrainPlanRecord) -> int:
-    """How much of a plan is on little evidence: its speed was never measured, or its price is doubtful."""
-    return (not p.measured) + price_doubts(p.price)
+    """How much of a plan is on little evidence: its speed was never measured, its price is doubtful, or nobody
+    develops its trainer any more."""
+    return (not p.measured) + price_doubts(p.price) + over(p)
 
 
 def price_doubts(price: PriceRecord | None) -> int:

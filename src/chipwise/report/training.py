@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.trainer import get_trainer
 from chipwise.predict.training.objective import NEXT
 from chipwise.report.plan import CHIP, RANK, Plan, Ranking, chance_percent, front_words
 from chipwise.report.records import (
@@ -314,6 +315,11 @@ def _verdict(report: TrainReport) -> tuple[str, ...]:
     return (*said, _dearer(report.cheapest, p, report.saves))
 
 
+def over(p: TrainPlanRecord) -> bool:
+    """Whether the development of a plan's trainer has ended."""
+    return get_trainer(p.stack).ended is not None
+
+
 def _dearer(least: TrainPlanRecord, first: TrainPlanRecord, saves: float) -> str:
     """What it costs that the first plan is not the cheapest, and why it is first."""
     price, own = least.price, first.price
@@ -321,6 +327,7 @@ def _dearer(least: TrainPlanRecord, first: TrainPlanRecord, saves: float) -> str
         (not least.measured and first.measured, f"{least.stack} was never measured there"),
         (bool(price and price.stale) and not (own and own.stale), "its price is old"),
         (least.days.mid > first.days.mid, f"it takes {duration(least.days.mid)}"),
+        (over(least) and not over(first), f"development of {least.stack} has ended"),
         (least.hosts > first.hosts, f"it takes {least.hosts} hosts in place of {first.hosts}"),
         (bool(least.instead_of) and not first.instead_of, f"{first.stack} is the usual trainer"),
     )

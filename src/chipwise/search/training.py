@@ -13,8 +13,8 @@ from chipwise.catalog.preferences import preferences
 from chipwise.numeric import root, take
 from chipwise.parallel.layout import REASONS, Reason, first_broken
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
-from chipwise.parallel.pipeline import most_virtual
-from chipwise.predict.training.layer import LayerTraffic, context_time, traffic_of
+from chipwise.parallel.pipeline import batch_time, most_virtual, slowest_stage, stage_layers
+from chipwise.predict.training.layer import LayerTraffic, context_time, head_time, layer_time, traffic_of
 from chipwise.predict.training.memory import (
     MemoryRates,
     fullest,
@@ -49,6 +49,7 @@ ROUNDING = 0.02
 """share of a step: by so much a cut product or an odd micro-batch may come out faster than whole ones, as tiles fill
 up. Chosen: above what tiles gain in the layouts tried; moves how many are priced, no answer where it is enough."""
 CHUNK = 8192  # columns of a chunk stay in the second-level cache
+FEW = 4096  # columns of the first chunk, whose fastest bounds all others
 
 
 _MEMORY = REASONS.index(Reason.MEMORY)
@@ -121,13 +122,14 @@ class TrainJob:
 @dataclass(frozen=True)
 class PricedLayouts:
     """Layouts with their step time, memory and verdicts; `reason` indexes `REASONS`; `table` holds their
-    parts, None where none was priced."""
+    parts, None where none was priced; `left` are those beside them that cannot come near the fastest that fits."""
 
     spread: TrainSpread
     seconds: Array
     memory_bytes: Array
     reason: NDArray[np.int64]
     table: OperatorTable | None = None
+    left: int = 0
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -137,42 +139,83 @@ def layouts(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = 
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
     table, _ = _frames(job, devices, pins or {})
-    return _spread(job, crossed(table, variants(pins or {}, job.shared_memory, job.software)))
+    return _spread(job, table, variants(pins or {}, job.shared_memory, job.software))
 
 
 def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> PricedLayouts:
     """The layouts among which the best of `layouts` is: branch and bound.
 
-    Recomputation and an optimiser in host memory only take time. So every layout is priced without them first; those
-    too full for it and faster than the best that fits are priced with them, if their leanest variant fits at all, and
-    with the smallest share of layers recomputed, in whole percent, that they fit with. Where not even what is trained
-    fits, none is priced: one row says so.
+    Recomputation and an optimiser in host memory only take time. So layouts are priced without them first, in the order
+    of what they take at least (`_floors`), until nothing left can come near the fastest that fits; those too full for
+    it and faster than that are priced with them, if their leanest variant fits at all, and with the smallest share of
+    layers recomputed, in whole percent, that they fit with. Where not even what is trained fits, none is priced: one
+    row says so.
     """
     if not job.known and (never := _too_much(job, devices, pins or {})) is not None:
         return never
     ways = variants(pins or {}, job.shared_memory, job.software)
     table, work = _frames(job, devices, pins or {})
-    first = evaluate(job, _spread(job, crossed(table, ways[:, :1])), work)
-    bound = _fastest(job, first)
-    open_ = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound))
-    if not len(open_) or ways.shape[1] == 1:
-        return first
-    open_ = open_[np.argsort(first.seconds[open_], kind="stable")]
-    found = [first]
-    for start in range(0, len(open_), CHUNK):
-        rows = open_[start : start + CHUNK]
-        rows = rows[first.seconds[rows] < bound]
-        least = _least(job, table[:, rows], ways)
-        rows = rows[least <= job.limit_bytes]
+    floors = _floors(job, table, work, ways[:, 0]) if work else np.zeros(0)
+    order = np.argsort(floors, kind="stable")
+    found, leaner, bound, done = [evaluate(job, _spread(job, table[:, :0], ways[:, :1]), work)], [], np.inf, 0
+    while done < len(order):
+        rows = order[done : done + max(FEW, min(done, CHUNK))]
+        rows = np.sort(rows[floors[rows] <= (1.0 + _near()) * bound])
         if not len(rows):
-            continue
-        more = evaluate(job, _spread(job, crossed(table[:, rows], ways[:, 1:])), work, full=job.known)
-        found += [more, *_enough(job, table[:, rows], ways, work)]
-        bound = min([bound, *(_fastest(job, p) for p in found[-3:])])
+            break
+        done += len(rows)
+        found.append(evaluate(job, _spread(job, table[:, rows], ways[:, :1]), work))
+        bound = min(bound, _fastest(job, found[-1]))
+        for more in _leaner(job, table[:, rows], found[-1], ways, work, bound):
+            leaner.append(more)
+            bound = min(bound, _fastest(job, more))
     if job.known and np.isinf(bound):
         # nothing is predicted to fit, and yet it ran: the leanest of all comes nearest
-        found.append(evaluate(job, _spread(job, crossed(table, ways[:, -1:])), work))
-    return _joined(found)
+        leaner.append(evaluate(job, _spread(job, table, ways[:, -1:]), work))
+    return replace(_joined([*found, *leaner]), left=len(order) - done)
+
+
+def _near() -> float:
+    """By what share of the fastest that fits another layout may take longer and be taken still (`simplest`)."""
+    return max(preferences().equal, preferences().at_home)
+
+
+def _floors(job: TrainJob, table: Array, work: OperatorTable, fastest: Array) -> Array:
+    """Seconds of a step that each frame does not go below, whatever its sharding: its layers, its head and the bubble;
+    gradients, the optimiser and the hand-over between stages take nothing."""
+    t, one = (
+        job.network,
+        replace(_base(job), zero=0.0, **work.degrees, **dict(zip(LEAN, fastest, strict=True))),
+    )
+    ring, gathered = (
+        layer_time(t, replace(one, gather=how), job.cluster, job.recipe, job.rates, *work.parts).total_s
+        for how in (0.0, 1.0)
+    )
+    s = replace(_base(job), **dict(zip(FRAME, table, strict=True)))
+    at = work.index(s)
+    layer, head = (
+        np.asarray(v)[at] for v in (np.minimum(ring, gathered), head_time(one, job.rates, work.parts[0]))
+    )
+    stage = slowest_stage(layer, head, t.layers, s.pp, s.vp)
+    ramp = stage_layers(t.layers, s.pp, s.vp) * layer
+    return np.asarray(batch_time(stage, ramp, s.micro_batches, s.pp, s.vp, s.bubble))
+
+
+def _leaner(
+    job: TrainJob, table: Array, first: PricedLayouts, ways: Array, work: OperatorTable | None, bound: float
+) -> Iterator[PricedLayouts]:
+    """Those of layouts that are too full and faster than the bound, with what memory can be saved by."""
+    rows = np.flatnonzero((first.memory_bytes > job.aim_bytes) & (first.seconds < bound))
+    if not len(rows) or ways.shape[1] == 1:
+        return
+    rows = rows[np.argsort(first.seconds[rows], kind="stable")]
+    rows = rows[_least(job, table[:, rows], ways) <= job.limit_bytes]
+    if not len(rows):
+        return
+    yield (more := evaluate(job, _spread(job, table[:, rows], ways[:, 1:]), work, full=job.known))
+    rows = rows[first.seconds[rows] <= (1.0 + _near()) * min(bound, _fastest(job, more))]
+    if len(rows):
+        yield from _enough(job, table[:, rows], ways, work)
 
 
 def least_seconds(job: TrainJob) -> float:
@@ -211,7 +254,7 @@ def _least(job: TrainJob, rows: Array, ways: Array) -> Array:
     """Bytes of the leaner of the last way to save memory and of the last that keeps activations on the device: where
     software moves them or runs layers again, and not both."""
     last = {ways.shape[1] - 1, *np.flatnonzero(ways[1] == 0.0)[-1:].tolist()}
-    leanest = (_spread(job, crossed(rows, ways[:, [at]])) for at in last)
+    leanest = (_spread(job, rows, ways[:, [at]]) for at in last)
     held = (job.held(s).total_bytes for s in leanest)
     return np.asarray(np.min(np.stack([np.asarray(h) for h in held]), axis=0))
 
@@ -234,7 +277,7 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
 
         def at(percent: Array, home: tuple[float, float] = (offload, stash)) -> TrainSpread:
             lean = np.stack([*(np.full(size, v) for v in home), percent / 100.0, np.zeros(size)])
-            return _spread(job, np.concatenate([rows, lean], axis=0))
+            return replace(_spread(job, rows, lean[:, :1]), **dict(zip(LEAN, lean, strict=True)))
 
         def lacks(percent: Array, at: Callable[[Array], TrainSpread] = at) -> NDArray[np.bool_]:
             return np.asarray(job.held(at(percent)).total_bytes > room)
@@ -263,9 +306,9 @@ def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple
     return table, priced
 
 
-def _spread(job: TrainJob, table: Array) -> TrainSpread:
-    """`COLUMNS` as a layout each."""
-    return replace(_base(job), **dict(zip(COLUMNS, table, strict=True)))
+def _spread(job: TrainJob, rows: Array, ways: Array) -> TrainSpread:
+    """Frames with every way to save memory, as a layout each."""
+    return replace(_base(job), **dict(zip(COLUMNS, crossed(rows, ways), strict=True)))
 
 
 def _base(job: TrainJob) -> TrainSpread:
@@ -401,7 +444,8 @@ def simplest(priced: PricedLayouts, chosen: NDArray[np.intp]) -> int:
 @dataclass(frozen=True, slots=True)
 class Point:
     """The best layout of one count of devices: its operators, step time, the share of it besides compute and memory
-    (host, communication, bubble, optimiser, stragglers), memory of the fullest stage and of each."""
+    (host, communication, bubble, optimiser, stragglers), memory of the fullest stage and of each; `least_s` is the part
+    of a step that no software goes below, its kernels alone and the bubble."""
 
     devices: int
     spread: TrainSpread
@@ -412,6 +456,7 @@ class Point:
     time: StepTime
     memory: MemoryAccount
     stages: tuple[MemoryAccount, ...]
+    least_s: float
 
 
 def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
@@ -425,7 +470,11 @@ def point(job: TrainJob, priced: PricedLayouts, index: int) -> Point:
     memory = job.held(s).also(away)
     stages = stage_memory(job.network, s, job.recipe, job.memory)
     rate = float(s.global_batch) * float(s.seq) / total
-    return Point(round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages)
+    alone = replace(job, rates=job.rates.alone).step(s, operators, traffic)
+    least = float(alone.compute_s + alone.passes_s + alone.head_s + alone.bubble_s)
+    return Point(
+        round(float(s.devices)), s, operators, total, rate, 1.0 - work / total, time, memory, stages, least
+    )
 
 
 def scaling(

@@ -6,7 +6,7 @@ it is two (`workload.backward`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -289,8 +289,10 @@ def _routed(t: Transformer, s: TrainSpread, k: TrainKernels, back: float) -> tup
 @dataclass(frozen=True)
 class OperatorTable:
     """What every (tp, cp, micro-batch, ep) that some layouts have takes: each is priced once, however many layouts
-    share it. `parts` are values whose fields are columns; `places` leads from a degree to its place on its axis."""
+    share it. `parts` are values whose fields are columns, and `degrees` the columns that they are of; `places` leads
+    from a degree to its place on its axis."""
 
+    degrees: Mapping[str, Array]
     parts: tuple[Any, ...]
     places: tuple[NDArray[np.intp], ...]
     shape: tuple[int, ...]
@@ -311,11 +313,17 @@ class OperatorTable:
             replace(p, **{f.name: np.broadcast_to(getattr(p, f.name), shape).ravel() for f in fields(p)})
             for p in priced(replace(s, **grid))
         )
-        return cls(tuple(parts), tuple(places), shape)
+        degrees = {name: np.broadcast_to(column, shape).ravel() for name, column in grid.items()}
+        return cls(degrees, tuple(parts), tuple(places), shape)
 
-    def at(self, s: TrainSpread) -> tuple[Any, ...]:
-        """The parts of layouts of the table."""
+    def index(self, s: TrainSpread) -> Array:
+        """The places of layouts in the table."""
         index: Array = np.zeros((), dtype=np.intp)
         for name, places, size in zip(DEGREES, self.places, self.shape, strict=True):
             index = index * size + places[np.asarray(getattr(s, name)).astype(np.intp)]
+        return index
+
+    def at(self, s: TrainSpread) -> tuple[Any, ...]:
+        """The parts of layouts of the table."""
+        index = self.index(s)
         return tuple(take(p, index) for p in self.parts)
