@@ -111,7 +111,7 @@ def weighed(
     """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
     `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
     costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
-    are owned are in use at all hours, as rented ones are; where nobody sells those of the first plan, they are those of
+    are owned are in use at all hours, as rented ones are, unless the user says less; where nobody sells those of the first plan, they are those of
     the plan that is cheapest to own, but not of a job, which takes other machines another time. What is rented is paid
     for while it runs where its replicas follow the load (`scaling`)."""
     first = plans[0]
@@ -193,15 +193,16 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
     """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known, or more
     than half of what one buys would stand idle. `api` is dollars a month."""
     try:
-        each = own_basis(plan.chip, **{**pricing.figures, "utilisation": 1.0})
+        each = own_basis(plan.chip, **pricing.figures)
     except UsageError:
         return None
+    use, each = each.utilisation, replace(each, utilisation=1.0)
     hour = each.hour(plan.chips, plan.group)
     chips = round(float(hour.billed))
     if pricing.kind != "own" and chips > IDLE * plan.chips:
         return None
     idle = replace(each, idle_power_share=1.0, power_w=each.power_w * each.idle_power_share)
-    idle_h = chips * idle.usd_per_h
+    idle_h = float(idle.usd_per_h(chips))
     work_h = float(hour.mid) - idle_h
 
     def above(other_h: float | None) -> float | None:
@@ -209,8 +210,8 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
         return idle_h / (other_h - work_h) if other_h is not None and other_h >= idle_h + work_h else None
 
     return OwningRecord(
-        usd_per_month=float(hour.mid) * HOURS_PER_MONTH,
-        purchase_usd=chips * each.capex_usd,
+        usd_per_month=(idle_h + use * work_h) * HOURS_PER_MONTH,
+        purchase_usd=float(each.purchase(chips)),
         chips=chips,
         used=min(plan.chips, chips),
         power_w=chips * each.power_w,
@@ -218,5 +219,6 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
         above_rent=above(rent.mid if rent else None),
         above_api=above(None if api is None else api / HOURS_PER_MONTH),
         assumed=each.assumed,
-        bare=each.bare,
+        hosts=round(float(each.machines(chips))),
+        use=use,
     )

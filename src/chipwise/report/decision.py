@@ -42,12 +42,12 @@ class ApiRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwningRecord:
-    """Buying the chips of a plan: dollars a month in use at all hours, over `years`; the purchase of whole machines
-    with `chips`, of which the plan has `used` (0: not told), and the watts that they draw at the plugs before cooling.
+    """Buying the chips of a plan: dollars a month in `use` for a share of all hours, over `years`; the purchase of whole
+    machines with `chips`, of which the plan has `used` (0: not told), `hosts` of them (0: the user's price says nothing
+    of them), with the network between several; and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
     many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give.
-    `machines`: of another plan, where nobody sells the chips of the first. `bare`: the purchase is of cards or modules,
-    without the machines that hold them."""
+    `machines`: of another plan, where nobody sells the chips of the first."""
 
     usd_per_month: float
     purchase_usd: float
@@ -59,7 +59,8 @@ class OwningRecord:
     assumed: tuple[str, ...]
     used: int = 0
     machines: str = ""
-    bare: bool = False
+    hosts: int = 0
+    use: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +180,15 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         if share is not None
         else f"dearer than {less} at any use"
     )
-    bare = " without hosts" if own.bare else ""
-    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}{bare}"
+    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}"
     chips += f", of which {own.used} work" if 0 < own.used < own.chips else ""
     if own.machines:
-        chips = f"{own.machines}, {chips}" if own.used < own.chips else f"{own.machines}{bare}"
+        chips = f"{own.machines}, {chips}" if own.used < own.chips else own.machines
+    hosts = f" with {own.hosts} hosts and their network" if own.hosts > 1 else " with host" * own.hosts
     always = "always in use" if decision.job_hours is None else "with one such job after another"
+    always = always if own.use == 1.0 else f"{own.use:.0%} in use"
     figures = [
-        f"{usd_words(own.purchase_usd)} for {chips}",
+        f"{usd_words(own.purchase_usd)} for {chips}{hosts}",
         f"{own.power_w / 1000.0:.3g} kW at the wall",
         f"over {own.years:g} years",
         *([use] if paid is not None else []),
