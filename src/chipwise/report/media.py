@@ -424,9 +424,9 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     start = verb if report.kept else f"No plan meets {_target(report)}; nearest: "
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
+    paid = report.decision if report.kept else None
     return (
-        *(decided(report.decision, None) if report.decision else ()),
-        f"{start}{what}",
+        *(decided(paid, None, what) if paid else (f"{start}{what}",)),
         _does(report, p),
         *follows(report.plans),
         founded(p, p.latency_s.basis),

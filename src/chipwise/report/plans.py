@@ -437,16 +437,33 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     verb, what = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
     # nothing was chosen where one deployment was asked about
     opening = f"{verb}{what}" if report.considered > 1 else what
-    if report.decision is not None and report.decision.choice == "api":
-        opening = f"To run it yourself: {verb.lower()}{what}"
+    openings = (opening,)
+    if report.decision is not None:
+        openings = decided(report.decision, _cheapest_api(report), what)
     if not report.kept:
         missed = f"No plan meets {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
-        opening = f"{missed}{works}. Nearest: {what}"
+        openings = (f"{missed}{works}. Nearest: {what}",)
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    said = (opening, _does(report), *follows(report.plans), found, *_alternatives(report))
-    return said if report.decision is None else (*decided(report.decision, _cheapest_api(report)), *said)
+    return (*openings, _does(report), *follows(report.plans), found, *_certainty(report), *_alternatives(report))
+
+
+def _certainty(report: PlanReport) -> list[str]:
+    """What the confidence costs beyond even odds, where it is most of the plan."""
+    even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
+    first = report.plans[0]
+    if even is None or even.saves < COSTLY or first.price is None or even.price is None:
+        return []
+    points = 100.0 * (report.workload.confidence - preferences().even)
+    return [
+        f"The last {points:.0f} points of certainty cost ${format_number(first.price.mid - even.price.mid)}/h: at even "
+        f"odds ({even.options}) {even.chips}x {first.chip} ({even.spread}) do, ${figures.mid(even.price)}/h."
+    ]
+
+
+COSTLY = 0.25
+"""unit: share of the cost. Chosen: what certainty may cost without standing in the verdict; moves one sentence."""
 
 
 def _cheapest_api(report: PlanReport) -> ApiRecord | None:
@@ -574,6 +591,8 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
         why = [f"takes {least.hosts} hosts in place of {first.hosts}"]
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
+    elif not why and least.pace.mid > first.pace.mid * preferences().tie:
+        why = ["is slower"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
     cost = (
         f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
