@@ -14,6 +14,7 @@ from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_pric
 from chipwise.errors import UsageError
 from chipwise.report.assemble import price_record
 from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord, Way
+from chipwise.report.media import MediaPlan
 from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import JobRecord, PriceRecord
@@ -24,7 +25,7 @@ SECONDS_PER_DAY = 86400.0
 
 
 def apis(
-    first: PlanRecord, model: str, workload: Workload, today: date, providers: Collection[str] = ()
+    first: PlanRecord | MediaPlan, model: str, workload: Workload, today: date, providers: Collection[str] = ()
 ) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
     less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers`
@@ -45,7 +46,7 @@ def apis(
     return tuple(sorted(found, key=lambda api: (api.usd_per_request, api.provider, api.model)))
 
 
-def _record(price: ApiPrice, first: PlanRecord, w: Workload, today: date) -> ApiRecord:
+def _record(price: ApiPrice, first: PlanRecord | MediaPlan, w: Workload, today: date) -> ApiRecord:
     usd, vendor = _per_request(price, w), load_api_vendors().get(price.provider)
     even = None if first.price is None else first.price.mid / 3600.0 / usd
     return ApiRecord(
@@ -87,7 +88,7 @@ def decision(
     if not asked or first.parts or not first.keeps_targets(w.confidence):
         return None
     kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
-    decided = weighed(kept, _called(first, sold, w), pricing, first.job, today, first.scaling)
+    decided = weighed(kept, called(first, sold, w), pricing, first.job, today, first.scaling)
     return _sure(decided, w) if decided is not None else None
 
 
@@ -171,7 +172,7 @@ def _supply(first: Plan, pricing: Pricing, today: date, share: float) -> RentalR
     )
 
 
-def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:
+def called(first: PlanRecord | MediaPlan, sold: Sequence[ApiRecord], w: Workload) -> float | None:
     """Dollars a month for the tokens of the load from the first API, over a day where the rate follows one, of a job at
     the pace of the plan; None where nobody sells them."""
     rate = first.day.requests_per_day / SECONDS_PER_DAY if first.day else w.rate_per_s

@@ -13,7 +13,7 @@ from chipwise.catalog.system import load_systems
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
-from chipwise.report.decision import DecisionRecord, decided
+from chipwise.report.decision import ApiRecord, DecisionRecord, decided
 from chipwise.report.plan import (
     DONE_IN,
     GROUPS,
@@ -123,6 +123,11 @@ class MediaPlan(Plan):
     peak: PeakRecord | None = None
 
     @property
+    def largest_requests_per_s(self) -> float:
+        """Samples a second that it could make at most."""
+        return self.samples_per_s.mid
+
+    @property
     def samples(self) -> int:
         """Samples that a batch makes."""
         return max(self.batch // self.parts, 1) if self.parts else self.batch
@@ -167,7 +172,7 @@ class MediaReport(Ranking[MediaPlan]):
     `nearest`: the published result nearest to the first plan, and what it is good for. `cheapest`: of all plans that
     keep what was asked the one that costs least (of one's own chips makes most), None where it is the first; `extra`:
     the part of its cost that the first plan costs more. `decision`: what renting its chips costs and what owning them
-    does (None: nothing is paid, or neither a rate nor a job was asked).
+    does (None: nothing is paid, or neither a rate nor a job was asked); `apis` read tokens with the same weights.
     """
 
     model: str
@@ -192,6 +197,7 @@ class MediaReport(Ranking[MediaPlan]):
     extra: float = 0.0
     by: By = "chip"
     decision: DecisionRecord | None = None
+    apis: tuple[ApiRecord, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -426,7 +432,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     paid = report.decision if report.kept else None
     return (
-        *(decided(paid, None, what) if paid else (f"{start}{what}",)),
+        *(decided(paid, next(iter(report.apis), None), what) if paid else (f"{start}{what}",)),
         _does(report, p),
         *follows(report.plans),
         founded(p, p.latency_s.basis),
