@@ -25,7 +25,11 @@ SECONDS_PER_DAY = 86400.0
 
 
 def apis(
-    first: PlanRecord | MediaPlan, model: str, workload: Workload, today: date, providers: Collection[str] = ()
+    first: PlanRecord | MediaPlan,
+    model: str,
+    workload: Workload,
+    today: date,
+    providers: Collection[str] = (),
 ) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
     less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers`
@@ -112,9 +116,9 @@ def weighed(
     """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
     `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
     costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
-    are owned are in use at all hours, as rented ones are, unless the user says less; where nobody sells those of the first plan, they are those of
-    the plan that is cheapest to own, but not of a job, which takes other machines another time. What is rented is paid
-    for while it runs where its replicas follow the load (`scaling`)."""
+    are owned are in use at all hours, as rented ones are, unless the user says less; where nobody sells those of the
+    first plan, they are those of the plan that is cheapest to own, but not of a job, which takes other machines another
+    time. What is rented is paid for while it runs where its replicas follow the load (`scaling`)."""
     first = plans[0]
     if pricing is None or first.price is None:
         return None

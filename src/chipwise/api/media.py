@@ -255,7 +255,7 @@ class NetworkAsked:
         by, asked = q.limits.by, q.asked
         ways, cheap = choice.best_by(by), choice.cheapest
         side_by_side = q.owned and len(ways) > 1 and by == "chip" and asked.task != "local"
-        report = replace(report, apis=_read(report, q.terms))
+        report = replace(report, apis=_read(report, self.name, q.terms))
         return replace(
             report,
             changes=quicker(q.model, ways[0].place, ways[0].terms, asked, report.plans[0]),
@@ -273,13 +273,15 @@ def _read_load(report: MediaReport) -> Workload | None:
     if not tokens or (report.rate_per_s is None and report.job is None):
         return None
     task: Task = "serve" if report.job is None else "batch"
-    return Workload(task, prompt_tokens=tokens, output_tokens=1.0, rate_per_s=report.rate_per_s, job=report.job)
+    return Workload(
+        task, prompt_tokens=tokens, output_tokens=1.0, rate_per_s=report.rate_per_s, job=report.job
+    )
 
 
-def _read(report: MediaReport, terms: Terms) -> tuple[ApiRecord, ...]:
-    """Who reads tokens with the same weights."""
+def _read(report: MediaReport, name: str, terms: Terms) -> tuple[ApiRecord, ...]:
+    """Who reads tokens with the weights of that name."""
     load = _read_load(report)
-    return () if load is None else apis(report.plans[0], report.model, load, terms.today or day())
+    return () if load is None else apis(report.plans[0], name, load, terms.today or day())
 
 
 def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:

@@ -488,7 +488,7 @@ def own_basis(
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
-    bought = {"per_host": np.inf, "together": 1, "bare": False} if capex_usd is not None else _bought(chip.id)
+    together, bare, per_host = _bought(chip.id) if capex_usd is None else (1, False, np.inf)
     capex_usd = capex_for(chip.id).usd_per_chip if capex_usd is None else capex_usd
     figures = {name: assumption.value for name, assumption in load_assumptions().items()}
     for name, value in replaced.items():
@@ -506,19 +506,19 @@ def own_basis(
         if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
     assumed = tuple(name for name in checked if given.get(name) is None)
-    return OwnCosts(**checked, assumed=assumed, **bought)
+    return OwnCosts(**checked, assumed=assumed, together=together, bare=bare, per_host=per_host)
 
 
-def _bought(chip_id: str) -> dict[str, Any]:
+def _bought(chip_id: str) -> tuple[int, bool, float]:
     """How many chips are bought at once: a whole machine where its price was read, and the board of modules that a
     fabric joins, which nobody sells one by one; whether that comes without a machine; and how many one holds, of cards
     as many as the largest that is known."""
     found, systems = capex_for(chip_id), load_systems().holding(chip_id)
     if found.covers == "machine":
-        return {"together": found.chips, "bare": False, "per_host": found.chips}
+        return found.chips, False, found.chips
     boards = [s.chips_per_host for s in systems if any(t.fabric in BOARDS for t in s.tiers)]
     most = max((s.chips_per_host for s in systems), default=1)
-    return {"together": min(boards, default=1), "bare": True, "per_host": min(boards, default=most)}
+    return min(boards, default=1), True, min(boards, default=most)
 
 
 BOARDS = frozenset(("nvswitch", "switched", "mesh", "partial-mesh", "ring", "torus2d", "torus3d"))

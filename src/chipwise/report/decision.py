@@ -42,9 +42,9 @@ class ApiRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwningRecord:
-    """Buying the chips of a plan: dollars a month in `use` for a share of all hours, over `years`; the purchase of whole
-    machines with `chips`, of which the plan has `used` (0: not told), `hosts` of them (0: the user's price says nothing
-    of them), with the network between several; and the watts that they draw at the plugs before cooling.
+    """Buying the chips of a plan: dollars a month in `use` for a share of all hours, over `years`; the purchase of
+    whole machines with `chips`, of which the plan has `used` (0: not told), `hosts` of them (0: the user's price says
+    nothing of them), with the network between several; and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
     many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give.
     `machines`: of another plan, where nobody sells the chips of the first."""
@@ -205,6 +205,15 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         *([use] if paid is not None else []),
     ]
     return decision.usd_words(own.usd_per_month), f"owned, {always} ({', '.join(figures)})"
+
+
+def sells(api: ApiRecord) -> str:
+    """What a vendor asks for tokens."""
+    cached = "" if api.usd_per_million_cached is None else f", ${api.usd_per_million_cached:g} cached"
+    out = f", ${api.usd_per_million_out:g} out" if api.usd_per_million_out else ""
+    return (
+        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}{out} per million tokens"
+    )
 
 
 def dated(date: str, age_days: int | None) -> str:

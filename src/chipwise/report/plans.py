@@ -15,7 +15,7 @@ from chipwise.evidence.discrepancy import apart_of
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Tabled
-from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided
+from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided, sells
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport, amdahl_view
 from chipwise.report.plan import (
@@ -437,7 +437,7 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     verb, what = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
     # nothing was chosen where one deployment was asked about
     opening = f"{verb}{what}" if report.considered > 1 else what
-    openings = (opening,)
+    openings: tuple[str, ...] = (opening,)
     if report.decision is not None:
         openings = decided(report.decision, _cheapest_api(report), what)
     if not report.kept:
@@ -446,7 +446,14 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
         openings = (f"{missed}{works}. Nearest: {what}",)
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    return (*openings, _does(report), *follows(report.plans), found, *_certainty(report), *_alternatives(report))
+    return (
+        *openings,
+        _does(report),
+        *follows(report.plans),
+        found,
+        *_certainty(report),
+        *_alternatives(report),
+    )
 
 
 def _certainty(report: PlanReport) -> list[str]:
@@ -686,7 +693,7 @@ def _unpriced(report: PlanReport) -> list[str]:
     more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
     said = [f"not compared, no price known: {named}{more} (give one: --price-of {without[0].chip}=USD)"]
     sold = [api for api in report.apis if api.chip in {p.chip for p in without}]
-    return said + [f"{api.chip}, not for rent: {_sells(api)}{dated(api.date, api.age_days)}" for api in sold]
+    return said + [f"{api.chip}, not for rent: {sells(api)}{dated(api.date, api.age_days)}" for api in sold]
 
 
 def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
@@ -743,17 +750,9 @@ def cheaper(report: PlanReport) -> list[str]:
         elif above is None and first.price is not None:
             less = "; #1 costs more at every rate that it serves"
         said.append(
-            f"as an API: {_sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
+            f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
         )
     return said
-
-
-def _sells(api: ApiRecord) -> str:
-    cached = "" if api.usd_per_million_cached is None else f", ${api.usd_per_million_cached:g} cached"
-    return (
-        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}, ${api.usd_per_million_out:g} out "
-        "per million tokens"
-    )
 
 
 SHARES = (
