@@ -161,7 +161,8 @@ def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanRepo
     assert "dearer than rent at any use" in said
     idle = replace(own, chips=8, used=3, hosts=1)
     assert (
-        "for 8 chips with host, of which 3 work," in said_of(replace(report.decision, choice="rent", own=idle), api)[1]
+        "for 8 chips with host, of which 3 work,"
+        in said_of(replace(report.decision, choice="rent", own=idle), api)[1]
     )
     alone = replace(report.decision, choice="rent", own=None, api_usd_per_month=None)
     assert "Alternatives" not in " ".join(said_of(alone, None))

@@ -101,7 +101,11 @@ def test_machines_are_bought_whole():
 
 def test_a_purchase_is_of_machines():
     """By hand: cards take a host at its least or its share, whole servers bring it; several take a network."""
-    cards, server, mine = own_basis("rtx-4090"), own_basis("h100-sxm5-80gb"), own_basis("h100", capex_usd=30e3)
+    cards, server, mine = (
+        own_basis("rtx-4090"),
+        own_basis("h100-sxm5-80gb"),
+        own_basis("h100", capex_usd=30e3),
+    )
     assert cards.purchase(1) == pytest.approx(3000 + 4500), "the least that a machine costs"
     assert cards.purchase(8) == pytest.approx(8 * 3000 * 1.27)
     assert cards.purchase(9) == pytest.approx((9 * 3000 + 2 * 4500) * 1.05)
