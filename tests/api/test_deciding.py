@@ -20,7 +20,7 @@ from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.catalog.token_prices import load_token_prices, token_prices_of
 from chipwise.report.decision import ApiRecord, DecisionRecord, age_words, decided
 from chipwise.report.plan import taken
-from chipwise.report.plans import PlanReport, cheaper
+from chipwise.report.plans import LeverRecord, PlanReport, cheaper
 from chipwise.workload.workload import Workload
 
 ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": "none"}
@@ -296,3 +296,28 @@ def test_an_api_of_unknown_speed_does_not_stand_before_targets_that_were_named()
     assert sure[0].startswith("Rent")
     assert any("whose speed is not known here" in line for line in exacting)
     assert dear[0].startswith("Call an API")
+
+
+def test_certainty_that_is_most_of_a_plan_is_said_with_the_plan_at_even_odds(report: PlanReport) -> None:
+    first = report.plans[0]
+    half = replace(first.price, mid=0.5 * first.price.mid)
+    lever = LeverRecord("--confidence 50%", "if missed", 4, "tp4", half, 0.5)
+    said = " ".join(replace(report, levers=(lever,)).verdict())
+    assert "The last 40 points of certainty cost $" in said
+    assert f"at even odds (--confidence 50%) 4x {first.chip} (tp4) do" in said
+    small = replace(lever, saves=0.2)
+    assert "certainty" not in " ".join(replace(report, levers=(small,)).verdict())
+
+
+def test_models_that_only_read_have_prices_of_apis() -> None:
+    """A thousand texts of 256 tokens a second, at a cent per million tokens."""
+    with on_the_day():
+        asked = cw.plan(
+            "Qwen/Qwen3-Embedding-8B", rate="1000/s", settings="tokens=256", chips="h100", evidence="none"
+        )
+    cheapest = asked.apis[0]
+    assert (cheapest.provider, cheapest.usd_per_million_out) == ("nebius", 0.0)
+    assert cheapest.usd_per_h == pytest.approx(3600.0 * 1000.0 * 256.0 * 0.01e-6)
+    assert asked.decision.api_usd_per_month == pytest.approx(730.0 * cheapest.usd_per_h)
+    assert asked.verdict()[0].startswith("Call an API")
+    assert "at $0.01 in per million tokens" in " ".join(str(asked).split())
