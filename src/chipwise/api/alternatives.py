@@ -28,10 +28,6 @@ FLOATS = ("nvfp4", "mxfp4")
 """Formats of 4 bits, finer scales first."""
 LOOSER = 4.0 / 3.0
 """Times a target for tokens: a pace that a reader does not notice, 40 ms in place of 30."""
-LESS = 0.9
-"""unit: share of the load. Chosen: what a day's peak may miss of it; moves which cliffs of the bill are named."""
-CLIFF = 5
-"""machines or replicas: up to so many one fewer saves twice what a tenth less load is. Exact."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured: small drafts."""
 OWN_GUESS = Speculation(draft_tokens=1, acceptance=0.85)
@@ -163,15 +159,6 @@ def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
             lambda c: replace(c, workload=replace(c.workload, utilisation=p.fullest)),
             least=1.0 - w.utilisation / p.fullest,
             eases=True,
-        )
-    steady = w.rate_per_s is not None and w.task == "serve" and first.day is None
-    if w.rate_per_s is not None and steady and min(first.replicas, first.hosts) <= CLIFF:
-        rate = float(f"{LESS * w.rate_per_s:.3g}")
-        yield _Lever(
-            f"--rate {rate:g}/s",
-            "if a tenth less load is enough",
-            lambda c: replace(c, workload=replace(c.workload, rate_per_s=rate)),
-            least=1.0 - LESS,
         )
     if w.tpot_s is not None and w.task == "serve":
         later = typed_s(LOOSER * w.tpot_s)
