@@ -81,7 +81,7 @@ def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
     if context.workload.task == "local" or 8.0 * graph.weight_bytes() / graph.params() <= HALF_BYTE:
         return None
     found = answered(lambda name: load_generating(graph.model.name, name, None), NARROW.split()[-1])
-    return found and CandidateFormat(replace(context, found=found), stored=False)
+    return None if found is None else CandidateFormat(replace(context, found=found), stored=False)
 
 
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:
