@@ -18,15 +18,20 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import Pricing, own_basis
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.catalog.token_prices import load_token_prices, token_prices_of
-from chipwise.report.decision import age_words, decided
+from chipwise.report.decision import ApiRecord, DecisionRecord, age_words, decided
 from chipwise.report.plan import taken
-from chipwise.report.plans import PlanReport, cheaper
+from chipwise.report.plans import LeverRecord, PlanReport, cheaper
 from chipwise.workload.workload import Workload
 
 ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": "none"}
 LLAMA = "meta-llama/Llama-3.1-70B"
 DAY = dt.date(2026, 11, 28)
 LOAD = Workload(rate_per_s=10.0)
+TAKES = "8x h100 with vllm (tp4): about $25/h at a, price of 2026-10-10."
+
+
+def said_of(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, ...]:
+    return decided(decision, api, TAKES)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +75,7 @@ def test_an_api_that_has_ended_sells_nothing(report: PlanReport) -> None:
 
 def test_no_other_model_is_sold_for_it(report: PlanReport) -> None:
     found = apis(report.plans[0], "meta-llama/Llama-Guard-3-8B", LOAD, dt.date(2024, 1, 1))
-    assert {api.model for api in found} == {"llama-guard-3-8b"}
+    assert {api.model.rpartition("/")[2].lower() for api in found} == {"llama-guard-3-8b"}
     assert apis(report.plans[0], "openai-community/gpt2", LOAD, dt.date(2026, 1, 1)) == ()
 
 
@@ -85,9 +90,10 @@ def test_each_way_costs_a_month_of_hours(report: PlanReport) -> None:
     each = own_basis(first.chip, utilisation=1.0)
     # eight are bought at once: DGX H100
     assert own.chips == -(-first.chips // 8) * 8
-    assert own.purchase_usd == pytest.approx(own.chips * each.capex_usd)
+    assert own.purchase_usd == pytest.approx(each.purchase(own.chips))
+    assert own.hosts == own.chips // 8
     assert own.power_w == pytest.approx(own.chips * each.power_w)
-    assert own.usd_per_month == pytest.approx(730.0 * own.chips * each.usd_per_h)
+    assert own.usd_per_month == pytest.approx(730.0 * each.usd_per_h(own.chips))
 
 
 @pytest.mark.parametrize("other", ["above_rent", "above_api"])
@@ -100,7 +106,7 @@ def test_owning_costs_what_the_other_does_at_the_use_that_is_named(report: PlanR
     usd = {"above_rent": found.rent_usd_per_month, "above_api": found.api_usd_per_month}[other]
     used = own_basis(report.plans[0].chip, utilisation=share)
     # dollars an hour of work, in a share of the hours; the other way is paid for as many
-    assert found.own.chips * used.usd_per_h == pytest.approx(usd / HOURS_PER_MONTH)
+    assert used.usd_per_h(found.own.chips) == pytest.approx(usd / HOURS_PER_MONTH)
     assert 0.0 < share < 1.0
 
 
@@ -121,7 +127,7 @@ def test_an_api_is_called_where_it_costs_less_by_more_than_a_change_is_worth(rep
     assert decision((first,), (), Pricing("own"), LOAD, DAY).choice == "own"
 
 
-def test_where_nothing_is_paid_or_no_rate_is_asked_nothing_is_decided(report: PlanReport) -> None:
+def test_where_nothing_is_paid_or_no_rate_is_asked_nothing_is_said_of(report: PlanReport) -> None:
     first, sold = report.plans[0], report.apis
     assert decision((first,), sold, None, LOAD, DAY) is None
     assert decision((first,), sold, Pricing(), Workload(), DAY) is None
@@ -133,40 +139,44 @@ def test_where_nothing_is_paid_or_no_rate_is_asked_nothing_is_decided(report: Pl
 def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanReport) -> None:
     assert report.decision is not None
     api, own = report.apis[0], report.decision.own
-    ways = decided(report.decision, api)
+    first = report.plans[0]
+    _, takes = taken(first, f"{first.spread}, {first.precision}", owned=False)
+    ways = decided(report.decision, api, takes)
     assert report.verdict()[: len(ways)] == ways
     called = replace(report.decision, choice="api", api_usd_per_month=1234.0)
-    assert decided(called, api)[0].startswith(
+    assert said_of(called, api)[0].startswith(
         f"Call an API: $1,230 a month at this load, {api.model} at {api.provider} (price of {api.date}"
     )
     assert own is not None
     said = " ".join(
-        decided(replace(report.decision, choice="rent", rent_usd_per_month=2.0 * own.usd_per_month), api)
+        said_of(replace(report.decision, choice="rent", rent_usd_per_month=2.0 * own.usd_per_month), api)
     )
-    assert said.startswith("Rent, or buy if the load lasts: $")
+    assert said.startswith("Rent, or buy if the load lasts, 8x h100 with vllm (tp4): $")
+    assert " a month at this load, about $25/h at a, price of 2026-10-10. Alternatives: $" in said
     assert f"4 years, cheaper than rent above {own.above_rent:.0%} use" in said
     dear = replace(own, above_rent=None, usd_per_month=1e7)
-    said = " ".join(decided(replace(report.decision, choice="rent", own=dear), api))
-    assert said.startswith("Rent: $")
+    said = " ".join(said_of(replace(report.decision, choice="rent", own=dear), api))
+    assert said.startswith("Rent 8x h100 with vllm (tp4): $")
     assert "$10 M owned" in said
     assert "dearer than rent at any use" in said
-    idle = replace(own, chips=8, used=3)
+    idle = replace(own, chips=8, used=3, hosts=1)
     assert (
-        "for 8 chips, of which 3 work," in decided(replace(report.decision, choice="rent", own=idle), api)[1]
+        "for 8 chips with host, of which 3 work,"
+        in said_of(replace(report.decision, choice="rent", own=idle), api)[1]
     )
     alone = replace(report.decision, choice="rent", own=None, api_usd_per_month=None)
-    assert "Alternatives" not in " ".join(decided(alone, None))
+    assert "Alternatives" not in " ".join(said_of(alone, None))
 
 
 def test_a_price_older_than_a_month_says_so(report: PlanReport) -> None:
     assert report.decision is not None
     young, old = (
-        replace(report.decision, choice="rent", rent_date="2026-10-10", rent_age_days=n) for n in (30, 31)
+        replace(report.decision, choice="own", rent_date="2026-10-10", rent_age_days=n) for n in (30, 31)
     )
-    assert "rented (price of 2026-10-10)" in " ".join(decided(young, None))
-    assert "rented (price of 2026-10-10, 31 days old)" in " ".join(decided(old, None))
+    assert "rented (price of 2026-10-10)" in " ".join(said_of(young, None))
+    assert "rented (price of 2026-10-10, 31 days old)" in " ".join(said_of(old, None))
     api = replace(report.apis[0], date="2026-05-21", age_days=191)
-    assert "(price of 2026-05-21, 191 days old)" in " ".join(decided(old, api))
+    assert "(price of 2026-05-21, 191 days old)" in " ".join(said_of(old, api))
 
 
 def test_old_prices_of_tokens_count_where_there_are_no_others(report: PlanReport) -> None:
@@ -232,11 +242,11 @@ def test_spot_and_on_demand_stand_side_by_side(report: PlanReport) -> None:
     assert rent.supply.providers > 5
     for other, words in ((0.5, "On demand costs less than spot: $"), (2.0, "On demand: $")):
         usd = other * spot.rent_usd_per_month
-        said = " ".join(decided(replace(spot, supply=replace(spot.supply, other_usd_per_month=usd)), None))
+        said = " ".join(said_of(replace(spot, supply=replace(spot.supply, other_usd_per_month=usd)), None))
         assert words in said
     dear, cheap = (
         " ".join(
-            decided(
+            said_of(
                 replace(rent, supply=replace(rent.supply, other_usd_per_month=x * rent.rent_usd_per_month)),
                 None,
             )
@@ -251,8 +261,8 @@ def test_spot_and_on_demand_stand_side_by_side(report: PlanReport) -> None:
 def test_a_chip_of_one_provider_is_a_doubt(report: PlanReport) -> None:
     found = decision(report.plans, (), Pricing(), LOAD, DAY)
     one = replace(found, supply=replace(found.supply, providers=1))
-    assert "Only one provider" in " ".join(decided(one, None))
-    assert "Only one provider" not in " ".join(decided(found, None))
+    assert "Only one provider" in " ".join(said_of(one, None))
+    assert "Only one provider" not in " ".join(said_of(found, None))
 
 
 def test_where_nobody_sells_the_chips_of_the_first_plan_another_is_owned(report: PlanReport) -> None:
@@ -261,7 +271,7 @@ def test_where_nobody_sells_the_chips_of_the_first_plan_another_is_owned(report:
     found = decision((unsold, *others), (), Pricing(), LOAD, DAY).own
     assert found is not None
     assert found.machines in {p.machines for p in others}
-    said = " ".join(decided(decision((unsold, *others), (), Pricing(), LOAD, DAY), None))
+    said = " ".join(said_of(decision((unsold, *others), (), Pricing(), LOAD, DAY), None))
     assert f"for {found.machines}" in said
     assert decision(report.plans, (), Pricing(), LOAD, DAY).own.machines == ""
 
@@ -286,3 +296,28 @@ def test_an_api_of_unknown_speed_does_not_stand_before_targets_that_were_named()
     assert sure[0].startswith("Rent")
     assert any("whose speed is not known here" in line for line in exacting)
     assert dear[0].startswith("Call an API")
+
+
+def test_certainty_that_is_most_of_a_plan_is_said_with_the_plan_at_even_odds(report: PlanReport) -> None:
+    first = report.plans[0]
+    half = replace(first.price, mid=0.5 * first.price.mid)
+    lever = LeverRecord("--confidence 50%", "if missed", 4, "tp4", half, 0.5)
+    said = " ".join(replace(report, levers=(lever,)).verdict())
+    assert "The last 40 points of certainty cost $" in said
+    assert f"at even odds (--confidence 50%) 4x {first.chip} (tp4) do" in said
+    small = replace(lever, saves=0.2)
+    assert "certainty" not in " ".join(replace(report, levers=(small,)).verdict())
+
+
+def test_models_that_only_read_have_prices_of_apis() -> None:
+    """A thousand texts of 256 tokens a second, at a cent per million tokens."""
+    with on_the_day():
+        asked = cw.plan(
+            "Qwen/Qwen3-Embedding-8B", rate="1000/s", settings="tokens=256", chips="h100", evidence="none"
+        )
+    cheapest = asked.apis[0]
+    assert (cheapest.provider, cheapest.usd_per_million_out) == ("nebius", 0.0)
+    assert cheapest.usd_per_h == pytest.approx(3600.0 * 1000.0 * 256.0 * 0.01e-6)
+    assert asked.decision.api_usd_per_month == pytest.approx(730.0 * cheapest.usd_per_h)
+    assert asked.verdict()[0].startswith("Call an API")
+    assert "at $0.01 in per million tokens" in " ".join(str(asked).split())

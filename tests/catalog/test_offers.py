@@ -9,7 +9,7 @@ import pytest
 
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import Offer, counted, in_force, load_offers, offers_of, read_offers, write_offers
-from chipwise.catalog.price import price_range
+from chipwise.catalog.price import Rent, price_range
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.errors import UsageError
 from truth import rows_of
@@ -52,6 +52,16 @@ def test_offers_equal_the_tables() -> None:
     for offer, row in zip(shipped()[len(first) :], more, strict=True):
         if offer.unit is not None and "1-Click" not in row["instance"]:
             assert offer.unit == int(row["smallest_rentable"]), row["row_id"]
+
+
+def test_a_price_per_chip_is_ordered_in_the_sizes_that_a_provider_rents() -> None:
+    """DigitalOcean rents one or eight MI300X: four that share a machine pay for eight."""
+    found = {o.chips: o for o in offers_of("mi300x") if o.provider == "digitalocean" and not o.doubt}
+    assert set(found) == {1, 8}
+    assert found[8].usd_per_h == pytest.approx(8 * found[1].usd_per_h)
+    rent = Rent("mi300x", tuple(found.values()), stale=False)
+    assert [rent.hour(n, n).billed for n in (1, 2, 4, 8)] == [1, 8, 8, 8]
+    assert rent.hour(3).billed == 3, "three machines of one"
 
 
 def test_a_newer_row_of_the_same_provider_chip_and_size_replaces_older_ones() -> None:

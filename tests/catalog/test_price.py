@@ -74,8 +74,8 @@ def test_split_broadcasts():
 
 def test_own_basis_takes_the_users_figures_first():
     basis = own_basis("h100-sxm5-80gb", capex_usd=35040, power_w=2000, **PLAIN, other_opex_share=0.0)
-    assert basis.usd_per_h == pytest.approx(1.30)
-    assert basis.assumed == ("idle_power_share",)
+    assert basis.usd_per_h(1) == pytest.approx(1.30)
+    assert set(basis.assumed) == {"idle_power_share", "host_share", "host_usd", "network_share"}
     assert "capex_usd" in own_basis("rtx-4090").assumed
     assert own_basis("h100-sxm5-80gb").capex_usd == pytest.approx(285000 / 8)
     assert own_basis("h100-sxm5-80gb").power_w == pytest.approx(1.4 * 700.0)
@@ -91,12 +91,28 @@ def test_machines_are_bought_whole():
     rack, server = own_basis("gb200-nvl72"), own_basis("h100-sxm5-80gb")
     assert rack.hour(3).billed == 72
     assert server.hour(9).billed == 16
-    assert server.hour(9).mid == pytest.approx(16 * server.usd_per_h)
+    assert server.hour(9).mid == pytest.approx(float(server.usd_per_h(16)))
     assert server.hour(12, 6).billed == 16  # one group of six in each
     assert server.hour(32, 16).billed == 32  # a group over two
     assert own_basis("h100-sxm5-80gb", capex_usd=30_000).hour(3).billed == 3
     assert own_basis("rtx-4090").hour(3).billed == 3
     assert server.hour(np.array([1.0, 8.0, 9.0])).billed == pytest.approx([8.0, 8.0, 16.0])
+
+
+def test_a_purchase_is_of_machines():
+    """By hand: cards take a host at its least or its share, whole servers bring it; several take a network."""
+    cards, server, mine = (
+        own_basis("rtx-4090"),
+        own_basis("h100-sxm5-80gb"),
+        own_basis("h100", capex_usd=30e3),
+    )
+    assert cards.purchase(1) == pytest.approx(3000 + 4500), "the least that a machine costs"
+    assert cards.purchase(8) == pytest.approx(8 * 3000 * 1.27)
+    assert cards.purchase(9) == pytest.approx((9 * 3000 + 2 * 4500) * 1.05)
+    assert server.purchase(8) == pytest.approx(285_000)
+    assert server.purchase(16) == pytest.approx(2 * 285_000 * 1.05)
+    assert mine.purchase(16) == pytest.approx(16 * 30e3), "the user's price is with all that"
+    assert mine.machines(16) == 0
 
 
 def test_what_cannot_be_owned_says_why():
@@ -151,6 +167,7 @@ def test_purchases_carry_their_source():
     assert found == {chip: pytest.approx(usd) for chip, usd in BOUGHT.items()}
     assert set(load_assumptions()) == {
         "years", "utilisation", "usd_per_kwh", "pue", "other_opex_share", "idle_power_share", "wall_power_ratio",
+        "host_share", "host_usd", "network_share",
     }  # fmt: skip
     assert all(assumption.provenance.note for assumption in load_assumptions().values())
 

@@ -20,7 +20,8 @@ def test_what_is_read_is_recorded() -> None:
     with use(Snapshot(read={})) as snapshot:
         load_offers()
     assert snapshot.read is not None
-    assert set(snapshot.read) == {OFFERS, "catalog/data/offer_sources.csv"}
+    beside = {"catalog/data/offer_sources.csv", "catalog/data/order_sizes.toml"}
+    assert set(snapshot.read) == {OFFERS, *beside}
 
 
 def test_a_given_table_replaces_the_shipped_one_for_a_while() -> None:

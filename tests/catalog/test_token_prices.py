@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import json
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,9 @@ def test_the_table_covers_vendors_and_models_each_with_its_package_and_day() -> 
         assert p.source.startswith("PyPI ")
         assert (p.licence, len(p.source.split())) == ("MIT", 3)
         assert 0 < p.input_usd_per_million < 100
-        assert 0 < p.output_usd_per_million < 100
+        reads = re.search("embed|rerank|bge|e5-", p.model, re.IGNORECASE)
+        assert 0 <= p.output_usd_per_million < 100
+        assert (p.output_usd_per_million == 0) == bool(reads), p.model
         assert p.cached_usd_per_million is None or 0 < p.cached_usd_per_million <= p.input_usd_per_million
         assert dt.date(2026, 1, 1) <= dt.date.fromisoformat(p.date)
     big = next(p for p in prices if (p.provider, p.model) == ("groq", "openai/gpt-oss-120b"))
@@ -166,7 +169,8 @@ GLM = {
 LITELLM = {
     "nebius/zai-org/GLM-4.6": sold("nebius", 0.6, 2.2, **GLM),
     "nebius/not/known": sold("nebius", 0.1, 0.1),
-    "nebius/BAAI/bge": sold("nebius", 0.01, 0.01, mode="embedding"),
+    "nebius/BAAI/bge-m3": sold("nebius", 0.01, 0.0, mode="embedding"),
+    "nebius/some/image": sold("nebius", 0.01, 0.01, mode="image_generation"),
     "nebius/Qwen/Qwen3-32B": sold("nebius", 0.0, 0.0),
     "groq/some-guard": sold("groq", 0.03, 0.03),
     "fireworks_ai/glm-4p6": sold("fireworks_ai", 0.55, 2.19),
@@ -204,6 +208,7 @@ def test_a_wheel_of_litellm(tmp_path: Path) -> None:
     assert rows == [
         ("fireworks", "accounts/fireworks/models/glm-4p6", "zai-org/GLM-4.6", 0.55, None),
         ("groq", "some-guard", "", 0.03, None),
+        ("nebius", "BAAI/bge-m3", "BAAI/bge-m3", 0.01, None),
         ("nebius", "zai-org/GLM-4.6", "zai-org/GLM-4.6", 0.6, None),
     ]
     last = found.prices[-1]

@@ -33,6 +33,17 @@ def test_times_that_nobody_tells_apart_do_not_hold_back_a_much_shorter_one() -> 
     assert first(Contenders.of([96.0, 96.0], times=[[0.10, 0.11], times[1]]), SURE) == 0, "10 % is noticed"
 
 
+def test_of_costs_that_are_the_same_the_faster_throughout_comes_first() -> None:
+    cost, times, size = [237.0, 240.0], [[0.474, 0.385], [36.3e-3, 26.7e-3]], [[4, 5]]
+    assert first(Contenders.of(cost, times=times, chance=[0.93, 0.98], size=size), SURE) == 1
+    assert first(Contenders.of(cost, times=times, chance=[0.98, 0.93], size=size), SURE) == 0, "less sure"
+    assert first(Contenders.of([237.0, 250.0], times=times, size=size), SURE) == 0, (
+        "5 % are not the same cost"
+    )
+    assert first(Contenders.of(cost, times=[[0.474, 0.475], times[1]], size=size), SURE) == 0, "one is longer"
+    assert first(Contenders.of(cost, times=[[0.4, 0.385]], size=size), SURE) == 0, "that is no lead"
+
+
 def test_what_is_beaten_in_everything_does_not_come_first() -> None:
     # fewer machines would stand for the dearer one, but it is slower and no likelier
     cost, times = [24.0, 24.5], [[0.2, 0.3], [14.2e-3, 17.2e-3]]

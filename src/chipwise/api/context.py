@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from datetime import date
 from functools import cached_property
@@ -14,7 +14,9 @@ from chipwise.api.loaded import Loaded
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.fit_serving import harnessed, served_overheads
 from chipwise.calibrate.parameters import Parameters
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, recalled_words
+from chipwise.catalog.override import GIVEN
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.runtime import own_kernels
 from chipwise.cost.price import CostParameters
@@ -319,8 +321,9 @@ class Context:
             common = f", {prefix.common_tokens:,.0f} tokens shared by all" if prefix.common_tokens else ""
             yield f"{prefix.cached_share:.0%} of prompt tokens found in the prefix cache{common}"
 
-    def assumptions(self, plans: Sequence[PlanRecord]) -> tuple[str, ...]:
-        """Everything that the answer rests on and the user did not say."""
+    def assumptions(self, plans: Sequence[PlanRecord], chips: Iterable[Chip]) -> tuple[str, ...]:
+        """Everything that the answer rests on and the user did not say; `chips` are those asked about, with the user's
+        figures."""
         notes = [*self.found.notes, *self.found.graph.model.assumptions]
         notes.append("continuous batching")
         notes += [*self._load(), *self.tactics.notes(self.found.graph, self.numbers)]
@@ -332,7 +335,7 @@ class Context:
             notes.append(
                 "energy: watts of chips by what they do, at the wall with their hosts; cooling left out"
             )
-        notes += _peer_words(plans)
+        notes += _peer_words(plans, {chip.id: chip for chip in chips})
         notes += recalled_words(name for p in plans for name in (p.chip, *(part.chip for part in p.parts)))
         notes += [f"{name} = {value}, set by you" for name, value in self.policy.items()]
         return (*notes, *_priced_words([p.price for p in plans if p.price]))
@@ -343,13 +346,13 @@ def _layout(group: Group, row: int) -> Layout:
     return Layout(*(float(np.asarray(group.layout.part(x))[row]) for x in ("tp", "pp", "dp", "ep")))
 
 
-def _peer_words(plans: Sequence[PlanRecord]) -> Iterator[str]:
+def _peer_words(plans: Sequence[PlanRecord], chips: Mapping[str, Chip]) -> Iterator[str]:
     """How cards without links of their own are taken to exchange what a layout over several of them asks."""
     over = [
         (p.chip, p.layout.tp * p.layout.dp) for p in plans if max(p.layout.tp, p.layout.dp, p.layout.ep) > 1
     ]
     for name in sorted({chip for chip, _ in over}):
-        chip = load_chips().get(name)
+        chip = chips.get(name) or load_chips().get(name)
         if chip is None or chip.family != "simt":
             continue
         if chip.scaleup is not None and chip.scaleup.bytes_per_s:
@@ -363,11 +366,9 @@ def _peer_words(plans: Sequence[PlanRecord]) -> Iterator[str]:
                 "none: --set staged=12.7GB/s)"
             )
         else:
-            rate = chip.staged_bytes_per_s / 1e9
-            yield (
-                f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s, as in "
-                "servers (desktop boards: 2 to 3, --set staged=3GB/s)"
-            )
+            rate, given = chip.staged_bytes_per_s / 1e9, chip.own.get("staged") == GIVEN
+            where = "as given" if given else "as in servers (desktop boards: 2 to 3, --set staged=3GB/s)"
+            yield f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s, {where}"
 
 
 def _known(times: Array, row: int) -> float | None:

@@ -14,6 +14,7 @@ from chipwise.catalog.token_prices import ApiPrice, load_api_vendors, token_pric
 from chipwise.errors import UsageError
 from chipwise.report.assemble import price_record
 from chipwise.report.decision import ApiRecord, DecisionRecord, OwningRecord, RentalRecord, Way
+from chipwise.report.media import MediaPlan
 from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import JobRecord, PriceRecord
@@ -24,7 +25,11 @@ SECONDS_PER_DAY = 86400.0
 
 
 def apis(
-    first: PlanRecord, model: str, workload: Workload, today: date, providers: Collection[str] = ()
+    first: PlanRecord | MediaPlan,
+    model: str,
+    workload: Workload,
+    today: date,
+    providers: Collection[str] = (),
 ) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
     less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers`
@@ -45,7 +50,7 @@ def apis(
     return tuple(sorted(found, key=lambda api: (api.usd_per_request, api.provider, api.model)))
 
 
-def _record(price: ApiPrice, first: PlanRecord, w: Workload, today: date) -> ApiRecord:
+def _record(price: ApiPrice, first: PlanRecord | MediaPlan, w: Workload, today: date) -> ApiRecord:
     usd, vendor = _per_request(price, w), load_api_vendors().get(price.provider)
     even = None if first.price is None else first.price.mid / 3600.0 / usd
     return ApiRecord(
@@ -87,7 +92,7 @@ def decision(
     if not asked or first.parts or not first.keeps_targets(w.confidence):
         return None
     kept = [p for p in plans if not p.parts and p.keeps_targets(w.confidence)]
-    decided = weighed(kept, _called(first, sold, w), pricing, first.job, today, first.scaling)
+    decided = weighed(kept, called(first, sold, w), pricing, first.job, today, first.scaling)
     return _sure(decided, w) if decided is not None else None
 
 
@@ -111,9 +116,9 @@ def weighed(
     """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
     `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
     costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
-    are owned are in use at all hours, as rented ones are; where nobody sells those of the first plan, they are those of
-    the plan that is cheapest to own, but not of a job, which takes other machines another time. What is rented is paid
-    for while it runs where its replicas follow the load (`scaling`)."""
+    are owned are in use at all hours, as rented ones are, unless the user says less; where nobody sells those of the
+    first plan, they are those of the plan that is cheapest to own, but not of a job, which takes other machines another
+    time. What is rented is paid for while it runs where its replicas follow the load (`scaling`)."""
     first = plans[0]
     if pricing is None or first.price is None:
         return None
@@ -171,7 +176,7 @@ def _supply(first: Plan, pricing: Pricing, today: date, share: float) -> RentalR
     )
 
 
-def _called(first: PlanRecord, sold: Sequence[ApiRecord], w: Workload) -> float | None:
+def called(first: PlanRecord | MediaPlan, sold: Sequence[ApiRecord], w: Workload) -> float | None:
     """Dollars a month for the tokens of the load from the first API, over a day where the rate follows one, of a job at
     the pace of the plan; None where nobody sells them."""
     rate = first.day.requests_per_day / SECONDS_PER_DAY if first.day else w.rate_per_s
@@ -193,15 +198,16 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
     """The chips of a plan bought, whole machines where they are sold so; None where no purchase price is known, or more
     than half of what one buys would stand idle. `api` is dollars a month."""
     try:
-        each = own_basis(plan.chip, **{**pricing.figures, "utilisation": 1.0})
+        each = own_basis(plan.chip, **pricing.figures)
     except UsageError:
         return None
+    use, each = each.utilisation, replace(each, utilisation=1.0)
     hour = each.hour(plan.chips, plan.group)
     chips = round(float(hour.billed))
     if pricing.kind != "own" and chips > IDLE * plan.chips:
         return None
     idle = replace(each, idle_power_share=1.0, power_w=each.power_w * each.idle_power_share)
-    idle_h = chips * idle.usd_per_h
+    idle_h = float(idle.usd_per_h(chips))
     work_h = float(hour.mid) - idle_h
 
     def above(other_h: float | None) -> float | None:
@@ -209,8 +215,8 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
         return idle_h / (other_h - work_h) if other_h is not None and other_h >= idle_h + work_h else None
 
     return OwningRecord(
-        usd_per_month=float(hour.mid) * HOURS_PER_MONTH,
-        purchase_usd=chips * each.capex_usd,
+        usd_per_month=(idle_h + use * work_h) * HOURS_PER_MONTH,
+        purchase_usd=float(each.purchase(chips)),
         chips=chips,
         used=min(plan.chips, chips),
         power_w=chips * each.power_w,
@@ -218,5 +224,6 @@ def _owned(plan: Plan, pricing: Pricing, rent: PriceRecord | None, api: float | 
         above_rent=above(rent.mid if rent else None),
         above_api=above(None if api is None else api / HOURS_PER_MONTH),
         assumed=each.assumed,
-        bare=each.bare,
+        hosts=round(float(each.machines(chips))),
+        use=use,
     )

@@ -254,6 +254,7 @@ def estimate(
     """
     terms = terms or Terms()
     context, record, said = (machine_asked if given.parted else _estimated)(model, workload, given, terms)
+    chips = [] if given.parted else [terms.chip(given.chip)]
     described = model_record(context.found.graph, context.found.config)
     plans = rank_plans([record], context.workload)
     if evidence and not given.parted:
@@ -265,7 +266,7 @@ def estimate(
         refused=(),
         considered=1,
         rejected={},
-        assumptions=(*context.assumptions([record]), *said, *terms.said),
+        assumptions=(*context.assumptions([record], chips), *said, *terms.said),
         owned=given.parted,
     )
 

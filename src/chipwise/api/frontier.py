@@ -81,7 +81,7 @@ def frontier(
         points=found,
         measured=_measured(model, known) if evidence else (),
         refused=tuple(refused),
-        assumptions=(*context.assumptions(records), *terms.said),
+        assumptions=(*context.assumptions(records, wanted), *terms.said),
         speeds=_speeds(own, known),
     )
 

@@ -11,7 +11,9 @@ from itertools import product
 
 import numpy as np
 
+from chipwise.api.alternatives import HALF_BYTE
 from chipwise.api.candidates import CandidateFormat, Market, Space
+from chipwise.api.loaded import load_generating
 from chipwise.api.remedies import answered, down, either, steps, working
 from chipwise.catalog.preferences import preferences
 from chipwise.errors import CommandText, InfeasibleError, Sentence
@@ -36,6 +38,9 @@ LESS_SURE = (
 )  # probabilities that targets hold, tried where a rate is not carried as surely as asked
 FULLER = 2.0  # times the rate that is carried: no less of a reserve makes more of it
 
+NARROW = "--precision int4"
+"""The narrowest weights that all servers read."""
+
 Asked = tuple[str, Limits, Workload]
 """A question asked again: of one chip, within limits, for a workload."""
 
@@ -47,7 +52,7 @@ def ways_out(
     of the chips that one has, more chips, a later target or deadline.
 
     Each is asked of the chip that came nearest to it (`refusals`), in the formats that were `tried`, so that it costs
-    little. `timed`: the rate is the peak of a day, which no option of its own lowers.
+    little, and weights of 4 bits of it too. `timed`: the rate is the peak of a day, which no option of its own lowers.
     """
     w, limits, known = tried[0].context.workload, market.limits, {chip.id for chip in market.chips}
     near, fewest = [r for r in refusals if r.chip in known], partial(_fewest, market, tried)
@@ -58,9 +63,25 @@ def ways_out(
     if most is not None and carrying:
         less = [*working(fewest, () if timed else _less_load(w, limits, most), _fuller(w, limits, most))]
         later = working(fewest, _later_job(w, limits, most), *(_looser(w, limits, most, n) for n in TARGETS))
+        narrow = _narrower(tried)
+        less += (
+            [NARROW]
+            if narrow and answered(partial(_fewest, market, [narrow]), (most.chip, limits, w))
+            else []
+        )
     mine = working(fewest, _more_of_mine(w, limits, near))
     chips = _more_chips(w, limits, near, fewest)
     return [*less, *mine, *chips, *working(fewest, _later(w, limits, near)), *later]
+
+
+def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
+    """The model with weights of 4 bits; None where it has them, or nobody knows them so."""
+    context = tried[0].context
+    graph = context.found.graph
+    if context.workload.task == "local" or 8.0 * graph.weight_bytes() / graph.params() <= HALF_BYTE:
+        return None
+    found = answered(lambda name: load_generating(graph.model.name, name, None), NARROW.split()[-1])
+    return None if found is None else CandidateFormat(replace(context, found=found), stored=False)
 
 
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import repeat
 
 from chipwise.api.answering import Preferred
-from chipwise.api.deciding import weighed
+from chipwise.api.deciding import apis, called, weighed
 from chipwise.api.loaded import find_chip
 from chipwise.api.media_asked import Files, Sampling, made, own_model
 from chipwise.api.media_asked import record_of as network_record
@@ -36,7 +36,7 @@ from chipwise.catalog.snapshot import today as day
 from chipwise.errors import InfeasibleError
 from chipwise.predict.events.engine import QUEUE
 from chipwise.predict.events.scaling import Scaling, ScalingGiven
-from chipwise.report.decision import DecisionRecord
+from chipwise.report.decision import ApiRecord, DecisionRecord
 from chipwise.report.media import MediaExplainReport, MediaPlan, MediaReport
 from chipwise.report.records import RefusalRecord
 from chipwise.report.simulated import SimulationReport, rows_of
@@ -44,6 +44,7 @@ from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.values import dataclass
 from chipwise.workload.arrivals import Arrivals
 from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.workload import Task, Workload
 
 PLAUSIBLE = 100_000  # chips of a kind; the largest clusters of 2025 count 100,000 to 200,000 (xAI Colossus)
 
@@ -254,6 +255,7 @@ class NetworkAsked:
         by, asked = q.limits.by, q.asked
         ways, cheap = choice.best_by(by), choice.cheapest
         side_by_side = q.owned and len(ways) > 1 and by == "chip" and asked.task != "local"
+        report = replace(report, apis=_read(report, self.name, q.terms))
         return replace(
             report,
             changes=quicker(q.model, ways[0].place, ways[0].terms, asked, report.plans[0]),
@@ -264,6 +266,24 @@ class NetworkAsked:
         )
 
 
+def _read_load(report: MediaReport) -> Workload | None:
+    """The load of a model that reads texts, in tokens; None where it reads none, or neither a rate nor a job was
+    asked."""
+    tokens = report.settings.get("tokens")
+    if not tokens or (report.rate_per_s is None and report.job is None):
+        return None
+    task: Task = "serve" if report.job is None else "batch"
+    return Workload(
+        task, prompt_tokens=tokens, output_tokens=1.0, rate_per_s=report.rate_per_s, job=report.job
+    )
+
+
+def _read(report: MediaReport, name: str, terms: Terms) -> tuple[ApiRecord, ...]:
+    """Who reads tokens with the weights of that name."""
+    load = _read_load(report)
+    return () if load is None else apis(report.plans[0], name, load, terms.today or day())
+
+
 def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
     """What renting the chips of the first plan costs, and what owning them does; None where neither a rate nor a job
     was asked, or it keeps no target."""
@@ -271,8 +291,9 @@ def _decision(report: MediaReport, terms: Terms) -> DecisionRecord | None:
     if not asked or not report.kept or report.owned:
         return None
     likely = [p for p in report.plans if p.keeps_targets(report.confidence)]
-    first = report.plans[0]
-    return weighed(likely, None, terms.pricing, first.job, terms.today or day(), first.scaling)
+    first, load = report.plans[0], _read_load(report)
+    api = None if load is None else called(first, report.apis, load)
+    return weighed(likely, api, terms.pricing, first.job, terms.today or day(), first.scaling)
 
 
 def _sizes(first: MediaPlan, limits: Limits) -> Iterator[str]:

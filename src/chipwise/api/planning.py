@@ -249,6 +249,8 @@ class PlansAsked:
         missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
         least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
         stored = space.plans(stored=True) if first.converted and not timed else []
+        if first.price and not first.price.stale:  # what nobody knows to be for rent today is no alternative
+            stored = [p for p in stored if p.price and not p.price.stale]
         return PlanReport(
             model=model,
             workload=workload_record(workload),
@@ -279,7 +281,7 @@ class PlansAsked:
             FEW_WORDS: limits.few,
         }
         return (
-            *self.context.assumptions(plans),
+            *self.context.assumptions(plans, self.market.chips),
             *timed,
             *self.terms.said,
             *(words for words, holds in said.items() if holds),

@@ -21,9 +21,12 @@ import datetime as dt
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from chipwise.catalog.files import data_dir, read_text
+from chipwise.catalog.parsed import parse
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.snapshot import current, own_exists, per_snapshot, shipped_text
 from chipwise.errors import UsageError, shorten
@@ -148,7 +151,27 @@ def load_offers() -> tuple[Offer, ...]:
         for row in csv.DictReader(shipped_text("catalog/data/offer_sources.csv").splitlines())
     }
     shipped = read_offers(shipped_text("catalog/data/offers.csv"), "offers.csv", sources)
-    return in_force((*shipped, *own_offers()))
+    return in_force((*chain.from_iterable(map(_as_sold, shipped)), *own_offers()))
+
+
+def _as_sold(offer: Offer) -> tuple[Offer, ...]:
+    """The machines that one can order, where a provider's price is told per chip and it does not sell every number."""
+    sold = _order_sizes().get(offer.provider, {})
+    if offer.unit != 1 or offer.chip not in sold.get("chips", ()):
+        return (offer,)
+    usd = (offer.usd_per_h, offer.spot_usd_per_h)
+    return tuple(
+        replace(
+            offer, chips=n, unit=None, usd_per_h=usd[0] and n * usd[0], spot_usd_per_h=usd[1] and n * usd[1]
+        )
+        for n in sold["sizes"]
+    )
+
+
+@per_snapshot
+def _order_sizes() -> Mapping[str, Mapping[str, Any]]:
+    """Chips and the numbers of them that a provider rents together, by provider."""
+    return parse(shipped_text("catalog/data/order_sizes.toml"))
 
 
 def offers_of(chip_id: str) -> tuple[Offer, ...]:

@@ -162,11 +162,11 @@ class Rent:
 
 @dataclass(frozen=True, slots=True)
 class OwnCosts:
-    """Owning one chip with its share of the machine, of which `together` are bought at once. The meaning of each other
-    figure: `own_usd_per_h`.
+    """Owning chips with the machines that hold them, of which `together` are bought at once. The meaning of the other
+    figures of an hour: `own_usd_per_h`; of the purchase: `purchase`.
 
     `assumed` names the figures that the user did not give: they are to be printed with the cost. `bare`: the price that
-    was read is of cards or modules, without the machines that hold them.
+    was read is of cards or modules, without the machines that hold them; a machine holds `per_host` chips.
     """
 
     capex_usd: float
@@ -177,24 +177,36 @@ class OwnCosts:
     pue: float
     other_opex_share: float
     idle_power_share: float
+    host_share: float = 0.0
+    host_usd: float = 0.0
+    network_share: float = 0.0
     assumed: tuple[str, ...] = ()
     together: int = 1
     bare: bool = False
+    per_host: float = np.inf
 
-    @property
-    def usd_per_h(self) -> float:
-        """Dollars per hour of work of one chip."""
-        return float(
-            own_usd_per_h(
-                self.capex_usd,
-                self.power_w,
-                years=self.years,
-                utilisation=self.utilisation,
-                usd_per_kwh=self.usd_per_kwh,
-                pue=self.pue,
-                other_opex_share=self.other_opex_share,
-                idle_power_share=self.idle_power_share,
-            )
+    def machines(self, chips: Real) -> Real:
+        """The machines that hold so many chips. Broadcasts."""
+        return np.ceil(np.asarray(chips, dtype=np.float64) / self.per_host * (1.0 - 1e-12))
+
+    def purchase(self, chips: Real) -> Real:
+        """Dollars for so many chips: with hosts, where their price is of the bare ones, at `host_share` of it but at
+        least `host_usd` a machine; and with `network_share` of all that between several machines. Broadcasts."""
+        bought, machines = np.asarray(chips, dtype=np.float64) * self.capex_usd, self.machines(chips)
+        hosts = np.maximum(self.host_share * bought, self.host_usd * machines) if self.bare else 0.0
+        return (bought + hosts) * np.where(machines > 1, 1.0 + self.network_share, 1.0)
+
+    def usd_per_h(self, chips: Real) -> Real:
+        """Dollars per hour of work of so many chips. Broadcasts."""
+        return own_usd_per_h(
+            self.purchase(chips),
+            np.asarray(chips, dtype=np.float64) * self.power_w,
+            years=self.years,
+            utilisation=self.utilisation,
+            usd_per_kwh=self.usd_per_kwh,
+            pue=self.pue,
+            other_opex_share=self.other_opex_share,
+            idle_power_share=self.idle_power_share,
         )
 
     def hour(self, chips: Real, group: Real = 1) -> Hour:
@@ -203,7 +215,7 @@ class OwnCosts:
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
         used = np.where(g > self.together, self.together, np.floor(self.together / g) * g)
         billed = np.ceil(n / used * (1.0 - 1e-12)) * self.together
-        usd = billed * self.usd_per_h
+        usd = np.asarray(self.usd_per_h(billed))
         found = (usd, usd, usd, billed)
         return Hour(*(float(x) if n.ndim == 0 else x for x in found))
 
@@ -467,15 +479,17 @@ def own_basis(
 ) -> OwnCosts:
     """Owning one chip: the user's figures first, then the catalogue's, then the stated assumptions.
 
-    `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share, idle_power_share and wall_power_ratio.
-    Without `capex_usd` the price read for a whole machine is taken, and it is bought whole, else of the card
-    (`capex_for`), of modules a board; without `power_w` the chip's TDP times `wall_power_ratio`, for its share of the
-    host. `Own.assumed` names what was not given. Raises `UsageError` where neither is known, for an unknown or
+    `replaced` may hold years, utilisation, usd_per_kwh, pue, other_opex_share, idle_power_share, wall_power_ratio,
+    host_share, host_usd and network_share. Without `capex_usd`, which is with its share of hosts and network, the price
+    read for a whole machine is taken, and it is bought whole, else of the card (`capex_for`), of modules a board;
+    without `power_w` the chip's TDP times `wall_power_ratio`, for its share of the host. `assumed` names what was not
+    given. Raises `UsageError` where neither is known, for an unknown or
     senseless figure, and `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id)
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
-    capex_usd, together, bare = (capex_usd, 1, False) if capex_usd is not None else _bought(chip.id)
+    together, bare, per_host = _bought(chip.id) if capex_usd is None else (1, False, np.inf)
+    capex_usd = capex_for(chip.id).usd_per_chip if capex_usd is None else capex_usd
     figures = {name: assumption.value for name, assumption in load_assumptions().items()}
     for name, value in replaced.items():
         if name not in figures:
@@ -492,18 +506,19 @@ def own_basis(
         if not low <= value <= high or (value == 0 and name in ("utilisation", "years")):
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
     assumed = tuple(name for name in checked if given.get(name) is None)
-    return OwnCosts(**checked, assumed=assumed, together=together, bare=bare)
+    return OwnCosts(**checked, assumed=assumed, together=together, bare=bare, per_host=per_host)
 
 
-def _bought(chip_id: str) -> tuple[float, int, bool]:
-    """Dollars of a chip, and how many are bought at once: a whole machine where its price was read, and the board of
-    modules that a fabric joins, which nobody sells one by one; and whether that comes without a machine."""
-    found = capex_for(chip_id)
-    boards = [
-        s.chips_per_host for s in load_systems().holding(chip_id) if any(t.fabric in BOARDS for t in s.tiers)
-    ]
-    bare = found.covers != "machine"
-    return found.usd_per_chip, min(boards, default=1) if bare else found.chips, bare
+def _bought(chip_id: str) -> tuple[int, bool, float]:
+    """How many chips are bought at once: a whole machine where its price was read, and the board of modules that a
+    fabric joins, which nobody sells one by one; whether that comes without a machine; and how many one holds, of cards
+    as many as the largest that is known."""
+    found, systems = capex_for(chip_id), load_systems().holding(chip_id)
+    if found.covers == "machine":
+        return found.chips, False, found.chips
+    boards = [s.chips_per_host for s in systems if any(t.fabric in BOARDS for t in s.tiers)]
+    most = max((s.chips_per_host for s in systems), default=1)
+    return min(boards, default=1), True, min(boards, default=most)
 
 
 BOARDS = frozenset(("nvswitch", "switched", "mesh", "partial-mesh", "ring", "torus2d", "torus3d"))

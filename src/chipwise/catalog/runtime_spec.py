@@ -5,7 +5,7 @@ Tables of the capability `serves`, besides fields of `Runtime`:
 ```
 policies    figure = value, or { is = value, source = ..., grade = ..., note = ... }; `like` a preset
 tier        a list: from_bytes, chips, except, until (a month), and the figures that differ there
-on          a list: chips, native, mixed ("int4/fp8": weights/activations), weights_only, kv, half
+on          a list: chips, native, mixed ("int4/fp8": weights/activations), weights_only, no_experts, kv, half
 backends    kind of chips (generation, family, vendor, any) -> kernels of its own, the default first; source
 features, architectures     is, and where that was read
 ```
@@ -210,7 +210,8 @@ class Rule:
     """One row of the support matrix: what a runtime does on some chips.
 
     `native` holds (weight format, class of activation) pairs whose product is computed in that class;
-    `weights_only` are formats that are stored so and multiplied in `half`, the 16-bit type.
+    `weights_only` are formats that are stored so and multiplied in `half`, the 16-bit type; for `no_experts` it has no
+    kernel that multiplies experts.
     """
 
     chips: frozenset[str]
@@ -219,6 +220,7 @@ class Rule:
     kv: frozenset[str]
     half: str
     provenance: Provenance
+    no_experts: frozenset[str] = frozenset()
 
     @property
     def runs(self) -> bool:
@@ -228,7 +230,8 @@ class Rule:
     @classmethod
     def read(cls, table: SoftwareTable, where: str, entry: object, default: Provenance) -> Self:
         """One entry of `on`. Raises `UsageError`."""
-        said = known_keys(entry, ("mixed", "weights_only", "kv", "half", *CITED), where, ("chips", "native"))
+        optional = ("mixed", "weights_only", "kv", "half", "no_experts", *CITED)
+        said = known_keys(entry, optional, where, ("chips", "native"))
         native = {(name, table.formats[name]) for name in table.formats_of(f"{where}.native", said["native"])}
         for pair in read_texts(f"{where}.mixed", said.get("mixed", [])):
             weight, _, act = pair.partition("/")
@@ -241,6 +244,7 @@ class Rule:
             kv=frozenset(table.formats_of(f"{where}.kv", said.get("kv", ["bf16", "fp16"]))),
             half=read_text(f"{where}.half", said.get("half", "bf16"), table.formats),
             provenance=table.cited(where, said, default),
+            no_experts=frozenset(table.formats_of(f"{where}.no_experts", said.get("no_experts", []))),
         )
         if not rule.runs and not rule.provenance.note:
             raise UsageError(

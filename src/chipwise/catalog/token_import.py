@@ -41,6 +41,8 @@ PACKAGES = (".whl", ".json", ".gz")
 """Endings of files that may hold token prices."""
 TEXT = ("chat", "completion", None)
 """Modes of litellm in which tokens are sold."""
+READ = ("embedding", "rerank")
+"""Modes of litellm in which tokens are only read: what is written costs nothing."""
 WHEEL = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)-")
 LICENCE = re.compile(r"^License(?:-Expression)?: (.+)$", re.MULTILINE)
 
@@ -129,13 +131,14 @@ def _litellm(table: Mapping[str, Any]) -> Iterator[ApiPrice]:
     vendors = {v.litellm: v for v in load_api_vendors().values() if v.litellm}
     for key, row in table.items():
         vendor = vendors.get(str(row.get("litellm_provider"))) if isinstance(row, dict) else None
-        if vendor is None or row.get("mode") not in TEXT:
+        if vendor is None or row.get("mode") not in (*TEXT, *READ):
             continue
         name = key.removeprefix(f"{vendor.litellm}/")
         if vendor.only and not re.search(vendor.only, name):
             continue
         named = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
         usd = [_usd(row.get(field), 1e6) for field in named]
+        usd[1] = 0.0 if row.get("mode") in READ else usd[1] or None
         page = str(row.get("source") or "")
         yield from _sold(vendor, name, usd, row.get("max_input_tokens"), row.get("deprecation_date"), page)
 
@@ -145,7 +148,7 @@ def _models_dev(table: Mapping[str, Any]) -> Iterator[ApiPrice]:
         models = (table.get(vendor.models_dev) or {}).get("models") or {}
         for name, row in models.items():
             cost, limit = row.get("cost") or {}, row.get("limit") or {}
-            usd = [_usd(cost.get(field), 1.0) for field in ("input", "output", "cache_read")]
+            usd = [_usd(cost.get(field), 1.0) or None for field in ("input", "output", "cache_read")]
             yield from _sold(vendor, name.removeprefix(vendor.prefix), usd, limit.get("context"), None, "")
 
 
@@ -163,10 +166,10 @@ def _usd(value: object, scale: float) -> float | None:
 def _sold(
     vendor: ApiVendor, name: str, usd: list[float | None], window: object, ends: object, page: str
 ) -> Iterator[ApiPrice]:
-    """The price of a model, if it says one in both directions and its weights may be open."""
+    """The price of a model, if it says one in all directions in which it is paid and its weights may be open."""
     into, out, cached = usd
     plain = re.sub(rf"(?<=\d){vendor.point}(?=\d)", ".", name) if vendor.point else name
-    if not into or not out or closed(plain):
+    if not into or out is None or closed(plain):
         return
     yield ApiPrice(
         provider=vendor.id,

@@ -50,7 +50,8 @@ class ApiVendor:
 
 @dataclass(frozen=True, slots=True)
 class ApiPrice:
-    """The price of tokens from a vendor's API, in dollars per million. It is no cost of a chip. `model` is what the
+    """The price of tokens from a vendor's API, in dollars per million, of those that are written 0 where a model only
+    reads. It is no cost of a chip. `model` is what the
     vendor calls it, `config` the catalogue's model of the same weights ("" = it has none); `date` is the day on which
     the package `source` was released."""
 
@@ -177,7 +178,7 @@ def _price(row: Mapping[str, str | None], where: str) -> ApiPrice:
         return value
 
     window, date, into, out = text("max_input_tokens"), text("date"), *map(number, COLUMNS[3:5])
-    if not into or not out:
+    if not into or out is None:
         raise UsageError(f"{where}: no price above 0", "dollars per million tokens, in and out")
     if window and not window.isdigit():
         raise UsageError(f"{where}: max_input_tokens must be a whole number, not '{shorten(window, 40)}'")

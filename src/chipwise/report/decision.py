@@ -42,12 +42,12 @@ class ApiRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwningRecord:
-    """Buying the chips of a plan: dollars a month in use at all hours, over `years`; the purchase of whole machines
-    with `chips`, of which the plan has `used` (0: not told), and the watts that they draw at the plugs before cooling.
+    """Buying the chips of a plan: dollars a month in `use` for a share of all hours, over `years`; the purchase of
+    whole machines with `chips`, of which the plan has `used` (0: not told), `hosts` of them (0: the user's price says
+    nothing of them), with the network between several; and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
     many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give.
-    `machines`: of another plan, where nobody sells the chips of the first. `bare`: the purchase is of cards or modules,
-    without the machines that hold them."""
+    `machines`: of another plan, where nobody sells the chips of the first."""
 
     usd_per_month: float
     purchase_usd: float
@@ -59,7 +59,8 @@ class OwningRecord:
     assumed: tuple[str, ...]
     used: int = 0
     machines: str = ""
-    bare: bool = False
+    hosts: int = 0
+    use: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +108,24 @@ UNTIMED = "speed is not known here"
 """What is said of an API."""
 
 
-def decided(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, ...]:
+def decided(decision: DecisionRecord, api: ApiRecord | None, plan: str) -> tuple[str, ...]:
     """The sentences that open a plan: what to do and what it costs a month, the other ways, who else rents it. `api`
-    is the cheapest."""
+    is the cheapest; `plan` says its chips and software, and what these cost an hour."""
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
     usd, what = ways.pop(decision.choice)
     doubts = {"api": f", whose {UNTIMED}"}
     others = "; ".join(f"{usd} {words}{doubts.get(way, '')}" for way, (usd, words) in ways.items() if usd)
-    doubt = f"; its {UNTIMED}" if decision.choice == "api" else ""
     at = "" if decision.job_hours else " at this load"
-    said = f"{_opening(decision)}: {usd} {decision.span}{at}, {what}{doubt}."
-    return said, *([f"Alternatives: {others}."] if others else []), *_supply(decision)
+    chips, _, hour = plan.partition(": ")
+    spot = ", on the spot market" if decision.supply and decision.supply.spot else ""
+    said = {
+        "api": f"{_opening(decision)}: {usd} {decision.span}{at}, {what}; its {UNTIMED}.",
+        "own": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}, {what}.",
+        "rent": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}{_followed(decision)}{spot}, {hour}",
+    }
+    own = [f"To run it yourself: rent {plan}"] if decision.choice == "api" else []
+    other = [f"Alternatives: {others}."] if others else []
+    return said[decision.choice], *other, *own, *_supply(decision)
 
 
 def _supply(decision: DecisionRecord) -> Iterator[str]:
@@ -144,7 +152,16 @@ def _opening(decision: DecisionRecord) -> str:
     own, paid = decision.own, decision.api_usd_per_month if called else decision.rent_usd_per_month
     lasts = decision.job_hours is None
     lasting = lasts and own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
-    return ("Call an API" if called else "Rent") + (", or buy if the load lasts" if lasting else "")
+    verb = "Call an API" if called else "Rent"
+    return f"{verb}, or buy if the load lasts{'' if called else ','}" if lasting else verb
+
+
+def _followed(decision: DecisionRecord) -> str:
+    """What rented replicas follow, and what all of them cost."""
+    if decision.all_on_usd_per_month is None:
+        return ""
+    whole = decision.usd_words(decision.all_on_usd_per_month)
+    return f", scaled with the {decision.follows} ({whole} with all replicas always on)"
 
 
 def _api(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, str]:
@@ -161,11 +178,7 @@ def _rent(decision: DecisionRecord) -> tuple[str, str]:
         return "", ""
     spot = " on the spot market" if decision.supply and decision.supply.spot else ""
     priced = dated(decision.rent_date, decision.rent_age_days)
-    if decision.all_on_usd_per_month is not None:
-        whole = decision.usd_words(decision.all_on_usd_per_month)
-        spot += f", scaled with the {decision.follows}"
-        priced = f"{priced.removesuffix(')')}; {whole} with all replicas always on)"
-    return decision.usd_words(decision.rent_usd_per_month), f"rented{spot}{priced}"
+    return decision.usd_words(decision.rent_usd_per_month), f"rented{spot}{_followed(decision)}{priced}"
 
 
 def _own(decision: DecisionRecord) -> tuple[str, str]:
@@ -179,12 +192,12 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         if share is not None
         else f"dearer than {less} at any use"
     )
-    bare = " without hosts" if own.bare else ""
-    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}{bare}"
+    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}"
+    chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
+    chips += f" with {own.hosts} hosts and their network" if own.hosts > 1 else " with host" * own.hosts
     chips += f", of which {own.used} work" if 0 < own.used < own.chips else ""
-    if own.machines:
-        chips = f"{own.machines}, {chips}" if own.used < own.chips else f"{own.machines}{bare}"
     always = "always in use" if decision.job_hours is None else "with one such job after another"
+    always = always if own.use == 1.0 else f"{own.use:.0%} in use"
     figures = [
         f"{usd_words(own.purchase_usd)} for {chips}",
         f"{own.power_w / 1000.0:.3g} kW at the wall",
@@ -192,6 +205,15 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         *([use] if paid is not None else []),
     ]
     return decision.usd_words(own.usd_per_month), f"owned, {always} ({', '.join(figures)})"
+
+
+def sells(api: ApiRecord) -> str:
+    """What a vendor asks for tokens."""
+    cached = "" if api.usd_per_million_cached is None else f", ${api.usd_per_million_cached:g} cached"
+    out = f", ${api.usd_per_million_out:g} out" if api.usd_per_million_out else ""
+    return (
+        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}{out} per million tokens"
+    )
 
 
 def dated(date: str, age_days: int | None) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import partial
 
+from chipwise.catalog.media_runtime import get_media_runtime
 from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system import load_systems
 from chipwise.errors import InfeasibleError
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
-from chipwise.report.decision import DecisionRecord, decided
+from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided, sells
 from chipwise.report.plan import (
     DONE_IN,
     GROUPS,
@@ -123,6 +124,11 @@ class MediaPlan(Plan):
     peak: PeakRecord | None = None
 
     @property
+    def largest_requests_per_s(self) -> float:
+        """Samples a second that it could make at most."""
+        return self.samples_per_s.mid
+
+    @property
     def samples(self) -> int:
         """Samples that a batch makes."""
         return max(self.batch // self.parts, 1) if self.parts else self.batch
@@ -167,7 +173,7 @@ class MediaReport(Ranking[MediaPlan]):
     `nearest`: the published result nearest to the first plan, and what it is good for. `cheapest`: of all plans that
     keep what was asked the one that costs least (of one's own chips makes most), None where it is the first; `extra`:
     the part of its cost that the first plan costs more. `decision`: what renting its chips costs and what owning them
-    does (None: nothing is paid, or neither a rate nor a job was asked).
+    does (None: nothing is paid, or neither a rate nor a job was asked); `apis` read tokens with the same weights.
     """
 
     model: str
@@ -192,6 +198,7 @@ class MediaReport(Ranking[MediaPlan]):
     extra: float = 0.0
     by: By = "chip"
     decision: DecisionRecord | None = None
+    apis: tuple[ApiRecord, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -412,7 +419,7 @@ def _verdict(report: MediaReport) -> tuple[str, ...]:
     each = f"{figures.seconds(p.latency_s)} for {what}"
     if p.verdict == "no":
         return (f"{report.model} does not fit {_one(p)}: {_short(p)}" + (f"; {p.note}." if p.note else "."),)
-    how = ", ".join((p.runtime, *_waits(p)))
+    how = ", ".join((_software(p.runtime), *_waits(p)))
     said = (f"{report.model} on {many}{_one(p)} ({how}): {each}{cost}; bottleneck: {p.bound}.",)
     return said if report.rate_per_s is None else (*said, _does(report, p))
 
@@ -420,13 +427,14 @@ def _verdict(report: MediaReport) -> tuple[str, ...]:
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
-    verb, what = taken(p, ", ".join(_how(p)), owned=report.owned, instead=p.usual)
+    other = f" in place of {_software(p.usual)}" if p.usual not in ("", p.runtime) else ""
+    verb, what = taken(p, ", ".join(_how(p)), owned=report.owned, software=f"{_software(p.runtime)}{other}")
     start = verb if report.kept else f"No plan meets {_target(report)}; nearest: "
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
+    paid = report.decision if report.kept else None
     return (
-        *(decided(report.decision, None) if report.decision else ()),
-        f"{start}{what}",
+        *(decided(paid, next(iter(report.apis), None), what) if paid else (f"{start}{what}",)),
         _does(report, p),
         *follows(report.plans),
         founded(p, p.latency_s.basis),
@@ -435,6 +443,12 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
         *_measured(report, p),
         *_alike(alike, "speed" if report.owned or report.unpriced else "cost"),
     )
+
+
+def _software(runtime: str) -> str:
+    """The name of software in a sentence: a way to run a framework behind it."""
+    name, _, way = get_media_runtime(runtime).name.partition(", ")
+    return f"{name} ({way})" if way else name
 
 
 def _how(p: MediaPlan) -> list[str]:
@@ -460,7 +474,7 @@ def _dearer(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     c = report.cheapest
     if c is None or report.extra < preferences().told or not report.kept:
         return ()
-    which = f"{c.machines} with {c.runtime} ({', '.join(_how(c))})"
+    which = f"{c.machines} with {_software(c.runtime)} ({', '.join(_how(c))})"
     if report.owned and report.rate_per_s is None:
         less = f"{1.0 - 1.0 / (1.0 + report.extra):.1%} fewer {report.unit}s/s" if p.batch else ""
         return (f"That is {less} than the most, {which}, because {_because(p, c)}.",)
@@ -482,11 +496,11 @@ def _because(p: MediaPlan, c: MediaPlan) -> str:
         (_stale(c) and not _stale(p), "that price is old"),
         (rented(c) and not rented(p), "only a marketplace rents that out"),
         (c.host_bytes > 0.0 and not p.host_bytes, "that keeps parts on the host"),
-        (c.ported and not p.ported, f"a network has to be ported to {c.runtime}"),
+        (c.ported and not p.ported, f"a network has to be ported to {_software(c.runtime)}"),
         (c.hosts > p.hosts, "it takes fewer hosts"),
         (_billed(c) > _billed(p), "it takes fewer chips"),
         (c.replicas < p.replicas, "of as many chips it has more replicas"),
-        (c.runtime != p.runtime, f"{p.runtime} is the more usual software"),
+        (c.runtime != p.runtime, f"{_software(p.runtime)} is the more usual software"),
         (c.offload != p.offload, "it keeps less on the host"),
         (c.batch > p.batch, "its batches are smaller"),
     )
@@ -629,6 +643,11 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     if chosen and report.changes:
         more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
         foot.append(f"more {report.unit}s from the chips of #1: {', '.join(more)}")
+    for api in report.apis[:1]:
+        rate = "" if api.usd_per_h is None else f", ${api.usd_per_h:.3g}/h at this load"
+        foot.append(
+            f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)} (speed and terms not compared)"
+        )
     if report.nearest:
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:

@@ -189,15 +189,14 @@ def usd_of(p: Any) -> Figure | None:
     return None if job is None else job.usd
 
 
-def taken(p: Plan, how: str, *, owned: bool, instead: str = "") -> tuple[str, str]:
-    """What to do with the chips of a plan, and what it takes: its chips and software, in place of what, `how`, and what
-    they cost; nothing for chips that are `owned`."""
+def taken(p: Plan, how: str, *, owned: bool, software: str = "") -> tuple[str, str]:
+    """What to do with the chips of a plan, and what it takes: its chips and `software` (its runtime, where nothing else
+    is said of that), `how`, and what they cost; nothing for chips that are `owned`."""
     mine = p.price is None or p.price.use > 0.0
     where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
-    instead = f" in place of {instead}" if instead not in ("", p.runtime) else ""
     date = "" if p.price is None or p.price.stale else p.price.date
     cost = "" if owned else f": {cost_words(p.price, p.chips)}{age_words(date, age_days(date, today()))}"
-    return "Use " if mine else "Rent ", f"{p.machines}{where} with {p.runtime}{instead} ({how}){cost}."
+    return "Use " if mine else "Rent ", f"{p.machines}{where} with {software or p.runtime} ({how}){cost}."
 
 
 def notes(plans: Iterable[tuple[int, str]]) -> list[str]:
@@ -249,7 +248,8 @@ def cost_words(price: PriceRecord | None, chips: int) -> str:
         return "no price is known"
     whole = f", {price.billed} chips billed" if price.billed > chips else ""
     dated = f", price of {price.date}" if price.date else ", undated"
-    own = f" of work to own, {price.use:.0%} in use{whole}"
+    idle = f" of work to own, {price.use:.0%} in use" if price.use != 1.0 else " to own, always in use"
+    own = f"{idle}{whole}"
     offer = own if price.use else f" at {price.provider}{whole}{dated}"
     stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
     return f"about ${figures.mid(price)}/h{offer}{stale}"

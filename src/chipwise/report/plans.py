@@ -15,7 +15,7 @@ from chipwise.evidence.discrepancy import apart_of
 from chipwise.predict.fleet import Day
 from chipwise.report import figures
 from chipwise.report.answer import Tabled
-from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided
+from chipwise.report.decision import ApiRecord, DecisionRecord, dated, decided, sells
 from chipwise.report.fit import memory_view, parts_view
 from chipwise.report.kernel import AmdahlReport, amdahl_view
 from chipwise.report.plan import (
@@ -437,16 +437,40 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
     verb, what = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
     # nothing was chosen where one deployment was asked about
     opening = f"{verb}{what}" if report.considered > 1 else what
-    if report.decision is not None and report.decision.choice == "api":
-        opening = f"To run it yourself: {verb.lower()}{what}"
+    openings: tuple[str, ...] = (opening,)
+    if report.decision is not None:
+        openings = decided(report.decision, _cheapest_api(report), what)
     if not report.kept:
         missed = f"No plan meets {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""
         works = f"; what works: {', or '.join(report.ways)}" if report.ways else ""
-        opening = f"{missed}{works}. Nearest: {what}"
+        openings = (f"{missed}{works}. Nearest: {what}",)
     found = founded(first, first.pace.basis, [part.chip for part in first.parts])
-    said = (opening, _does(report), *follows(report.plans), found, *_alternatives(report))
-    return said if report.decision is None else (*decided(report.decision, _cheapest_api(report)), *said)
+    return (
+        *openings,
+        _does(report),
+        *follows(report.plans),
+        found,
+        *_certainty(report),
+        *_alternatives(report),
+    )
+
+
+def _certainty(report: PlanReport) -> list[str]:
+    """What the confidence costs beyond even odds, where it is most of the plan."""
+    even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
+    first = report.plans[0]
+    if even is None or even.saves < COSTLY or first.price is None or even.price is None:
+        return []
+    points = 100.0 * (report.workload.confidence - preferences().even)
+    return [
+        f"The last {points:.0f} points of certainty cost ${format_number(first.price.mid - even.price.mid)}/h: at even "
+        f"odds ({even.options}) {even.chips}x {first.chip} ({even.spread}) do, ${figures.mid(even.price)}/h."
+    ]
+
+
+COSTLY = 0.25
+"""unit: share of the cost. Chosen: what certainty may cost without standing in the verdict; moves one sentence."""
 
 
 def _cheapest_api(report: PlanReport) -> ApiRecord | None:
@@ -574,6 +598,8 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
         why = [f"takes {least.hosts} hosts in place of {first.hosts}"]
     elif not why and billed[0] > billed[1]:
         why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
+    elif not why and least.pace.mid > first.pace.mid * preferences().tie:
+        why = ["is slower"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
     cost = (
         f"{_cost(report, least, ', ')}, {report.saves:.0%} less ({_how_likely(least, first, report.saves)})"
@@ -667,7 +693,7 @@ def _unpriced(report: PlanReport) -> list[str]:
     more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
     said = [f"not compared, no price known: {named}{more} (give one: --price-of {without[0].chip}=USD)"]
     sold = [api for api in report.apis if api.chip in {p.chip for p in without}]
-    return said + [f"{api.chip}, not for rent: {_sells(api)}{dated(api.date, api.age_days)}" for api in sold]
+    return said + [f"{api.chip}, not for rent: {sells(api)}{dated(api.date, api.age_days)}" for api in sold]
 
 
 def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
@@ -724,17 +750,9 @@ def cheaper(report: PlanReport) -> list[str]:
         elif above is None and first.price is not None:
             less = "; #1 costs more at every rate that it serves"
         said.append(
-            f"as an API: {_sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
+            f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"
         )
     return said
-
-
-def _sells(api: ApiRecord) -> str:
-    cached = "" if api.usd_per_million_cached is None else f", ${api.usd_per_million_cached:g} cached"
-    return (
-        f"{api.provider} sells {api.model} at ${api.usd_per_million_in:g} in{cached}, ${api.usd_per_million_out:g} out "
-        "per million tokens"
-    )
 
 
 SHARES = (

@@ -24,7 +24,7 @@ from chipwise.parallel.layout import Reason
 from chipwise.search.space import Deployment
 from chipwise.workload.formats import Format
 from chipwise.workload.gguf import GGUF
-from chipwise.workload.model import Model
+from chipwise.workload.model import Model, MoE
 
 HOST_SHARE = preferences().host_share  # of the host's memory, beside the system, its caches and the data
 # Families whose mechanics the cost room holds. Others would be sized by `fit`, not timed.
@@ -239,6 +239,9 @@ def _objection(model: Model, chip: Chip, runtime: Runtime, half: str) -> str:
     if chip.family == "dataflow" and model.architecture not in runtime.architectures:
         # compiled model by model: what is not listed does not run
         return f"{runtime.name} is not known to run {model.architecture} models"
+    rule, stored = runtime.rule(chip), p.weight("expert").name
+    if rule is not None and stored in rule.no_experts and any(isinstance(x.ffn, MoE) for _, x in model.runs):
+        return f"{runtime.name} has no kernel that multiplies experts in {stored} on {chip.id}"
     # a 16-bit cache follows the runtime, which may keep it in fp16 whatever the weights are in
     caches = {name(p.kv), "fp16"} if p.kv.bits == 16 else {p.kv.name}
     pairs = ((name(p.weight(cls)), name(p.activation(cls))) for cls in ("attention", "ffn", "expert"))

@@ -5,7 +5,8 @@ plan counts here. The rules, each before the next:
 
 1. plans of a lower `group` (a known price before none), and of those the plans whose targets hold as surely as asked;
 2. nothing stands above a plan that is no dearer, no slower, no less likely and no worse founded; a time that is longer
-   by less than anybody notices is no slower where another time is shorter by more;
+   by less than anybody notices is no slower where another time is shorter by more, and costs that count as the same
+   are no dearer where no time is longer and one has a lead (`tie`);
 3. costs within `equal` of the cheapest count as the same, and what is better founded may cost `evidence` more for each
    doubt fewer, a part of one as much as a whole: of these the best founded, then the smallest by `size`, then the
    cheapest.
@@ -157,14 +158,15 @@ def _leader(
     keys = (c.doubts[pool], *c.size[:, pool], np.nan_to_num(c.cost[pool], nan=np.inf), *c.times[:, pool])
     pool = pool[np.lexsort(keys[::-1])]
     for leader in pool:
-        if not _beaten(c, int(leader), pool):
+        if not _beaten(c, int(leader), pool, noise):
             return int(leader)
     return int(pool[0])  # only where figures are no numbers
 
 
-def _beaten(c: Contenders, plan: int, by: NDArray[np.intp]) -> bool:
+def _beaten(c: Contenders, plan: int, by: NDArray[np.intp], noise: float) -> bool:
     """Whether another plan is at least as good in everything that is asked for, and better in something. Times that
-    nobody tells apart (`noticed`) count as the same where another is shorter by more than that."""
+    nobody tells apart (`noticed`) count as the same where another is shorter by more than that; costs within `noise` do
+    where no time is longer and one has a lead (`tie`)."""
     exact = np.concatenate([np.nan_to_num(c.cost[None], nan=np.inf), -c.chance[None], c.doubts[None]])
     mine, its = exact[:, [plan]], exact[:, by]
     slow, quick = c.times[:, [plan]], c.times[:, by]
@@ -175,7 +177,9 @@ def _beaten(c: Contenders, plan: int, by: NDArray[np.intp]) -> bool:
     noticed = preferences().noticed
     alike = (quick <= slow * (1.0 + noticed)).all(axis=0)
     quicker = as_good & alike & (quick < slow * (1.0 - noticed)).any(axis=0)
-    return bool((dominates | quicker).any())
+    as_cheap = (its[1:] <= mine[1:]).all(axis=0) & (its[0] <= mine[0] + noise * np.abs(mine[0]))
+    leads = as_cheap & (quick <= slow).all(axis=0) & (quick * preferences().tie < slow).any(axis=0)
+    return bool((dominates | quicker | leads).any())
 
 
 def tied(c: Contenders, plan: int, confidence: float) -> NDArray[np.bool_]:

@@ -15,7 +15,6 @@ from chipwise.catalog.snapshot import today
 from chipwise.report.answer import by_kind
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
-from chipwise.report.decision import decided
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
@@ -113,12 +112,12 @@ def _generated(report: MediaReport) -> dict[str, Any]:
     )
     first = report.plans[0] if report.plans else None
     said = report.verdict()
-    # which hardware stands large, what it is paid by below
-    paid = len(decided(report.decision, None)) if report.decision else 0
+    # which hardware stands large, an API below
+    large = next((i for i, words in enumerate(said) if first and f"{first.machines} " in words), 0)
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
-        "verdict": (*said[paid : paid + 1], *said[:paid], *said[paid + 1 :]),
+        "verdict": (*said[large : large + 1], *said[:large], *said[large + 1 :]),
         "badges": [b for b in badges if b[0]],
     }
 
