@@ -215,10 +215,15 @@ class Context:
         use = use_of(self.found.graph, group, loads.engines, found)
         known = [judged or group.deployments[int(i)] for i in group.which]
         near = [self._near(d) for d in known]
-        doubt = [
-            self.doubt(d, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
+        seen = [
+            (id(d), bool(fleet.prompt_workers), fleet.harnessed)
             for d, fleet in zip(known, fleets, strict=True)
         ]
+        each = {
+            key: self.doubt(d, apart=key[1], harnessed=key[2])
+            for key, d in dict(zip(seen, known, strict=True)).items()
+        }
+        doubt = [each[key] for key in seen]
         by = self._corrections(group, found, fleets, doubt)
         stretch = self._stretched(group, loads, found, fleets, rate_per_s)
         if by is not None:
