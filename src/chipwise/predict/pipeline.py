@@ -134,6 +134,22 @@ class Hardware:
         found: Real = exchange(kind, num_bytes, float(ranks), device_network(self.device), numbers).total_s
         return found
 
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What chips have in common whose stages are priced as one array; each of a kind without such stands alone."""
+        simt = isinstance(self.costs, SimtParameters)
+        return _Does.of(self), tuple(self.starts.items()), 0 if simt else id(self)
+
+    @classmethod
+    def stacked(cls, many: Sequence[Hardware]) -> Hardware:
+        """Chips that are `like` each other, shaped [chips, 1]; one alone as it is."""
+        costs = [one.costs for one in many if isinstance(one.costs, SimtParameters)]
+        if len(many) == 1 or len(costs) < len(many):
+            return many[0]
+        index = np.arange(len(many)).reshape(-1, 1)
+        device = Device.stack([one.device for one in many]).take(index)
+        return replace(many[0], device=device, costs=SimtParameters.stack(costs).take(index))
+
 
 @dataclass(frozen=True)
 class StageTimes:
@@ -236,7 +252,7 @@ def stage_times(
     priced on this very hardware, so that ways to share a request price alike stages once.
     """
     known = {} if known is None else known
-    price_ahead([(pipeline, spread)], hardware, known)
+    price_ahead([(pipeline, spread)], [(hardware, known)])
     found = []
     for stage, own in _shared(pipeline, spread):
         side, at = known[_Same(stage), own]
@@ -250,18 +266,19 @@ def stage_times(
     return tuple(found)
 
 
-def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], hardware: Hardware, known: Known) -> None:
-    """Prices pipelines, each shared by devices in some way, into `known`: stages that differ in numbers alone as one.
-    `stage_times` of each is what it is without."""
+def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], chips: Sequence[Priced]) -> None:
+    """Prices pipelines, each shared by devices in some way, on chips that are `like` each other, into what is known of
+    each: stages that differ in numbers alone as one. `stage_times` of each is what it is without."""
     left = {
         (_Same(stage), own): pipeline
         for pipeline, spread in ways
         for stage, own in _shared(pipeline, spread)
-        if (_Same(stage), own) not in known
+        if any((_Same(stage), own) not in known for _, known in chips)
     }
-    for joined in _joined(tuple(left), _Does.of(hardware)):
-        times = _timed(joined, [left[way] for way in joined.ways], hardware)
-        known.update((way, (times, i)) for i, way in enumerate(joined.ways))
+    for joined in _joined(tuple(left), _Does.of(chips[0][0])):
+        each = _timed(joined, [left[way] for way in joined.ways], [hardware for hardware, _ in chips])
+        for (_, known), times in zip(chips, each, strict=True):
+            known.update((way, (times, i)) for i, way in enumerate(joined.ways))
 
 
 def _shared(pipeline: Pipeline, spread: Spread) -> Iterator[tuple[Stage, Spread]]:
@@ -291,9 +308,27 @@ class _Times:
         return StageTimes(stage.name, stage.calls, parts, self.launches[i], limited)
 
 
-def _timed(joined: _Joined, pipelines: Sequence[Pipeline], hardware: Hardware) -> _Times:
-    """Stages, each of one of the pipelines."""
-    parts = _parts(joined, hardware)
+def _timed(joined: _Joined, pipelines: Sequence[Pipeline], chips: Sequence[Hardware]) -> list[_Times]:
+    """Stages, each of one of the pipelines, on every chip."""
+    shape = (len(chips), len(joined.ways))
+    priced = {
+        part: ({name: np.broadcast_to(value, shape) for name, value in cost.exposed.items()}, groups)
+        for part, (cost, groups) in _parts(joined, Hardware.stacked(chips)).items()
+    }
+    found = []
+    for i, hardware in enumerate(chips):
+        parts = {
+            part: (Cost({name: value[i] for name, value in exposed.items()}), groups)
+            for part, (exposed, groups) in priced.items()
+        }
+        found.append(_on_chip(joined, pipelines, parts, hardware))
+    return found
+
+
+def _on_chip(
+    joined: _Joined, pipelines: Sequence[Pipeline], parts: Parts, hardware: Hardware
+) -> _Times:
+    """The same on one of them, whose operators are priced."""
     exposed = _exchanged(joined, pipelines, parts, hardware)
     times = {
         part: {name: np.asarray(each).tolist() for name, each in cost.exposed.items()}
@@ -351,6 +386,8 @@ class _Same:
 _Way = tuple[_Same, Spread]
 Known = dict[_Way, tuple[_Times, int]]
 """What was priced: a stage and how devices share it, in an array at some place."""
+Priced = tuple[Hardware, Known]
+"""Hardware, and the stages that were priced on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,8 +400,9 @@ class _Group:
     shared: Op
 
     def over_ways(self, value: Real) -> Array:
-        """A number of each operator, [ways, operators]."""
-        return np.broadcast_to(value, (self.counts.size,)).reshape(self.counts.shape)
+        """A number of each operator, [ways, operators], or [chips, ways, operators] of one of each chip too."""
+        shape = np.broadcast_shapes(np.shape(value), (self.counts.size,))
+        return np.broadcast_to(value, shape).reshape(*shape[:-1], *self.counts.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,14 +589,14 @@ def _part(op: Op) -> MediaPart:
 
 
 def _parts(joined: _Joined, hardware: Hardware) -> Parts:
-    """Seconds of the operators of one device by part, [ways], with the groups that it is of."""
+    """Seconds of the operators of one device by part, [ways], or [chips, ways], with the groups that it is of."""
     found: Parts = {}
     # layers that are dealt out follow each other: a device runs its part of them
     dealt = joined.degree(lambda s: s.pp)
     for group in joined.groups:
         exposed, counts = price(group.shared, hardware.device, hardware.costs).exposed, group.counts / dealt
         summed = Cost(
-            {name: np.sum(counts * group.over_ways(value), axis=1) for name, value in exposed.items()}
+            {name: np.sum(counts * group.over_ways(value), axis=-1) for name, value in exposed.items()}
         )
         part = _part(group.whole)
         cost, others = found.get(part, (Cost(), []))
