@@ -128,11 +128,12 @@ class Hardware:
     starts: Mapping[str, float] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
 
-    def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
-        """Seconds of one exchange."""
+    def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Array:
+        """Seconds of one exchange, or of several; of several chips each, along a first axis."""
         numbers = exchange_numbers(kind, self.costs, self.overheads)
-        found: Real = exchange(kind, num_bytes, float(ranks), device_network(self.device), numbers).total_s
-        return found
+        flat = exchange(kind, np.ravel(num_bytes), float(ranks), device_network(self.device), numbers)
+        found = np.asarray(flat.total_s)
+        return found.reshape((*found.shape[:-1], *np.shape(num_bytes)))
 
     @property
     def like(self) -> tuple[object, ...]:
@@ -310,41 +311,35 @@ class _Times:
 
 def _timed(joined: _Joined, pipelines: Sequence[Pipeline], chips: Sequence[Hardware]) -> list[_Times]:
     """Stages, each of one of the pipelines, on every chip."""
-    shape = (len(chips), len(joined.ways))
-    priced = {
-        part: ({name: np.broadcast_to(value, shape) for name, value in cost.exposed.items()}, groups)
-        for part, (cost, groups) in _parts(joined, Hardware.stacked(chips)).items()
+    shape, together = (len(chips), len(joined.ways)), Hardware.stacked(chips)
+    parts: Parts = {
+        part: (Cost({name: np.broadcast_to(each, shape) for name, each in cost.exposed.items()}), groups)
+        for part, (cost, groups) in _parts(joined, together).items()
     }
+    exposed = _exchanged(joined, pipelines, parts, together)
+    limited = {part: np.broadcast_to(each, shape) for part, each in _limited(parts, joined, together).items()}
     found = []
     for i, hardware in enumerate(chips):
-        parts = {
-            part: (Cost({name: value[i] for name, value in exposed.items()}), groups)
-            for part, (exposed, groups) in priced.items()
+        times = {
+            part: {name: np.asarray(each)[i].tolist() for name, each in cost.exposed.items()}
+            for part, (cost, _) in parts.items()
         }
-        found.append(_on_chip(joined, pipelines, parts, hardware))
+        times |= {"exchange": {"network": exposed[i].tolist()}} if exposed[i].any() else {}
+        starts = hardware.starts
+        # what is started for each sample takes as long as one product
+        each = [
+            1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names
+        ]
+        launches = _one_by_one(joined.counts * (joined.launches * each) / joined.apart)
+        held_back = bool(np.isfinite(hardware.device.power_w))
+        found.append(
+            _Times(
+                times,
+                (launches + _moves(joined, starts)).tolist(),
+                {part: each[i].tolist() for part, each in limited.items()} if held_back else {},
+            )
+        )
     return found
-
-
-def _on_chip(
-    joined: _Joined, pipelines: Sequence[Pipeline], parts: Parts, hardware: Hardware
-) -> _Times:
-    """The same on one of them, whose operators are priced."""
-    exposed = _exchanged(joined, pipelines, parts, hardware)
-    times = {
-        part: {name: np.asarray(each).tolist() for name, each in cost.exposed.items()}
-        for part, (cost, _) in parts.items()
-    }
-    times |= {"exchange": {"network": exposed.tolist()}} if exposed.any() else {}
-    starts = hardware.starts
-    # what is started for each sample takes as long as one product
-    each = [1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names]
-    launches = _one_by_one(joined.counts * (joined.launches * each) / joined.apart)
-    limited = _limited(parts, joined, hardware)
-    return _Times(
-        times,
-        (launches + _moves(joined, starts)).tolist(),
-        {part: each.tolist() for part, each in limited.items()},
-    )
 
 
 def _one_by_one(values: Array) -> Array:
@@ -480,15 +475,15 @@ def _end_to_end(values: Iterable[Real]) -> Array:
 
 
 def _limited(parts: Parts, joined: _Joined, hardware: Hardware) -> dict[MediaPart, Array]:
-    """Seconds of products and convolutions at the power limit, [ways]; none of chips that are not held back by one.
-    Attention waits for exponentials too often to reach it."""
+    """Seconds of products and convolutions at the power limit, [ways] or [chips, ways], no numbers for chips without
+    one. Attention waits for exponentials too often to reach it."""
     costs, device = hardware.costs, hardware.device
-    if not isinstance(costs, SimtParameters) or not np.isfinite(float(np.asarray(device.power_w))):
+    if not isinstance(costs, SimtParameters):
         return {}
     devices = joined.degree(lambda s: s.devices)[:, 0]
     return {
         part: sum(
-            np.sum(group.counts * group.over_ways(limited_s(group.whole, device, costs)), axis=1)
+            np.sum(group.counts * group.over_ways(limited_s(group.whole, device, costs)), axis=-1)
             for group in groups
             if group.whole.compute != "fp32"
         )
@@ -649,24 +644,24 @@ def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
 
 
 def _exchanged(joined: _Joined, pipelines: Sequence[Pipeline], parts: Parts, hardware: Hardware) -> Array:
-    """Exposed seconds of exchanges of one call, [ways]."""
-    found = np.zeros(len(joined.ways))
+    """Exposed seconds of exchanges of one call, [chips, ways]."""
+    found = np.zeros((np.size(hardware.device.memory_bytes), len(joined.ways)))
     work_s = found + sum(cost.total_s for cost, _ in parts.values())
     attention, groups = parts.get("attention", (Cost(), []))
     attention_s = found + attention.total_s
     for s in {spread for _, spread in joined.ways if spread.devices > 1}:
         at = np.array([i for i, (_, spread) in enumerate(joined.ways) if spread == s])
-        own = _around_attention(at, groups, attention_s[at], hardware, s)
-        for i, exposed in zip(at.tolist(), own.tolist(), strict=True):
+        own = _around_attention(at, groups, attention_s[:, at], hardware, s)
+        for i, exposed in zip(at.tolist(), own.T, strict=True):
             stage = joined.ways[i][0].stage
-            found[i] = exposed + _of_weights(pipelines[i], stage, float(work_s[i]), hardware, s)
+            found[:, i] = exposed + _of_weights(pipelines[i], stage, work_s[:, i], hardware, s)
     return found
 
 
 def _around_attention(
     at: NDArray[np.intp], groups: Sequence[_Group], attention_s: Array, hardware: Hardware, s: Spread
 ) -> Array:
-    """Exposed seconds of exchanges of what is computed, of the ways `at` that share a stage alike.
+    """Exposed seconds of exchanges of what is computed, [chips, ways], of the ways `at` that share a stage alike.
 
     Around every attention: Ulysses sends queries, keys, values and results to all (4), tensor parallelism sums twice;
     a ring passes keys and values on, r - 1 times, hidden by attention. A call ends with one exchange of guided passes,
@@ -683,12 +678,12 @@ def _around_attention(
         last = each[:, -1]
         if s.ulysses > 1:
             sent_s = hardware.exchange_s("all_to_all", each / s.tp, s.ulysses)
-            exposed = exposed + np.sum(counts * 4.0 * sent_s, axis=1)
+            exposed = exposed + np.sum(counts * 4.0 * sent_s, axis=-1)
         if s.tp > 1:
-            exposed = exposed + np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp), axis=1)
+            exposed = exposed + np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp), axis=-1)
         if s.cp > 1:
             passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
-            ring_s = ring_s + np.sum(counts * (s.cp - 1) * passed_s, axis=1)
+            ring_s = ring_s + np.sum(counts * (s.cp - 1) * passed_s, axis=-1)
     exposed = exposed / s.pp + uncovered(ring_s, attention_s)
     if s.cfg > 1:
         exposed = exposed + hardware.exchange_s("all_gather", s.cfg * last, s.cfg)
@@ -697,21 +692,19 @@ def _around_attention(
     return exposed
 
 
-def _of_weights(pipeline: Pipeline, stage: Stage, work_s: float, hardware: Hardware, s: Spread) -> float:
-    """Exposed seconds of exchanges of weights, rows of tables and gradients: gathered weights and summed gradients hide
-    behind the work of the call."""
-    exposed = 0.0
+def _of_weights(pipeline: Pipeline, stage: Stage, work_s: Array, hardware: Hardware, s: Spread) -> Real:
+    """Exposed seconds of exchanges of weights, rows of tables and gradients, [chips]: gathered weights and summed
+    gradients hide behind the work of the call."""
+    exposed: Real = 0.0
     if s.fsdp:
-        gathered_s = float(hardware.exchange_s("all_gather", stage.weight_bytes, s.devices))
-        exposed += max(0.0, pipeline.settings.get(PARTS, 1.0) * gathered_s - work_s)
+        gathered_s = hardware.exchange_s("all_gather", stage.weight_bytes, s.devices)
+        exposed = exposed + np.maximum(0.0, pipeline.settings.get(PARTS, 1.0) * gathered_s - work_s)
     looked = [(n, op) for n, op in stage.ops if op.kind == "lookup"] if s.tables else []
     for n, op in looked:
-        exposed += n * float(hardware.exchange_s("all_to_all", op.activation_bytes / (2.0 * s.dp), s.dp))
+        exposed = exposed + n * hardware.exchange_s("all_to_all", op.activation_bytes / (2.0 * s.dp), s.dp)
     if pipeline.trained and s.dp > 1 and not looked:
-        summed_s = float(
-            hardware.exchange_s("all_reduce", min(stage.weight_bytes, 4.0 * stage.parameters), s.dp)
-        )
-        exposed += max(0.0, summed_s - OVERLAPPED * work_s)
+        summed_s = hardware.exchange_s("all_reduce", min(stage.weight_bytes, 4.0 * stage.parameters), s.dp)
+        exposed = exposed + np.maximum(0.0, summed_s - OVERLAPPED * work_s)
     return exposed
 
 
