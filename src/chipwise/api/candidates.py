@@ -95,7 +95,13 @@ def least_bytes(graph: Graph, name: str) -> float:
 
 
 def formats(
-    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float = np.inf, *, every: bool = True
+    model: str,
+    context: Context,
+    terms: Terms,
+    chips: Sequence[Chip],
+    room: float = np.inf,
+    *,
+    every: bool = True,
 ) -> Iterator[CandidateFormat]:
     """The model as it is stored, and in the formats of the task that plans are compared in, at a desk those that may
     fit `room` bytes, of 4 bits and more unless `every` one is of use; each also as runtimes of these chips keep it in

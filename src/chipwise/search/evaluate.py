@@ -247,7 +247,9 @@ def engines_of(
     shaped = Layout(*(np.asarray(layout.part(p)).reshape(-1, 1) for p in ("tp", "pp", "dp", "ep")))
     servers = column(workers.prompt) * column(layout.dp) * column(layout.pp)
     sent = _transfer_s(graph, group, requests, layout, overheads)
-    return replace(engines, prompts=table(shard(graph, shaped)), prompt_servers=servers[:, None], transfer_s=column(sent))
+    return replace(
+        engines, prompts=table(shard(graph, shaped)), prompt_servers=servers[:, None], transfer_s=column(sent)
+    )
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,7 @@ def account_of(
     return _account(shard(d.holds or graph, layout), d, d.device, context, mean=mean)
 
 
-def _account(
-    sharded: Sharded, d: Deployment, device: Device, context: Real, *, mean: bool
-) -> MemoryAccount:
+def _account(sharded: Sharded, d: Deployment, device: Device, context: Real, *, mean: bool) -> MemoryAccount:
     """The same of a stack of devices, all under the runtime and policies of a deployment."""
     memory = account(
         sharded,
