@@ -26,8 +26,7 @@ def test_batches_that_are_priced_as_one_take_what_each_takes_alone(
     # with other ways to share, as a search prices them
     price_ahead(
         [(pipeline, s) for pipeline in batches for s in (spread, ONE, Spread(ulysses=4))],
-        place.hardware,
-        known,
+        [(place.hardware, known)],
     )
     assert known
     for pipeline in batches:

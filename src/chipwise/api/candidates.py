@@ -95,13 +95,20 @@ def least_bytes(graph: Graph, name: str) -> float:
 
 
 def formats(
-    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float = np.inf
+    model: str,
+    context: Context,
+    terms: Terms,
+    chips: Sequence[Chip],
+    room: float = np.inf,
+    *,
+    every: bool = True,
 ) -> Iterator[CandidateFormat]:
     """The model as it is stored, and in the formats of the task that plans are compared in, at a desk those that may
-    fit `room` bytes; each also as runtimes of these chips keep it in files of their own. At a desk those of the ladder
-    stand before wide weights as stored. Raises `InfeasibleError` where the environment takes the tensors of none."""
+    fit `room` bytes, of 4 bits and more unless `every` one is of use; each also as runtimes of these chips keep it in
+    files of their own. At a desk those of the ladder stand before wide weights as stored. Raises `InfeasibleError`
+    where the environment takes the tensors of none."""
     found = largest = None
-    for found in _formats(model, context, terms, chips, room):
+    for found in _formats(model, context, terms, chips, room, every=every):
         largest = _above(found.context.found.graph, terms.environment.largest_tensor_bytes)
         if not largest:
             yield found
@@ -122,7 +129,7 @@ def _above(graph: Graph, most: float | None) -> float:
 
 
 def _formats(
-    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float
+    model: str, context: Context, terms: Terms, chips: Sequence[Chip], room: float, *, every: bool
 ) -> Iterator[CandidateFormat]:
     task, graph = context.workload.task, context.found.graph
     runtimes = [] if terms.runtime else list({r.id: r for c in chips for r in runtimes_for(c)}.values())
@@ -132,7 +139,7 @@ def _formats(
     last = len(compared) + 1 if compared and task == "local" else 0
     yield from _kept(model, CandidateFormat(context, place=last), terms, runtimes)
     for place, (name, at_last) in enumerate(compared):
-        if task == "local" and least_bytes(graph, name) > room:
+        if task == "local" and (least_bytes(graph, name) > room or (narrow(name) and not every)):
             continue
         converted = replace(load_generating(model, name, terms.kv), notes=context.found.notes)
         other = CandidateFormat(replace(context, found=converted), at_last, stored=False, place=place)

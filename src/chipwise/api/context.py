@@ -139,6 +139,15 @@ class Context:
         held = spread_of(chip_axes(d.chip, runtime=d.runtime.id, model=levels["model"]), "media_memory")
         return Doubt(first, further, whole, held)
 
+    def _doubts(self, known: Sequence[Deployment], fleets: Sequence[ReplicaSet]) -> list[Doubt]:
+        """The doubt of each of several plans, asked once of those that share a deployment."""
+        keys = [(id(d), bool(f.prompt_workers), f.harnessed) for d, f in zip(known, fleets, strict=True)]
+        each = {
+            key: self.doubt(d, apart=key[1], harnessed=key[2])
+            for key, d in dict(zip(keys, known, strict=True)).items()
+        }
+        return [each[key] for key in keys]
+
     def _scatters(
         self, deployments: Sequence[Deployment], *, apart: bool | None = None, harnessed: bool = False
     ) -> tuple[Scatter, Scatter, Scatter]:
@@ -217,10 +226,7 @@ class Context:
         use = use_of(self.found.graph, group, loads.engines, found)
         known = [judged or group.deployments[int(i)] for i in group.which]
         near = [self._near(d) for d in known]
-        doubt = [
-            self.doubt(d, apart=bool(fleet.prompt_workers), harnessed=fleet.harnessed)
-            for d, fleet in zip(known, fleets, strict=True)
-        ]
+        doubt = self._doubts(known, fleets)
         by = self._corrections(group, found, fleets, doubt)
         stretch = self._stretched(group, loads, found, fleets, rate_per_s)
         if by is not None:

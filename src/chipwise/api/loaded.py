@@ -59,7 +59,7 @@ class _Read:
 
     def __init__(self, config: ModelConfig, *, scored: bool) -> None:
         self.config = config
-        self.content = config.name, config.origin, repr(config.data), config.notes
+        self.content = config.content
         self.tables = families(), load_format_tests() if scored else ()
 
     def __hash__(self) -> int:

@@ -347,7 +347,7 @@ def _first(
     """The most able model that a machine runs, with its place: in 4 bits and more where it runs one so."""
     narrower: tuple[int, LocalRecord] | None = None
     for place, candidate in enumerate(wanted):
-        record = _OnMachine(candidate, machine, wish, terms).found()
+        record = _OnMachine(candidate, machine, wish, terms).found(every=narrower is None)
         if isinstance(record, RefusalRecord):
             continue
         if record[0].wide:
@@ -377,9 +377,9 @@ class _OnMachine:
     wish: Wish
     terms: Terms
 
-    def found(self) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
+    def found(self, *, every: bool = True) -> tuple[LocalRecord, tuple[str, ...]] | RefusalRecord:
         """The first plan that is fast enough, with notes: at the longest context, but at a shorter one before fewer
-        than 4 bits. Or why there is none."""
+        than 4 bits, which are of use where `every` format is. Or why there is none."""
         graph = self.stored.graph
         longest = graph.model.max_context or LONGEST
         if min(self.wish.contexts) > longest:
@@ -389,7 +389,8 @@ class _OnMachine:
         plans: list[tuple[int, PlanRecord]] = []
         whys = []
         for context in (n for n in self.wish.contexts if n <= longest):
-            plan = self._planned(context)
+            # what has a plan of fewer bits needs none at a shorter context
+            plan = self._planned(context, every=every and not plans)
             if isinstance(plan, RefusalRecord):
                 whys.append(plan)
                 continue
@@ -404,11 +405,11 @@ class _OnMachine:
     def _refused(self, reason: str, detail: str, **reachable: float) -> RefusalRecord:
         return RefusalRecord(self.candidate.model, reason, detail, reachable)
 
-    def _planned(self, context: int) -> PlanRecord | RefusalRecord:
+    def _planned(self, context: int, *, every: bool) -> PlanRecord | RefusalRecord:
         """The first plan of a prompt in a context that could be full, where it is fast enough."""
         asked = _asked(context, self.wish)
         try:
-            first, space = desk_plan(self.candidate.model, asked, self.terms, self.machine)
+            first, space = desk_plan(self.candidate.model, asked, self.terms, self.machine, every=every)
         except InfeasibleError as error:
             return self._refused("TENSOR", str(error).partition(" (")[0])
         if first is not None and fully_ready(first, asked):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.api.media_asked import Files, Sampling
-from chipwise.api.media_ways import MIDDLE, OFFLOADS, NetworkSpace, Tried, Way
+from chipwise.api.media_ways import MIDDLE, OFFLOADS, Begun, NetworkSpace, Tried, Way, price_first
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.offer import MARKETPLACES
@@ -290,11 +290,20 @@ class Question:
     def choice(self, chips: Sequence[Chip]) -> tuple[NetworkChoice, list[RefusalRecord]]:
         """The choice on some chips, and those that it cannot be asked of. Raises the errors of `Space.tried` where
         there is one chip."""
-        named = ((chip.id, chip) for chip in chips)
-        tried, refused = of_each(
-            named, lambda chip: self.space(chip).tried(self.asked, self.numbers), alone=len(chips) == 1
-        )
-        return NetworkChoice(tried, self.asked, self.limits, self.owned), refused
+
+        def begun(chip: Chip) -> tuple[str, tuple[NetworkSpace, Begun]]:
+            space = self.space(chip)
+            return chip.id, (space, space.begun(self.asked, self.numbers))
+
+        def tried(one: tuple[NetworkSpace, Begun]) -> Tried:
+            space, first = one
+            return space.tried(self.asked, self.numbers, first)
+
+        alone = len(chips) == 1
+        able, refused = of_each(((chip.id, chip) for chip in chips), begun, alone=alone)
+        price_first(first for _, (_, first) in able)
+        found, more = of_each(able, tried, alone=alone)
+        return NetworkChoice(found, self.asked, self.limits, self.owned), refused + more
 
     def space(self, chip: Chip) -> NetworkSpace:
         """What can be tried on a chip. Raises the errors of `Space.of`."""

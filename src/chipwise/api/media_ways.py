@@ -3,7 +3,7 @@ what waits on the host, and batches by doubling."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from itertools import repeat
@@ -73,6 +73,33 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A question about one chip before anything is priced: `asked`, and each `software` that is worth trying with its
+    place in the list, ways to share a request, and the smallest batches of all of them that may fit."""
+
+    asked: Sampling
+    software: Sequence[tuple[int, Place, Sequence[Sampling], Sequence[Work]]]
+
+
+def price_first(many: Iterable[Begun]) -> None:
+    """Prices the smallest batches on several chips: chips on which software does the same as one array."""
+    alike: dict[tuple[object, ...], list[Work]] = {}
+    for _, _, _, works in (each for begun in many for each in begun.software):
+        if works:
+            alike.setdefault(works[0].timed.priced[0].like, []).extend(works)
+    for works in alike.values():
+        _price_all(works)
+
+
+def _price_all(works: Sequence[Work]) -> None:
+    """Prices some work on all the chips that it is of."""
+    chips = {id(work.timed.priced[1]): work.timed.priced for work in works}
+    ways = {(id(work.timed.pipeline), work.asked.spread): work.timed.pipeline for work in works}
+    if works:
+        price_ahead([(pipeline, spread) for (_, spread), pipeline in ways.items()], list(chips.values()))
+
+
+@dataclass(frozen=True)
 class NetworkSpace:
     """A network at some sizes on one chip, under each software in `places`. `have` chips are all used (None: as many as
     it takes, up to `most`). Every way is priced once; questions may differ in targets, task and level."""
@@ -125,12 +152,23 @@ class NetworkSpace:
         found = self.made[key]
         return found if found.asked == asked else replace(found, asked=asked)
 
-    def tried(self, asked: Sampling, numbers: Parameters) -> Tried:
-        """Every way; where devices lack memory in all of them, also those that are short of a little. Raises the errors
-        of `Place.pipeline`."""
+    def begun(self, asked: Sampling, numbers: Parameters) -> Begun:
+        """What is tried, and priced before the rest. Raises the errors of `Place.pipeline`."""
         if asked.job is not None and asked.batch is not None and family_of(self.model) != WINDOWED:
             asked = replace(asked, batch=min(asked.batch, max(ceil(asked.job.tokens), 1)))
-        found = list(self._found(asked, numbers))
+        software = []
+        for order, place in self._worth(asked, numbers):
+            shared = [replace(asked, spread=spread) for spread in self._spreads(place, asked)]
+            software.append((order, place, shared, self._coming(place, shared, numbers, asked.batch or 1)))
+        return Begun(asked, software)
+
+    def tried(self, asked: Sampling, numbers: Parameters, begun: Begun | None = None) -> Tried:
+        """Every way; where devices lack memory in all of them, also those that are short of a little. `begun` where
+        that was priced, together with other chips. Raises the errors of `Place.pipeline`."""
+        if begun is None:
+            begun = self.begun(asked, numbers)
+            price_first([begun])
+        asked, found = begun.asked, list(self._found(begun, numbers))
         ways, lacking = ([way for way, fits in found if fits == wanted] for wanted in (True, False))
         pipeline = self._plain(self.places[0], asked)
         if ways:
@@ -145,11 +183,10 @@ class NetworkSpace:
             min(on_device, key=lambda w: w.doing.waiting_bytes, default=None),
         )
 
-    def _found(self, asked: Sampling, numbers: Parameters) -> Iterator[tuple[Way, bool]]:
+    def _found(self, begun: Begun, numbers: Parameters) -> Iterator[tuple[Way, bool]]:
         """Every way, each with whether it fits."""
-        for order, place in self._worth(asked, numbers):
+        for order, place, shared, _ in begun.software:
             terms = replace(self.terms, runtime=place.runtime.id)
-            shared = [replace(asked, spread=spread) for spread in self._spreads(place, asked)]
             ahead = cache(partial(self._ahead, place, shared, numbers))
             for one in shared:
                 for doing, fits in self._doubled(place, one, numbers, ahead):
@@ -193,7 +230,7 @@ class NetworkSpace:
                 return
             # the members of one sample end sooner, the more of them are at work together
             parted = work.pipeline.members > batch
-            if tried % AHEAD == 0:
+            if tried and tried % AHEAD == 0:
                 ahead(batch)
             # what waits on the host makes larger batches slower, so they have to be worth something without
             doing, lacking = self._held(place, sized, numbers, alone=worse > 0)
@@ -213,7 +250,13 @@ class NetworkSpace:
 
     def _ahead(self, place: Place, shared: Sequence[Sampling], numbers: Parameters, batch: int) -> None:
         """Prices a batch together with the next larger ones that may be tried."""
-        short, works = preferences().short, []
+        _price_all(self._coming(place, shared, numbers, batch))
+
+    def _coming(
+        self, place: Place, shared: Sequence[Sampling], numbers: Parameters, batch: int
+    ) -> list[Work]:
+        """A batch with the next larger ones that may be tried."""
+        short, works = preferences().short, list[Work]()
         for asked in shared:
             limit_s = _limit_s(asked)
             for work in self._next(place, asked, batch):
@@ -222,9 +265,7 @@ class NetworkSpace:
                 ways = (replace(work.asked, offload=way) for way in _kept(place, asked))
                 if any(self.work(place, way).beyond(numbers) <= short for way in ways):
                     works.append(work)
-        if works:
-            hardware, known = works[0].timed.priced
-            price_ahead([(work.timed.pipeline, work.asked.spread) for work in works], hardware, known)
+        return works
 
     def _next(self, place: Place, asked: Sampling, batch: int) -> Iterator[Work]:
         """A batch and the next larger ones."""

@@ -30,9 +30,9 @@ from chipwise.parallel.memory import MemoryAccount
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.pipeline import (
     Hardware,
-    Known,
     Offload,
     Pace,
+    Priced,
     StageTimes,
     account,
     flash_attention,
@@ -58,8 +58,6 @@ LOADED_BYTES = 2.0  # of a parameter of a checkpoint
 KERNELS = "transformers"  # the libraries as PyTorch calls them, whose operators were timed
 
 
-Priced = tuple[Hardware, Known]
-"""Hardware, and the stages that were priced on it."""
 Attends = Literal["library", "registers", "overlapped"]
 """Kernels of attention: the vendor's, FlashAttention through registers, or at the full rate of matrix instructions."""
 

@@ -77,11 +77,12 @@ prediction adds to them only makes it slower; moves how many placements are pred
 
 
 def desk_plan(
-    model: str, workload: Workload, terms: Terms, machine: Machine
+    model: str, workload: Workload, terms: Terms, machine: Machine, *, every: bool = True
 ) -> tuple[PlanRecord | None, Space]:
-    """The plan that comes first on the parts of a machine, None where there is none, and what the search has found.
-    Raises `InfeasibleError` where no format can be had there; `UsageError` and `UnknownNameError` for bad input."""
-    asked = PlansAsked.at_desk(model, workload, terms, machine)
+    """The plan that comes first on the parts of a machine, None where there is none, and what the search has found; of
+    formats of 4 bits and more alone unless `every` one is of use. Raises `InfeasibleError` where no format can be had
+    there; `UsageError` and `UnknownNameError` for bad input."""
+    asked = replace(PlansAsked.at_desk(model, workload, terms, machine), every=every)
     found = asked.candidates()
     return next(iter(rank_plans(found.plans, asked.workload)), None), found.space
 
@@ -97,7 +98,8 @@ class PlansFound:
 @dataclass(frozen=True)
 class PlansAsked:
     """A question about plans of a language model, read (`answering.Choosing`): what is searched where, the machine
-    whose parts one user has together, the arrivals of a day, and whether published results stand beside."""
+    whose parts one user has together, the arrivals of a day, whether published results stand beside, and whether
+    `every` format is tried."""
 
     model: str
     terms: Terms
@@ -106,6 +108,7 @@ class PlansAsked:
     machine: Machine | None
     curve: RateCurve | None = None
     published: bool = True
+    every: bool = True
 
     @classmethod
     def of(
@@ -158,7 +161,7 @@ class PlansAsked:
     def candidates(self) -> PlansFound:
         """What the search finds; the parts of a machine together are one of the plans."""
         room = np.inf if self.machine is None else self.machine.memory_bytes
-        tried = formats(self.model, self.context, self.terms, self.market.chips, room)
+        tried = formats(self.model, self.context, self.terms, self.market.chips, room, every=self.every)
         first = self.market.limits.first_alone
         space = Space.over(self.market, _widest_first(tried) if first else tried)
         plans = space.plans()
@@ -369,7 +372,7 @@ def _jointly(asked: PlansAsked, machine: Machine, space: Space) -> PlanRecord | 
     """The plan on all parts of a machine at once, in the first format that fits and keeps the targets at a pace to
     read, which is added to those that were tried; else what is in reach where one fits, or why none does."""
     workload, terms, cards = asked.workload, asked.terms, [c for c, _ in machine.cards]
-    tried = formats(asked.model, asked.context, terms, cards, machine.memory_bytes)
+    tried = formats(asked.model, asked.context, terms, cards, machine.memory_bytes, every=asked.every)
     why, reach = "", NOWHERE
     for one in _widest_first(tried):
         context = one.context

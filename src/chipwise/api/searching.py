@@ -210,7 +210,7 @@ def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
         workers = np.array([float(c.prompt_workers) for c in choices])
         engines = replace(engines, prompt_servers=(workers * engines.ranks * engines.stages)[:, None])
     wary = np.array([c.sure for c in choices]) & (context.workload.rate_per_s is None)
-    caution = context.caution(e.group.deployments).take(group.which)
+    caution = choices[0].caution.take(group.which)
     loads = context.loads(group, engines, e.rates[1].service)
     return _Loaded(choices, group, loads, caution.where(wary), caution.passes)
 

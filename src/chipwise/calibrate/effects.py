@@ -258,6 +258,8 @@ def label_codes(labels: Labels, attributes: Sequence[str]) -> tuple[list[str], N
     if not attributes:
         size = len(next(iter(labels.values())))
         return [""], np.zeros(size, dtype=np.intp)
+    if len(labels[attributes[0]]) == 1:
+        return ["+".join(str(labels[name][0]) for name in attributes)], np.zeros(1, dtype=np.intp)
     joined = labels[attributes[0]].astype(str)
     for name in attributes[1:]:
         joined = np.char.add(np.char.add(joined, "+"), labels[name].astype(str))

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -72,7 +73,7 @@ DIMENSIONS_EXAMPLE = "transformer:layers=40,hidden=5120,heads=40,kv_heads=8,ffn=
 MAX_BYTES = 8_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelConfig:
     """A configuration as it was found: its name, its keys, and where it comes from.
 
@@ -86,6 +87,11 @@ class ModelConfig:
     alias: bool = False
     notes: tuple[str, ...] = ()
     weights: str = ""
+
+    @cached_property
+    def content(self) -> tuple[str, str, str, tuple[str, ...]]:
+        """All that a model is read from."""
+        return self.name, self.origin, repr(self.data), self.notes
 
 
 def _by_name(name: str, *, folder: bool) -> ModelConfig:

@@ -9,7 +9,7 @@ same rule, dimension by dimension.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from math import prod
 
 import numpy as np
@@ -100,11 +100,14 @@ class Sharded:
 
     graph: Graph
     layout: Layout
+    sized: dict[int, tuple[Block, Sizes]] = field(default_factory=dict, compare=False, repr=False)
 
     def sizes(self, block: Block) -> Sizes:
         """Axis sizes of a block on one rank."""
-        shards = {axis: self.layout.part(part) for axis, part in AXIS_SPLIT.items() if axis in block.axes}
-        return Sizes(block.axes, shards, self.layout.dp)
+        if id(block) not in self.sized:
+            shards = {axis: self.layout.part(part) for axis, part in AXIS_SPLIT.items() if axis in block.axes}
+            self.sized[id(block)] = block, Sizes(block.axes, shards, self.layout.dp)
+        return self.sized[id(block)][1]
 
     @property
     def stretch(self) -> Real:

@@ -128,11 +128,28 @@ class Hardware:
     starts: Mapping[str, float] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
 
-    def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Real:
-        """Seconds of one exchange."""
+    def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Array:
+        """Seconds of one exchange, or of several; of several chips each, along a first axis."""
         numbers = exchange_numbers(kind, self.costs, self.overheads)
-        found: Real = exchange(kind, num_bytes, float(ranks), device_network(self.device), numbers).total_s
-        return found
+        flat = exchange(kind, np.ravel(num_bytes), float(ranks), device_network(self.device), numbers)
+        found = np.asarray(flat.total_s)
+        return found.reshape((*found.shape[:-1], *np.shape(num_bytes)))
+
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What chips have in common whose stages are priced as one array; each of a kind without such stands alone."""
+        simt = isinstance(self.costs, SimtParameters)
+        return _Does.of(self), tuple(self.starts.items()), 0 if simt else id(self)
+
+    @classmethod
+    def stacked(cls, many: Sequence[Hardware]) -> Hardware:
+        """Chips that are `like` each other, shaped [chips, 1]; one alone as it is."""
+        costs = [one.costs for one in many if isinstance(one.costs, SimtParameters)]
+        if len(many) == 1 or len(costs) < len(many):
+            return many[0]
+        index = np.arange(len(many)).reshape(-1, 1)
+        device = Device.stack([one.device for one in many]).take(index)
+        return replace(many[0], device=device, costs=SimtParameters.stack(costs).take(index))
 
 
 @dataclass(frozen=True)
@@ -236,7 +253,7 @@ def stage_times(
     priced on this very hardware, so that ways to share a request price alike stages once.
     """
     known = {} if known is None else known
-    price_ahead([(pipeline, spread)], hardware, known)
+    price_ahead([(pipeline, spread)], [(hardware, known)])
     found = []
     for stage, own in _shared(pipeline, spread):
         side, at = known[_Same(stage), own]
@@ -250,18 +267,19 @@ def stage_times(
     return tuple(found)
 
 
-def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], hardware: Hardware, known: Known) -> None:
-    """Prices pipelines, each shared by devices in some way, into `known`: stages that differ in numbers alone as one.
-    `stage_times` of each is what it is without."""
+def price_ahead(ways: Iterable[tuple[Pipeline, Spread]], chips: Sequence[Priced]) -> None:
+    """Prices pipelines, each shared by devices in some way, on chips that are `like` each other, into what is known of
+    each: stages that differ in numbers alone as one. `stage_times` of each is what it is without."""
     left = {
         (_Same(stage), own): pipeline
         for pipeline, spread in ways
         for stage, own in _shared(pipeline, spread)
-        if (_Same(stage), own) not in known
+        if any((_Same(stage), own) not in known for _, known in chips)
     }
-    for joined in _joined(tuple(left), _Does.of(hardware)):
-        times = _timed(joined, [left[way] for way in joined.ways], hardware)
-        known.update((way, (times, i)) for i, way in enumerate(joined.ways))
+    for joined in _joined(tuple(left), _Does.of(chips[0][0])):
+        each = _timed(joined, [left[way] for way in joined.ways], [hardware for hardware, _ in chips])
+        for (_, known), times in zip(chips, each, strict=True):
+            known.update((way, (times, i)) for i, way in enumerate(joined.ways))
 
 
 def _shared(pipeline: Pipeline, spread: Spread) -> Iterator[tuple[Stage, Spread]]:
@@ -291,25 +309,37 @@ class _Times:
         return StageTimes(stage.name, stage.calls, parts, self.launches[i], limited)
 
 
-def _timed(joined: _Joined, pipelines: Sequence[Pipeline], hardware: Hardware) -> _Times:
-    """Stages, each of one of the pipelines."""
-    parts = _parts(joined, hardware)
-    exposed = _exchanged(joined, pipelines, parts, hardware)
-    times = {
-        part: {name: np.asarray(each).tolist() for name, each in cost.exposed.items()}
-        for part, (cost, _) in parts.items()
+def _timed(joined: _Joined, pipelines: Sequence[Pipeline], chips: Sequence[Hardware]) -> list[_Times]:
+    """Stages, each of one of the pipelines, on every chip."""
+    shape, together = (len(chips), len(joined.ways)), Hardware.stacked(chips)
+    parts: Parts = {
+        part: (Cost({name: np.broadcast_to(each, shape) for name, each in cost.exposed.items()}), groups)
+        for part, (cost, groups) in _parts(joined, together).items()
     }
-    times |= {"exchange": {"network": exposed.tolist()}} if exposed.any() else {}
-    starts = hardware.starts
-    # what is started for each sample takes as long as one product
-    each = [1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names]
-    launches = _one_by_one(joined.counts * (joined.launches * each) / joined.apart)
-    limited = _limited(parts, joined, hardware)
-    return _Times(
-        times,
-        (launches + _moves(joined, starts)).tolist(),
-        {part: each.tolist() for part, each in limited.items()},
-    )
+    exposed = _exchanged(joined, pipelines, parts, together)
+    limited = {part: np.broadcast_to(each, shape) for part, each in _limited(parts, joined, together).items()}
+    found = []
+    for i, hardware in enumerate(chips):
+        times = {
+            part: {name: np.asarray(each)[i].tolist() for name, each in cost.exposed.items()}
+            for part, (cost, _) in parts.items()
+        }
+        times |= {"exchange": {"network": exposed[i].tolist()}} if exposed[i].any() else {}
+        starts = hardware.starts
+        # what is started for each sample takes as long as one product
+        each = [
+            1.0 if apart else starts.get(name, starts.get(kind, 1.0)) for name, kind, apart in joined.names
+        ]
+        launches = _one_by_one(joined.counts * (joined.launches * each) / joined.apart)
+        held_back = bool(np.isfinite(hardware.device.power_w))
+        found.append(
+            _Times(
+                times,
+                (launches + _moves(joined, starts)).tolist(),
+                {part: each[i].tolist() for part, each in limited.items()} if held_back else {},
+            )
+        )
+    return found
 
 
 def _one_by_one(values: Array) -> Array:
@@ -351,6 +381,8 @@ class _Same:
 _Way = tuple[_Same, Spread]
 Known = dict[_Way, tuple[_Times, int]]
 """What was priced: a stage and how devices share it, in an array at some place."""
+Priced = tuple[Hardware, Known]
+"""Hardware, and the stages that were priced on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,8 +395,9 @@ class _Group:
     shared: Op
 
     def over_ways(self, value: Real) -> Array:
-        """A number of each operator, [ways, operators]."""
-        return np.broadcast_to(value, (self.counts.size,)).reshape(self.counts.shape)
+        """A number of each operator, [ways, operators], or [chips, ways, operators] of one of each chip too."""
+        shape = np.broadcast_shapes(np.shape(value), (self.counts.size,))
+        return np.broadcast_to(value, shape).reshape(*shape[:-1], *self.counts.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,15 +475,15 @@ def _end_to_end(values: Iterable[Real]) -> Array:
 
 
 def _limited(parts: Parts, joined: _Joined, hardware: Hardware) -> dict[MediaPart, Array]:
-    """Seconds of products and convolutions at the power limit, [ways]; none of chips that are not held back by one.
-    Attention waits for exponentials too often to reach it."""
+    """Seconds of products and convolutions at the power limit, [ways] or [chips, ways], no numbers for chips without
+    one. Attention waits for exponentials too often to reach it."""
     costs, device = hardware.costs, hardware.device
-    if not isinstance(costs, SimtParameters) or not np.isfinite(float(np.asarray(device.power_w))):
+    if not isinstance(costs, SimtParameters):
         return {}
     devices = joined.degree(lambda s: s.devices)[:, 0]
     return {
         part: sum(
-            np.sum(group.counts * group.over_ways(limited_s(group.whole, device, costs)), axis=1)
+            np.sum(group.counts * group.over_ways(limited_s(group.whole, device, costs)), axis=-1)
             for group in groups
             if group.whole.compute != "fp32"
         )
@@ -551,14 +584,14 @@ def _part(op: Op) -> MediaPart:
 
 
 def _parts(joined: _Joined, hardware: Hardware) -> Parts:
-    """Seconds of the operators of one device by part, [ways], with the groups that it is of."""
+    """Seconds of the operators of one device by part, [ways], or [chips, ways], with the groups that it is of."""
     found: Parts = {}
     # layers that are dealt out follow each other: a device runs its part of them
     dealt = joined.degree(lambda s: s.pp)
     for group in joined.groups:
         exposed, counts = price(group.shared, hardware.device, hardware.costs).exposed, group.counts / dealt
         summed = Cost(
-            {name: np.sum(counts * group.over_ways(value), axis=1) for name, value in exposed.items()}
+            {name: np.sum(counts * group.over_ways(value), axis=-1) for name, value in exposed.items()}
         )
         part = _part(group.whole)
         cost, others = found.get(part, (Cost(), []))
@@ -611,24 +644,24 @@ def _copied(stage: Stage, hardware: Hardware, offload: Offload) -> float:
 
 
 def _exchanged(joined: _Joined, pipelines: Sequence[Pipeline], parts: Parts, hardware: Hardware) -> Array:
-    """Exposed seconds of exchanges of one call, [ways]."""
-    found = np.zeros(len(joined.ways))
+    """Exposed seconds of exchanges of one call, [chips, ways]."""
+    found = np.zeros((np.size(hardware.device.memory_bytes), len(joined.ways)))
     work_s = found + sum(cost.total_s for cost, _ in parts.values())
     attention, groups = parts.get("attention", (Cost(), []))
     attention_s = found + attention.total_s
     for s in {spread for _, spread in joined.ways if spread.devices > 1}:
         at = np.array([i for i, (_, spread) in enumerate(joined.ways) if spread == s])
-        own = _around_attention(at, groups, attention_s[at], hardware, s)
-        for i, exposed in zip(at.tolist(), own.tolist(), strict=True):
+        own = _around_attention(at, groups, attention_s[:, at], hardware, s)
+        for i, exposed in zip(at.tolist(), own.T, strict=True):
             stage = joined.ways[i][0].stage
-            found[i] = exposed + _of_weights(pipelines[i], stage, float(work_s[i]), hardware, s)
+            found[:, i] = exposed + _of_weights(pipelines[i], stage, work_s[:, i], hardware, s)
     return found
 
 
 def _around_attention(
     at: NDArray[np.intp], groups: Sequence[_Group], attention_s: Array, hardware: Hardware, s: Spread
 ) -> Array:
-    """Exposed seconds of exchanges of what is computed, of the ways `at` that share a stage alike.
+    """Exposed seconds of exchanges of what is computed, [chips, ways], of the ways `at` that share a stage alike.
 
     Around every attention: Ulysses sends queries, keys, values and results to all (4), tensor parallelism sums twice;
     a ring passes keys and values on, r - 1 times, hidden by attention. A call ends with one exchange of guided passes,
@@ -645,12 +678,12 @@ def _around_attention(
         last = each[:, -1]
         if s.ulysses > 1:
             sent_s = hardware.exchange_s("all_to_all", each / s.tp, s.ulysses)
-            exposed = exposed + np.sum(counts * 4.0 * sent_s, axis=1)
+            exposed = exposed + np.sum(counts * 4.0 * sent_s, axis=-1)
         if s.tp > 1:
-            exposed = exposed + np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp), axis=1)
+            exposed = exposed + np.sum(counts * 2.0 * hardware.exchange_s("all_reduce", each, s.tp), axis=-1)
         if s.cp > 1:
             passed_s = hardware.exchange_s("p2p", 2.0 * each / s.tp, 2)
-            ring_s = ring_s + np.sum(counts * (s.cp - 1) * passed_s, axis=1)
+            ring_s = ring_s + np.sum(counts * (s.cp - 1) * passed_s, axis=-1)
     exposed = exposed / s.pp + uncovered(ring_s, attention_s)
     if s.cfg > 1:
         exposed = exposed + hardware.exchange_s("all_gather", s.cfg * last, s.cfg)
@@ -659,21 +692,19 @@ def _around_attention(
     return exposed
 
 
-def _of_weights(pipeline: Pipeline, stage: Stage, work_s: float, hardware: Hardware, s: Spread) -> float:
-    """Exposed seconds of exchanges of weights, rows of tables and gradients: gathered weights and summed gradients hide
-    behind the work of the call."""
-    exposed = 0.0
+def _of_weights(pipeline: Pipeline, stage: Stage, work_s: Array, hardware: Hardware, s: Spread) -> Real:
+    """Exposed seconds of exchanges of weights, rows of tables and gradients, [chips]: gathered weights and summed
+    gradients hide behind the work of the call."""
+    exposed: Real = 0.0
     if s.fsdp:
-        gathered_s = float(hardware.exchange_s("all_gather", stage.weight_bytes, s.devices))
-        exposed += max(0.0, pipeline.settings.get(PARTS, 1.0) * gathered_s - work_s)
+        gathered_s = hardware.exchange_s("all_gather", stage.weight_bytes, s.devices)
+        exposed = exposed + np.maximum(0.0, pipeline.settings.get(PARTS, 1.0) * gathered_s - work_s)
     looked = [(n, op) for n, op in stage.ops if op.kind == "lookup"] if s.tables else []
     for n, op in looked:
-        exposed += n * float(hardware.exchange_s("all_to_all", op.activation_bytes / (2.0 * s.dp), s.dp))
+        exposed = exposed + n * hardware.exchange_s("all_to_all", op.activation_bytes / (2.0 * s.dp), s.dp)
     if pipeline.trained and s.dp > 1 and not looked:
-        summed_s = float(
-            hardware.exchange_s("all_reduce", min(stage.weight_bytes, 4.0 * stage.parameters), s.dp)
-        )
-        exposed += max(0.0, summed_s - OVERLAPPED * work_s)
+        summed_s = hardware.exchange_s("all_reduce", min(stage.weight_bytes, 4.0 * stage.parameters), s.dp)
+        exposed = exposed + np.maximum(0.0, summed_s - OVERLAPPED * work_s)
     return exposed
 
 

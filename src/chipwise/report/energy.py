@@ -90,15 +90,15 @@ def energy_record(
     one = judged(mid, "chip", powered.limit_w)
     wall_w = float(powered.machine.wall_w(mid * chips, machines))
     wall = judged(wall_w, "wall")
+    whole = None if tokens is None else judged(1.0, "joules")
 
     def joules(watts: Estimate, total_w: float) -> Figure:
         each = total_w / rate.mid
         slow, fast = rate.mid / rate.low, rate.mid / rate.high
-        if tokens is None:
+        if whole is None:
             low, high = _together(watts.low / watts.mid, fast), _together(watts.high / watts.mid, slow)
         else:
-            e = judged(1.0, "joules")
-            low, high = min(e.low, fast), max(e.high, slow)
+            low, high = min(whole.low, fast), max(whole.high, slow)
         return Figure(each, each * low, each * high, watts.basis, watts.provisional)
 
     def request(token: Figure) -> Figure | None:

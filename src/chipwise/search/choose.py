@@ -43,7 +43,7 @@ class Choice:
     one replica, except `chips` and `usd_per_h`, which are of all. NaN price = unknown. `carrying` replicas serve
     the whole load, `spare` ones are there beside them; `prompt_workers` run prefill for all (0: replicas do
     so themselves). `sure`: the targets hold with the probability asked for, not only in the middle. `as_one` is what it
-    is compared by, a table of one row (`prefer`)."""
+    is compared by, a table of one row (`prefer`), `caution` that of all deployments that it was chosen from."""
 
     deployment: Deployment
     evaluated: Evaluated
@@ -60,6 +60,7 @@ class Choice:
     largest_per_s: float
     sure: bool
     as_one: Contenders
+    caution: Caution
 
     @property
     def replicas(self) -> int:
@@ -129,6 +130,7 @@ def choose(
                     largest_per_s=float(sized.largest[best]),
                     sure=bool(sized.sure[best]),
                     as_one=columns.take(np.array([best])),
+                    caution=caution,
                 )
             )
     counts = Counter(

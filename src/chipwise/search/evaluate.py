@@ -136,7 +136,7 @@ def evaluate(
             row,
             (nothing, nothing),
         )
-    rows = Group(group.deployments, group.which[live], group.layout.take(live))
+    rows = group if live.all() else Group(group.deployments, group.which[live], group.layout.take(live))
     kept = np.broadcast_to(memory.running(smallest), (len(live), 1))
     limit = np.minimum(kept[live, 0], policies.max_sequences)
     engines = engines_of(graph, rows, requests, limit, efficiency, overheads, local=workload.task == "local")
@@ -210,8 +210,8 @@ def engines_of(
     experts = any("E" in block.axes for _, block in graph.distinct())
     alike = _alike(group, requests, efficiency)
 
-    def table(layout: Layout, alike: Alike | None = None) -> PassTable:
-        sharded = shard(graph, layout)
+    def table(sharded: Sharded, alike: Alike | None = None) -> PassTable:
+        layout = sharded.layout
 
         def parts(of: Sharded) -> PartsOf:
             return lambda step: step_parts(of, step, device, each, own, alike=alike)
@@ -233,7 +233,7 @@ def engines_of(
 
     ranks, stages = column(flat.dp), column(1.0 if local else flat.pp)
     engines = Engines(
-        table(group.layouts(trailing=1), alike),
+        table(group.sharded(graph), alike),
         np.ones(size) if pools is None else column(pools.decode),
         ranks,
         ranks if experts else np.ones(size),
@@ -247,7 +247,9 @@ def engines_of(
     shaped = Layout(*(np.asarray(layout.part(p)).reshape(-1, 1) for p in ("tp", "pp", "dp", "ep")))
     servers = column(workers.prompt) * column(layout.dp) * column(layout.pp)
     sent = _transfer_s(graph, group, requests, layout, overheads)
-    return replace(engines, prompts=table(shaped), prompt_servers=servers[:, None], transfer_s=column(sent))
+    return replace(
+        engines, prompts=table(shard(graph, shaped)), prompt_servers=servers[:, None], transfer_s=column(sent)
+    )
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ def bounds_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -
     """Rooflines of passes at the load of `found` [N, 1]: FLOPs over peak and compulsory bytes over bandwidth of every
     operator, no launch, exchange or host. Prompts that share a pass read weights once: of their time only the FLOPs
     bound a rate, as of all time where batches may be as large as one likes. Workers for prompts are not bounded."""
-    sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    sharded, device = group.sharded(graph), group.device(trailing=1)
     endless = replace(device, memory_bytes_per_s=np.inf)
     r, speculation = engines.table.requests, group.deployments[0].speculation
     context, new, long, long_new, decodes, sharers = (
@@ -296,7 +298,7 @@ def use_of(graph: Graph, group: Group, engines: Engines, found: Prediction) -> U
     """What the chips of candidates do at the load of `found` [N, 1], arrays [N]: compulsory bytes over bandwidth and
     issued operations over peak. Prompts that share a pass read no weights of their own. The work of workers for prompts
     counts as done by those that decode."""
-    sharded, device = shard(graph, group.layouts(trailing=1)), group.device(trailing=1)
+    sharded, device = group.sharded(graph), group.device(trailing=1)
     lanes = bool(group.deployments[0].runtime.backends)
     r = engines.table.requests
     context, new, long, long_new, decodes, budget, sharers = (

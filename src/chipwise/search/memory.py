@@ -12,7 +12,7 @@ from chipwise.cost.device import Device
 from chipwise.numeric import root
 from chipwise.parallel.layout import Layout, illegal
 from chipwise.parallel.memory import MemoryAccount, MemoryItem, account, kv_sequence_bytes
-from chipwise.parallel.shard import shard
+from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.passes import Requests
 from chipwise.search.space import Deployment, Group, Limits, filled, layouts_for, layouts_of, smallest_layouts
 from chipwise.units import Real
@@ -25,18 +25,18 @@ def account_of(
     d: Deployment,
     layout: Layout,
     context: Real,
-    device: Device | None = None,
     *,
     mean: bool = False,
 ) -> MemoryAccount:
     """The account of one device of a deployment with sequences of `context` tokens, `mean`: of scattered lengths around
-    it; broadcasts over the layout.
+    it; broadcasts over the layout."""
+    return _account(shard(d.holds or graph, layout), d, d.device, context, mean=mean)
 
-    `device` replaces that of `d` by a stack of devices, all under its runtime and policies.
-    """
-    device, graph = device or d.device, d.holds or graph
+
+def _account(sharded: Sharded, d: Deployment, device: Device, context: Real, *, mean: bool) -> MemoryAccount:
+    """The same of a stack of devices, all under the runtime and policies of a deployment."""
     memory = account(
-        shard(graph, layout),
+        sharded,
         d.policies,
         device.memory_bytes,
         context,
@@ -46,10 +46,11 @@ def account_of(
         mean=mean,
         hosted=d.policies.token_table == "host" and d.chip.host is not None and bool(d.chip.host.bytes_per_s),
     )
-    module = graph.extra("mtp") if d.drafts else None
+    module = sharded.graph.extra("mtp") if d.drafts else None
     if module is None:
         return memory
-    return memory.also(MemoryItem("weights: draft", module.weight_bytes / layout.tp, "checkpoint format"))
+    draft = module.weight_bytes / sharded.layout.tp
+    return memory.also(MemoryItem("weights: draft", draft, "checkpoint format"))
 
 
 def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
@@ -59,12 +60,13 @@ def memory_of(graph: Graph, group: Group, requests: Requests) -> MemoryAccount:
     there on average (`Lengths.held`), less what all prompts begin with: that is kept once on every rank. Lengths
     scatter, so that the last page of a sequence is half empty.
     """
-    d, layout, device = group.deployments[0], group.layouts(trailing=1), group.device(trailing=1)
+    d, device = group.deployments[0], group.device(trailing=1)
+    sharded = group.sharded(d.holds or graph)
     held, common = (np.asarray(x, dtype=float).reshape(-1, 1) for x in (requests.held, requests.common))
-    memory = account_of(graph, d, layout, held, device, mean=True)
+    memory = _account(sharded, d, device, held, mean=True)
     if not np.any(common > 0):
         return memory
-    kept = kv_sequence_bytes(shard(d.holds or graph, layout), d.policies, common)
+    kept = kv_sequence_bytes(sharded, d.policies, common)
     return memory.also(MemoryItem("common prefix", kept, "cache of tokens that all prompts begin with"))
 
 

@@ -136,6 +136,8 @@ def _leader(
     evidence: float | None = None,
 ) -> int:
     """The plan that comes first."""
+    if len(among) == 1:
+        return int(among[0])
     p = preferences()
     noise = p.equal if noise is None else noise
     evidence = max(p.evidence if evidence is None else evidence, noise)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.parallel.layout import Layout, illegal, spans
+from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.speculative import Speculation
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
@@ -102,6 +102,8 @@ class Group:
     deployments: tuple[Deployment, ...]
     which: NDArray[np.int64]
     layout: Layout
+    shaped: dict[int, Device] = field(default_factory=dict, compare=False, repr=False)
+    cut: dict[int, Sharded] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def single(cls, deployment: Deployment, layout: Layout) -> Group:
@@ -110,11 +112,10 @@ class Group:
 
     def device(self, *, trailing: int = 0) -> Device:
         """Devices of all candidates, shaped [N, 1, ...] with `trailing` ones."""
-        return self._devices.take(self.which.reshape(-1, *([1] * trailing)))
-
-    @cached_property
-    def _devices(self) -> Device:
-        return Device.stack([d.device for d in self.deployments])
+        if trailing not in self.shaped:
+            stacked = Device.stack([d.device for d in self.deployments])
+            self.shaped[trailing] = stacked.take(self.which.reshape(-1, *([1] * trailing)))
+        return self.shaped[trailing]
 
     def layouts(self, *, trailing: int = 0) -> Layout:
         """Layouts of all candidates, shaped [N, 1, ...]."""
@@ -122,6 +123,12 @@ class Group:
             np.asarray(self.layout.part(p)).reshape(-1, *([1] * trailing)) for p in ("tp", "pp", "dp", "ep")
         )
         return Layout(*columns)
+
+    def sharded(self, graph: Graph) -> Sharded:
+        """What a rank of each candidate has of a model, shaped [N, 1]: its sizes are worked out once."""
+        if id(graph) not in self.cut:
+            self.cut[id(graph)] = shard(graph, self.layouts(trailing=1))
+        return self.cut[id(graph)]
 
 
 def candidates(

@@ -67,6 +67,9 @@ class Sizes:
     full: Mapping[str, int]
     shards: Mapping[str, Real] = field(default_factory=dict)
     replicas: Real = 1.0
+    held: dict[tuple[tuple[int, tuple[str, ...]], ...], Real] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def whole(self, size: Size) -> int:
         """`size` over the unsharded axes."""
@@ -80,12 +83,16 @@ class Sizes:
 
     def local(self, size: Size) -> Real:
         """`size` as one rank holds it."""
+        known = self.held.get(size.terms)
+        if known is not None:
+            return known
         total: Real = 0.0
         for coefficient, names in size.terms:
             product: Real = float(coefficient)
             for name in names:
                 product = product * self._local_axis(name)
             total = total + product
+        self.held[size.terms] = total
         return total
 
     def parts(self, axis: str) -> Real:

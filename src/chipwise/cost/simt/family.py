@@ -6,7 +6,7 @@ ran in between; activations in the cache as far as they fit, since the operator 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import Any, cast
 
@@ -96,6 +96,18 @@ class SimtParameters:
     decoding: Real = 0.0
     latent_layer_s: Real = 0.0
     layer_s: Real = 0.0
+
+    @classmethod
+    def stack(cls, many: Sequence[SimtParameters]) -> SimtParameters:
+        """Those of several chips, a number each, that differ in fitted numbers and launches alone."""
+
+        def find(group: str, labels: Labels) -> Values:
+            each = [one.find(group, labels) for one in many]
+            return {name: np.array([float(values[name]) for values in each]) for name in each[0]}
+
+        launches = [one.launch_s for one in many]
+        launch_s = None if None in launches else np.array(launches, dtype=float)
+        return replace(many[0], find=find, launch_s=launch_s)
 
     def take(self, index: np.ndarray) -> SimtParameters:
         """Of several chips: those at `index`, any shape."""
