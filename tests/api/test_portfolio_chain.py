@@ -430,7 +430,9 @@ def test_a_step_calls_an_api_whose_speed_is_said() -> None:
 
 def test_an_api_that_is_too_slow_or_of_unknown_speed_is_not_called() -> None:
     slow = asked([RARE], ONE_CARD, CALLED | {"ttft": "2s"})
-    assert all(p.kind == "rent" for p in slow.fleet.placements), "one card may or may not carry all three steps"
+    assert all(p.kind == "rent" for p in slow.fleet.placements), (
+        "one card may or may not carry all three steps"
+    )
     unknown = asked([RARE], CARDS, {"price": "api", "name": "novita", "provider": "novita"})
     assert all(p.kind == "rent" for p in unknown.fleet.placements)
     said = " ".join(unknown.assumptions)

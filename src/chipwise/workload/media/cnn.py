@@ -360,8 +360,8 @@ class RegNet:
 
 @dataclass(frozen=True, kw_only=True)
 class RRDB:
-    """ESRGAN and Real-ESRGAN: `blocks` of three dense groups, in each of which four convolutions of `growth` filters see
-    all before them, then two doublings of both sides. `fold`: pixels along a side that become channels first."""
+    """ESRGAN, Real-ESRGAN: `blocks` of three dense groups, in which four convolutions of `growth` filters each see all
+    before them, then two doublings of both sides. `fold`: pixels along a side that become channels first."""
 
     blocks: int = 23
     width: int = 64

@@ -208,7 +208,7 @@ class YoloRows:
     | C3k2 | its inner width as a share; "deep": bottlenecks in branches; "attended": attention after each | C2f with \
 narrow bottlenecks |
     | C2fCIB | "large": a filter of 7 x 7 | C2f of depthwise convolutions |
-    | A2C2f | areas that see themselves (0: bottlenecks in place of attention) | attention and feed-forward, twice each |
+    | A2C2f | areas that see themselves (0: no attention) | attention and feed-forward, twice each, or bottlenecks |
     | SCDown | kernel, stride | a matrix, then a depthwise convolution |
     | SPPF | - | three pools of 5 x 5 one after the other, all joined |
     | C2PSA | - | half of the width through attention and feed-forward |

@@ -91,8 +91,8 @@ class Whisper:
 
 @dataclass(frozen=True, kw_only=True)
 class Wav2Vec2:
-    """Convolutions over raw sound at 16 kHz, then an encoder; a position every 20 ms. `stable`: every convolution has an
-    offset and a norm over its channels (XLS-R, HuBERT Large)."""
+    """Convolutions over raw sound at 16 kHz, then an encoder; a position every 20 ms. `stable`: every convolution has
+    an offset and a norm over its channels (XLS-R, HuBERT Large)."""
 
     width: int
     layers: int

@@ -1,8 +1,8 @@
 """Transformers that see: ViT and its kin (DINO, CLIP, SigLIP, BEiT, DeiT), Swin, SAM and SAM 2, SegFormer, DETR, DPT.
 
 Shapes: huggingface/pytorch-image-models, timm/models/vision_transformer.py, swin_transformer.py; huggingface/
-transformers, models/vit, sam, segformer, detr, depth_anything; facebookresearch/segment-anything, modeling/image_encoder.py;
-facebookresearch/sam2, sam2/modeling.
+transformers, models/vit, sam, segformer, detr, depth_anything; facebookresearch/segment-anything,
+modeling/image_encoder.py; facebookresearch/sam2, sam2/modeling.
 """
 
 from __future__ import annotations
