@@ -178,6 +178,8 @@ PARTS = {
     "kandinsky-5-pro-dit": 19311.309,
     "sana-video-2b-dit": 2056.862,
     "musetalk-unet": 849.947,
+    "seedvr2-3b-dit": 3391.476,  # by hand, from ComfyUI's modules
+    "seedvr2-7b-dit": 8239.608,
 }
 
 # Millions of parameters with an encoder and a decoder.

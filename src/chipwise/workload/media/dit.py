@@ -659,6 +659,65 @@ class KandinskyTransformer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WindowTransformer:
+    """Video and text tokens that attend together in windows of a clip, each with all of the text: SeedVR2, which makes
+    a clip sharper in one step. The first `apart` layers have weights for text of its own, the others share them.
+
+    `window`: positions of a window in a frame, `cuts` of the frames (of 30 at most); `gated`: a gated feed-forward
+    without offsets; `scaled`: what leaves the layers is normed and scaled.
+    """
+
+    heads: int
+    head_dim: int = 128
+    ffn: int
+    layers: int
+    apart: int
+    inputs: int = 33
+    outputs: int = 16
+    text_width: int = 5120
+    window: int = 400
+    cuts: int = 4
+    gated: bool = False
+    scaled: bool = False
+
+    multiple: ClassVar[int] = 2
+    """The latent's height and width must be multiples of this."""
+
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
+        """One pass over a latent of `grid` under `text` tokens."""
+        d, cells = self.heads * self.head_dim, shrunk(grid, (1, 2, 2))
+        tokens, ends = size_of(cells), self.scaled
+        return join(
+            layers.linear(tokens, 4 * self.inputs, d, name="patch"),
+            layers.linear(text, self.text_width, d),
+            _embedder(layers, 256, d),
+            layers.linear(1, d, 6 * d, name="modulation"),
+            self.apart * self._layer(layers, cells, text, True),
+            (self.layers - self.apart) * self._layer(layers, cells, text, False),
+            layers.norm(tokens, d, "rms") if ends else LayerBlock(),
+            layers.parameter(2 * d if ends else 0),
+            layers.linear(tokens, d, 4 * self.outputs, name="patch"),
+        )
+
+    def _layer(self, layers: Layers, cells: Grid, text: int, apart: bool) -> LayerBlock:
+        d, tokens = self.heads * self.head_dim, size_of(cells)
+        frames = math.ceil(min(cells[0], 30) / self.cuts)
+        here = min(frames * self.window, tokens)
+        windows, both = tokens / here, tokens + text
+        norm = layers.norm(2 * both * self.heads, self.head_dim, "rms", False, 2)
+        attend = layers.attention(here + text, here + text, self.heads, self.head_dim, windows=windows)
+        parts = [layers.rotate(tokens, d), norm, attend]
+        for n in (tokens, text) if apart else (both,):
+            parts += [layers.parameter(6 * d + 2 * self.head_dim), layers.norm(n, d, "rms", affine=False)]
+            parts += [layers.modulate(n, d), layers.linear(n, d, 3 * d, False, "qkv")]
+            parts += [layers.linear(n, d, d, name="out"), _gated(layers, n, d)]
+            parts += [layers.norm(n, d, "rms", affine=False), layers.modulate(n, d)]
+            parts.append(layers.mlp(n, d, self.ffn, gated=self.gated, bias=not self.gated))
+            parts.append(_gated(layers, n, d))
+        return join(*parts).beside(layers.bytes(both, d))
+
+
+@dataclass(frozen=True, kw_only=True)
 class MochiTransformer:
     """Joint attention of a wide stream of video and a narrow one of text: Mochi."""
 

@@ -40,6 +40,7 @@ KINDS: Mapping[str, type] = {
     "paired": dit.PairedTransformer,
     "cog": dit.CogTransformer,
     "mochi": dit.MochiTransformer,
+    "window": dit.WindowTransformer,
     "kandinsky": dit.KandinskyTransformer,
     "sana": dit.SanaTransformer,
     "hunyuan-dit": dit.HunyuanDiT,
