@@ -107,6 +107,7 @@ PARAMETERS = {
     "xls-r-1b": 962.497408,
     "xls-r-2b": 2159.259648,
     "parakeet-tdt-0.6b-v3": 627.0,
+    "jina-embeddings-v4": 3754.623,  # of Qwen2.5-VL 3B
     "csm-1b": 1552.792 + 39.917 + 0.524,
     "higgs-audio-v2": 5377.183 + 20.25,
     "orpheus-3b-tts": 3300.867 + 12.98,
