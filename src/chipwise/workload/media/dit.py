@@ -640,8 +640,8 @@ class KandinskyTransformer:
         """`text` 0: without cross-attention."""
         d = self.heads * self.head_dim
         parts = [layers.linear(1, self.time, (9 if text else 6) * d, name="modulation")]
-        for seen in (tokens, text) if text else (tokens,):
-            crossed = seen is text and bool(text)
+        for crossed in (False, True) if text else (False,):
+            seen = text if crossed else tokens
             entry = layers.linear(tokens, d, 3 * d, name="qkv", parts=3)
             if crossed:
                 entry = layers.linear(tokens, d, d, name="q") + layers.linear(

@@ -186,14 +186,15 @@ class TextDecoder:
     def block(self, layers: Layers, tokens: int, seen: float = 0.0) -> LayerBlock:
         """One pass over `tokens` of each sample, which then has `seen` (0: these alone)."""
         w, q, kv = self.width, self.heads * self.head_dim, self.kv_heads * self.head_dim
-        heads = {"kv_heads": self.kv_heads, "causal": tokens > 1 or not seen}
+        size, shared, causal = self.head_dim, self.kv_heads, tokens > 1 or not seen
+        wide = max(seen, tokens)
         norm, held = layers.norm(tokens, w, "rms"), layers.bytes(tokens, w)
         after = norm if self.sandwich else LayerBlock()
         each = join(
             norm,
             join(
                 layers.linear(tokens, w, q + 2 * kv, self.qkv_bias, "qkv", 3),
-                layers.attention(tokens, max(seen, tokens), self.heads, self.head_dim, **heads),
+                layers.attention(tokens, wide, self.heads, size, kv_heads=shared, causal=causal),
                 layers.linear(tokens, q, w, False, "out"),
                 after,
             ).beside(held),
