@@ -594,10 +594,7 @@ class Voice:
         if self.vocoder:
             plain = asked.layers(quantised=False)
             stages.append(facts.part(self.vocoder).block(plain, made).stage("vocoder"))
-        said = [f"{self.tokens_per_s:g} characters or phonemes a second"]
-        if self.seen or "tokens" in asked.settings:
-            said = []
-        said += [f"{before:g} s of a voice are continued"] if before else []
+        said = self._said(asked, "characters or phonemes", before, "continued")
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)
 
@@ -655,9 +652,13 @@ class Voice:
         stages.append(
             vocoder.block(asked.layers(quantised=False), net.frames_per_s * seconds).stage("vocoder")
         )
-        said = [] if "tokens" in asked.settings else [f"{self.tokens_per_s:g} tokens of text a second"]
-        said += [f"{before:g} s of a voice are imitated"] if before else []
+        said = self._said(asked, "tokens of text", before, "imitated")
         return _finish(asked, stages, "utterance", used, said)
+
+    def _said(self, asked: AskedNetwork, unit: str, before: float, done: str) -> list[str]:
+        """How much text a second has, where it was not asked, and what is done with a voice before."""
+        said = [] if self.seen or "tokens" in asked.settings else [f"{self.tokens_per_s:g} {unit} a second"]
+        return [*said, f"{before:g} s of a voice are {done}"] if before else said
 
 
 @dataclass(frozen=True, kw_only=True)
