@@ -113,6 +113,48 @@ PARAMETERS = {
     "dinov3-vith16plus": 840.593,
     "dinov3-vit7b16": 6716.035,
     "ace-step-1.5": 595.777 + 404.789 + 201.481 + 1575.459 + 84.414,
+    # of transformers 5.24, and of ultralytics 8.4 with one head
+    "depth-anything-v2-small": 24.785089,
+    "depth-anything-v2-base": 97.470785,
+    "depth-anything-v2-large": 335.315649,
+    "siglip2-so400m-patch14-384": 1136.008,
+    "siglip2-base-patch16-224": 375.188,
+    "colpali-v1.3": 2924.0,
+    "esm2-650m": 651.041 - 1.64,  # without the pooler, which its checkpoint has not
+    "esm2-15b": 15129.09 - 26.22,
+    "deberta-v3-large": 434.01216,
+    "xls-r-300m": 315.43872,
+    "xls-r-1b": 962.497408,
+    "xls-r-2b": 2159.259648,
+    "parakeet-tdt-0.6b-v3": 627.0,
+    "jina-embeddings-v4": 3754.623,  # of Qwen2.5-VL 3B
+    "csm-1b": 1552.792 + 39.917 + 0.524,
+    "higgs-audio-v2": 5377.183 + 20.25,
+    "orpheus-3b-tts": 3300.867 + 12.98,
+    "qwen3-tts-0.6b": 0.9e3 + 114,
+    "convnextv2_large": 197.95684,
+    "swinv2_large_window12to16_192to256": 196.739932,
+    "realesrgan-x4plus": 16.697987,
+    "realesrgan-x2plus": 16.703171,
+    "realesrgan-x4plus-anime-6b": 4.467779,
+    "yolo12n": 2.602288,
+    "yolo12s": 9.284096,
+    "yolo12m": 20.199168,
+    "yolo12l": 26.450784,
+    "yolo12x": 59.210784,
+    "yolo26n": 2.417452,
+    "yolo26s": 9.512892,
+    "yolo26m": 20.43526,
+    "yolo26l": 24.838716,
+    "yolo26x": 55.772892,
+    "yolov10n": 2.310624,
+    "yolov10s": 7.27792,
+    "yolov10m": 15.389968,
+    "yolov10b": 19.101696,
+    "yolov10l": 24.416,
+    "yolov10x": 29.539408,
+    "yolo11n-seg": 2.876848,
+    "yolo11x-seg": 62.142656,
 }
 
 # Millions of parameters of networks, as their publications or the sums of their checkpoints' tensors say.
@@ -153,6 +195,12 @@ PARTS = {
     "wan2.2-s2v-14b-dit": 16295.756,  # by hand, from ComfyUI's modules
     "sana-sprint-dit": 1610.237,
     "flux-fill-dit": 11902.391,
+    "kandinsky-5-lite-dit": 2007.703,
+    "kandinsky-5-pro-dit": 19311.309,
+    "sana-video-2b-dit": 2056.862,
+    "musetalk-unet": 849.947,
+    "seedvr2-3b-dit": 3391.476,  # by hand, from ComfyUI's modules
+    "seedvr2-7b-dit": 8239.608,
 }
 
 # Millions of parameters with an encoder and a decoder.
@@ -270,6 +318,13 @@ def test_classifiers_as_timm_counts_them(name: str, published: tuple[float, floa
         ("yolo11m", 68.0),
         ("yolo11x", 194.9),
         ("rtdetrv2-r101", 259),
+        ("yolo12n", 7.471),  # from here on twice the multiply-adds of ultralytics 8.4, counted
+        ("yolo12x", 208.85),
+        ("yolo26n", 5.48),
+        ("yolo26x", 194.418),
+        ("yolov10n", 6.757),
+        ("yolov10x", 160.536),
+        ("yolo11x-seg", 296.732),
     ],
 )
 def test_detectors_compute_what_their_makers_say(name: str, published: float) -> None:
@@ -277,6 +332,27 @@ def test_detectors_compute_what_their_makers_say(name: str, published: float) ->
     ops = [(n, op) for stage in pipeline(name).stages for n, op in stage.ops]
     products = sum(n * float(op.flops) for n, op in ops if op.kind in ("gemm", "conv", "attention"))
     assert products / 1e9 == pytest.approx(published, rel=0.008)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "counted"),
+    [
+        ("depth-anything-v2-small", {}, 57.634),
+        ("depth-anything-v2-large", {}, 652.109),
+        ("realesrgan-x4plus", {"resolution": 256}, 1174.854),
+        ("convnextv2_large", {}, 34.361),
+        ("swinv2_large_window12to16_192to256", {}, 47.740),
+        ("siglip2-so400m-patch14-384", {}, 361.738),
+        ("esm2-650m", {}, 354.336),
+        ("xls-r-300m", {"audio_s": 10.0}, 191.927),
+        ("xls-r-1b", {"audio_s": 10.0}, 532.932),
+    ],
+)
+def test_products_are_those_that_the_code_does(name: str, asked: dict[str, object], counted: float) -> None:
+    """10^9 multiply-adds counted in products of transformers 5.24, timm 1.0.31 and spandrel 0.4.2."""
+    ops = [(n, op) for stage in pipeline(name, **asked).stages for n, op in stage.ops]  # type: ignore[arg-type]
+    products = sum(n * float(op.flops) / 2 for n, op in ops if op.kind in ("gemm", "conv", "attention"))
+    assert products / 1e9 == pytest.approx(counted, rel=0.006)
 
 
 def test_a_module_that_no_detector_has_is_named() -> None:
@@ -602,6 +678,8 @@ def test_only_totals_are_known() -> None:
     written = sum(n * op.dims["m"] * op.dims["n"] for n, op in products)
     assert written == pytest.approx(2 * 11.11e6, rel=0.01)
     assert sum(n * op.weight_bytes for n, op in products) == pytest.approx(2 * 25.56e6, rel=0.01)
+    sound = part("mimi-decoder")  # of 125 frames
+    assert 2 * sound.block(LAYERS, 125.0).ops[0][1].flops == sound.block(LAYERS, 250.0).ops[0][1].flops
     with pytest.raises(UsageError, match="positive"):
         from_macs("x", 0, 4.11)
     with pytest.raises(UsageError, match="style"):
@@ -1024,6 +1102,13 @@ def test_a_voice_of_codes_says_one_after_the_other() -> None:
     assert pipeline("xtts-v2").parameters == sum(s.parameters for s in short.values())
     with pytest.raises(UsageError, match="no steps"):
         pipeline("xtts-v2", steps=4)
+
+
+def test_a_voice_of_books_says_all_codes_of_a_frame() -> None:
+    short, long = (stages(pipeline("csm-1b", audio_s=s, tokens=40)) for s in (4.0, 8.0))
+    assert (short["decoder"].calls, short["predictor"].calls) == (50, 31 * 50)
+    assert long["vocoder"].flops == pytest.approx(2 * short["vocoder"].flops)
+    assert "predictor" not in stages(pipeline("higgs-audio-v2"))  # all eight codes come at once
 
 
 def test_a_side_may_come_as_a_number_with_a_point() -> None:

@@ -512,6 +512,10 @@ def _noted(config: ModelConfig, asked: str, left_out: str = "") -> ModelConfig:
     return replace(config, notes=(note,), weights=weights)
 
 
+OWN = "a PyTorch module of your own: chipwise estimate FILE.py:function"
+"""unit: text. Chosen: how a network is asked about that no table has."""
+
+
 def _unbundled(asked: str, name: str) -> NoReturn:
     hint = "its dimensions are not bundled: give the path of its config.json"
     raise UnknownNameError("model", asked, (), f"it is {name}, {hint}")
@@ -544,9 +548,9 @@ def _unknown(name: str) -> NoReturn:
     if kind is not None:
         see = f"measured results: chipwise evidence match {shlex.quote(shorten(name, 30))}"
         nearby = f"did you mean {', '.join(others)}? " if others else ""
-        raise _but(name, f"{nearby}It is {kind}; those built in: chipwise models list; {see}", others)
+        raise _but(name, f"{nearby}It is {kind}; those built in: chipwise models list; {OWN}; {see}", others)
     if not others:
-        hint = "the bundled ones: chipwise models list; any other: the path of its config.json"
+        hint = f"the bundled ones: chipwise models list; any other: the path of its config.json; {OWN}"
         raise UnknownNameError("model", name, (), hint)
     raise _but(
         name, f"did you mean {', '.join(others)}? Any other model: the path of its config.json", others

@@ -21,7 +21,7 @@ from chipwise.workload.media.sized import Sized
 from chipwise.workload.media.speech import Conformer, Transducer, Whisper
 from chipwise.workload.media.text import SeqToSeq
 from chipwise.workload.media.unet import UNet
-from chipwise.workload.media.voice import GPTVoice
+from chipwise.workload.media.voice import CodecVoice, GPTVoice
 from chipwise.workload.pipeline import Pipeline, Stage
 
 MOST_CACHED = 0.9  # of the steps of a request
@@ -577,6 +577,8 @@ class Voice:
         frames, made = net.frames_per_s * (seconds + before), net.frames_per_s * seconds
         if isinstance(net, GPTVoice):
             return self._spoken(asked, net, seconds, tokens)
+        if isinstance(net, CodecVoice):
+            return self._coded(asked, net, seconds, tokens)
         if asked.trained:
             stage, state = _step(asked, net.block(asked.layers(), frames, tokens), "model")
             return _finish(asked, [stage], "utterance", used | state)
@@ -588,10 +590,7 @@ class Voice:
         if self.vocoder:
             plain = asked.layers(quantised=False)
             stages.append(facts.part(self.vocoder).block(plain, made).stage("vocoder"))
-        said = [f"{self.tokens_per_s:g} characters or phonemes a second"]
-        if self.seen or "tokens" in asked.settings:
-            said = []
-        said += [f"{before:g} s of a voice are continued"] if before else []
+        said = self._said(asked, "characters or phonemes", before, "continued")
         used |= {"steps": steps, "passes": 1 + guided, "reference_s": before} if self.steps else {}
         return _finish(asked, stages, "utterance", used, said)
 
@@ -628,6 +627,34 @@ class Voice:
         said = [] if "tokens" in asked.settings else [f"{self.tokens_per_s:g} tokens of text a second"]
         said.append(f"{before:g} s of a voice are imitated")
         return _finish(asked, stages, "utterance", used, said)
+
+    def _coded(self, asked: AskedNetwork, net: CodecVoice, seconds: float, tokens: float) -> Pipeline:
+        """A language model that says codes of sound, and what makes sound of them."""
+        before = asked.number("reference_s", self.reference_s, 0.0) if self.reference_s else 0.0
+        first, frames = (
+            math.ceil(tokens + net.frames_per_s * before),
+            max(1, round(net.frames_per_s * seconds)),
+        )
+        used = {"audio_s": seconds, "tokens": tokens, "codes": net.books * frames, "reference_s": before}
+        if asked.trained:
+            whole = join(net.run(asked.layers(), first + frames), net.predict(asked.layers().times(frames)))
+            stage, state = _step(asked, whole, "model")
+            return _finish(asked, [stage], "utterance", used | state)
+        layers, vocoder = asked.layers().times(net.passes), facts.part(self.vocoder)
+        prompt = replace(net.run(layers, first), parameters=0, weight_bytes=0.0)
+        stages = [prompt.stage("prompt"), net.run(layers, 1, first + frames / 2.0).stage("decoder", frames)]
+        if net.predictor:
+            stages.append(net.predict(layers).stage("predictor", (net.books - 1) * frames))
+        stages.append(
+            vocoder.block(asked.layers(quantised=False), net.frames_per_s * seconds).stage("vocoder")
+        )
+        said = self._said(asked, "tokens of text", before, "imitated")
+        return _finish(asked, stages, "utterance", used, said)
+
+    def _said(self, asked: AskedNetwork, unit: str, before: float, done: str) -> list[str]:
+        """How much text a second has, where it was not asked, and what is done with a voice before."""
+        said = [] if self.seen or "tokens" in asked.settings else [f"{self.tokens_per_s:g} {unit} a second"]
+        return [*said, f"{before:g} s of a voice are {done}"] if before else said
 
 
 @dataclass(frozen=True, kw_only=True)

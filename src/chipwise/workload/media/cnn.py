@@ -1,7 +1,8 @@
-"""Convolutional networks: classifiers, detectors on them, and U-Nets that segment.
+"""Convolutional networks: classifiers, detectors on them, U-Nets that segment, and networks that enlarge pictures.
 
 Shapes: huggingface/pytorch-image-models, timm/models/resnet.py, efficientnet.py, mobilenetv3.py, convnext.py, vgg.py,
-densenet.py, regnet.py; facebookresearch/detectron2, modeling; mlcommons/inference, vision; ultralytics, cfg/models.
+densenet.py, regnet.py; facebookresearch/detectron2, modeling; mlcommons/inference, vision; ultralytics, cfg/models;
+xinntao/Real-ESRGAN, basicsr/archs/rrdbnet_arch.py.
 """
 
 from __future__ import annotations
@@ -355,6 +356,46 @@ class RegNet:
             layers.residual(n, out),
             layers.act(n, out, "relu"),
         ).beside(layers.bytes(size_of(grid), w))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RRDB:
+    """ESRGAN, Real-ESRGAN: `blocks` of three dense groups, in which four convolutions of `growth` filters each see all
+    before them, then two doublings of both sides. `fold`: pixels along a side that become channels first."""
+
+    blocks: int = 23
+    width: int = 64
+    growth: int = 32
+    fold: int = 1
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return self.fold
+
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
+        """One pass over pictures of `grid` pixels."""
+        grid, w, g = shrunk(grid, self.fold), self.width, self.growth
+        n, dense = size_of(grid), []
+        for entry in range(w, w + 4 * g, g):
+            dense += [layers.conv(grid, entry, g), layers.act(n, g, "leaky")]
+            dense.append(layers.pointwise(n, entry + g, 2.0, "concat"))
+        group = join(*dense, layers.conv(grid, w + 4 * g, w), layers.residual(n, w)).beside(
+            layers.bytes(n, w)
+        )
+        parts = [
+            layers.conv(grid, 3 * self.fold**2, w),
+            self.blocks * (3 * group + layers.residual(n, w)),
+            layers.conv(grid, w, w),
+            layers.residual(n, w),
+        ]
+        for _ in range(2):
+            grid = tuple(2 * side for side in grid)
+            parts.append(layers.pointwise(size_of(grid), w, 1.25, "upsample"))
+            parts += [layers.conv(grid, w, w), layers.act(size_of(grid), w, "leaky")]
+        return join(
+            *parts, layers.conv(grid, w, w), layers.act(size_of(grid), w, "leaky"), layers.conv(grid, w, 3)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -205,11 +205,16 @@ class YoloRows:
     |---|---|---|
     | Conv | kernel, stride | convolution, batch norm, SiLU |
     | C2f | "add": inputs are added in its bottlenecks | split, bottlenecks one after the other, all joined |
-    | C3k2 | its inner width as a share; "deep": bottlenecks in branches | C2f with narrow bottlenecks |
+    | C3k2 | its inner width as a share; "deep": bottlenecks in branches; "attended": attention after each | C2f with \
+narrow bottlenecks |
+    | C2fCIB | "large": a filter of 7 x 7 | C2f of depthwise convolutions |
+    | A2C2f | areas that see themselves (0: no attention) | attention and feed-forward, twice each, or bottlenecks |
+    | SCDown | kernel, stride | a matrix, then a depthwise convolution |
     | SPPF | - | three pools of 5 x 5 one after the other, all joined |
     | C2PSA | - | half of the width through attention and feed-forward |
     | Upsample | - | both sides doubled |
-    | Detect | "light": classes by depthwise convolutions | boxes and classes on every level that is read |
+    | Detect | "light": classes by depthwise convolutions; "direct": sides of boxes as numbers | boxes and classes on \
+every level that is read |
     """
 
     rows: tuple[str, ...]
@@ -217,9 +222,12 @@ class YoloRows:
 
 @dataclass(frozen=True, kw_only=True)
 class YOLO:
-    """YOLOv8, YOLO11 and what is built of the same modules: a table of layers, scaled.
+    """YOLOv8 to YOLO26: a table of layers, scaled.
 
-    `depth` scales repeats, `width` filters, of which a layer has at most `most` before; `deep`: all C3k2 are deep.
+    `depth` scales repeats, `width` filters, of which a layer has at most `most` before; `deep`: all C3k2 are deep;
+    `feed`: inner width of a feed-forward of A2C2f over its width (below 2: what comes out is scaled and added to what
+    went in); `more`: values of a position beside its box and classes (points of a pose, weights of masks), `masks`:
+    filters of a network of which masks are made.
     Source of modules and scaling: ultralytics, nn/tasks.py (parse_model), nn/modules.
     """
 
@@ -228,6 +236,9 @@ class YOLO:
     width: float
     most: int = 1024
     deep: bool = False
+    feed: float = 2.0
+    more: int = 0
+    masks: int = 0
     classes: int = 80
 
     multiple: ClassVar[int] = 32
@@ -242,14 +253,14 @@ class YOLO:
             seen = [made[int(i)] if made else (grid, 3) for i in read.split(",")]
             repeats = max(round(int(count) * self.depth), 1) if int(count) > 1 else 1
             if module == "Detect":
-                parts.append(self._detect(layers, seen, "light" in words))
+                parts.append(self._detect(layers, seen, words))
                 continue
             place, entry = seen[0][0], sum(width for _, width in seen)
             if len(seen) > 1:
                 parts.append(layers.pointwise(size_of(place), entry, 2.0, "concat"))
             out = self._filters(int(words[0])) if words else entry
             parts.append(self._module(layers, place, module, (entry, out), repeats, words[1:]))
-            if module == "Conv":
+            if module in ("Conv", "SCDown"):
                 place = shrunk(place, int(words[2]))
             elif module == "Upsample":
                 place = tuple(2 * side for side in place)
@@ -271,7 +282,18 @@ class YOLO:
                 half = int(out * float(words[0]))
                 deep = self.deep or "deep" in words
                 each = _c3k(layers, grid, half) if deep else _bottleneck(layers, grid, half, half // 2)
+                if "attended" in words:
+                    each = _bottleneck(layers, grid, half, half // 2) + _psa(layers, grid, half)
                 return _split(layers, grid, (entry, half, out), depth, each)
+            case "C2fCIB":
+                each = _compact(layers, grid, out // 2, "large" in words)
+                return _split(layers, grid, (entry, out // 2, out), depth, each)
+            case "A2C2f":
+                return self._areas(layers, grid, widths, depth, int(words[0]))
+            case "SCDown":
+                first, second = (int(word) for word in words)
+                down = conv_norm(layers, grid, (out, out), first, second, out, act="")
+                return conv_norm(layers, grid, widths, 1, act="silu") + down
             case "SPPF":
                 return join(
                     conv_norm(layers, grid, (entry, entry // 2), 1, act="silu"),
@@ -279,26 +301,56 @@ class YOLO:
                     layers.pointwise(size_of(grid), 2 * entry, 2.0, "concat"),
                     conv_norm(layers, grid, (2 * entry, out), 1, act="silu"),
                 )
-            case "C2PSA":
+            case "C2PSA":  # with one block: PSA of YOLOv10
                 return _attended(layers, grid, out, depth)
             case "Upsample":
                 return layers.pointwise(4 * size_of(grid), entry, 1.25, "upsample")
         raise UsageError(f"'{module}' is no module of a YOLO", "see workload/media/detect.py: YoloRows")
 
+    def _areas(
+        self, layers: Layers, grid: Grid, widths: tuple[int, int], depth: int, areas: int
+    ) -> LayerBlock:
+        """Blocks one after the other on half of the width, all of them joined; with heads of 32, where there are
+        areas."""
+        (entry, out), n = widths, size_of(grid)
+        half = out // 2
+        inner, added = int(self.feed * half), self.feed < 2.0
+        attended = join(
+            conv_norm(layers, grid, (half, 3 * half), 1, act=""),
+            layers.attention(n / max(areas, 1), n / max(areas, 1), half // 32, 32, windows=max(areas, 1)),
+            conv_norm(layers, grid, (half, half), 7, groups=half, act=""),
+            conv_norm(layers, grid, (half, half), 1, act=""),
+            2 * layers.residual(n, half),
+            conv_norm(layers, grid, (half, inner), 1, act="silu"),
+            conv_norm(layers, grid, (inner, half), 1, act=""),
+            layers.residual(n, half),
+        )
+        both = layers.parameter(out) + layers.residual(n, out) if added and areas else LayerBlock()
+        return join(
+            conv_norm(layers, grid, (entry, half), 1, act="silu"),
+            depth * (2 * attended if areas else _c3k(layers, grid, half)),
+            layers.pointwise(n, (1 + depth) * half, 2.0, "concat"),
+            conv_norm(layers, grid, ((1 + depth) * half, out), 1, act="silu"),
+            both,
+        )
+
     def _filters(self, full: int) -> int:
         return math.ceil(min(full, self.most) * self.width / 8) * 8
 
-    def _detect(self, layers: Layers, levels: Levels, light: bool) -> LayerBlock:
-        """Boxes as distributions over 16 distances to each side, and classes; a softmax and a sigmoid decode them."""
-        first = levels[0][1]
-        boxes, names = max(16, first // 4, 64), max(first, min(self.classes, 100))
-        parts: list[LayerBlock] = [layers.parameter(16)]
+    def _detect(self, layers: Layers, levels: Levels, words: list[str]) -> LayerBlock:
+        """Boxes as distributions over 16 distances to each side, or as the four distances; classes; a softmax and a
+        sigmoid decode them."""
+        first, light, sides = levels[0][1], "light" in words, 4 if "direct" in words else 64
+        boxes, names = max(16, first // 4, sides), max(first, min(self.classes, 100))
+        heads = [(boxes, sides)] + ([(max(first // 4, self.more), self.more)] if self.more else [])
+        parts: list[LayerBlock] = [layers.parameter(16 if sides > 4 else 0)]
         for place, entry in levels:
-            parts += [
-                conv_norm(layers, place, (entry, boxes), act="silu"),
-                conv_norm(layers, place, (boxes, boxes), act="silu"),
-                layers.conv(place, boxes, 64, 1),
-            ]
+            for inner, values in heads:
+                parts += [
+                    conv_norm(layers, place, (entry, inner), act="silu"),
+                    conv_norm(layers, place, (inner, inner), act="silu"),
+                    layers.conv(place, inner, values, 1),
+                ]
             for inner in (entry, names):
                 if light:
                     parts.append(conv_norm(layers, place, (inner, inner), groups=inner, act="silu"))
@@ -306,11 +358,21 @@ class YOLO:
             parts.append(layers.conv(place, names, self.classes, 1))
         seen = sum(size_of(place) for place, _ in levels)
         parts += [
-            layers.pointwise(seen, 64 + self.classes, 2.0, "concat"),
-            layers.pointwise(seen, 64, 2.0, "softmax"),
+            layers.pointwise(seen, sides + self.classes + self.more, 2.0, "concat"),
+            layers.pointwise(seen, sides, 2.0, "softmax"),
             layers.pointwise(seen, self.classes, 2.0, "sigmoid"),
         ]
-        return join(*parts)
+        return join(*parts, self._masks(layers, *levels[0]) if self.masks else LayerBlock())
+
+    def _masks(self, layers: Layers, place: Grid, entry: int) -> LayerBlock:
+        """32 masks of twice the sides, of which each object takes a sum."""
+        w, twice = self._filters(self.masks), tuple(2 * side for side in place)
+        return join(
+            conv_norm(layers, place, (entry, w), act="silu"),
+            layers.linear(size_of(place), w, 4 * w, False) + layers.parameter(w),  # kernel 2, stride 2
+            conv_norm(layers, twice, (w, w), act="silu"),
+            conv_norm(layers, twice, (w, self.more), 1, act="silu"),
+        )
 
 
 def _bottleneck(layers: Layers, grid: Grid, width: int, middle: int, add: bool = True) -> LayerBlock:
@@ -346,12 +408,31 @@ def _c3k(layers: Layers, grid: Grid, width: int) -> LayerBlock:
     )
 
 
-def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> LayerBlock:
-    """Half of the width through `depth` times attention (keys of 32, values of 64 a head) and a feed-forward."""
-    half, n = width // 2, size_of(grid)
-    each = join(
-        conv_norm(layers, grid, (half, 2 * half), 1, act=""),
-        layers.attention(n, n, half // 64, 48),  # scores of 32 and sums of 64: 96 a pair, as twice 48
+def _compact(layers: Layers, grid: Grid, width: int, large: bool) -> LayerBlock:
+    """A matrix to twice the width and one back, depthwise convolutions before, between and after."""
+    twice = 2 * width
+    middle = conv_norm(layers, grid, (twice, twice), groups=twice, act="silu")
+    if large:
+        middle += conv_norm(layers, grid, (twice, twice), 7, groups=twice, act="")
+        middle += layers.residual(size_of(grid), twice)
+    near = conv_norm(layers, grid, (width, width), groups=width, act="silu")
+    return join(
+        2 * near,
+        conv_norm(layers, grid, (width, twice), 1, act="silu"),
+        middle,
+        conv_norm(layers, grid, (twice, width), 1, act="silu"),
+        layers.residual(size_of(grid), width),
+    )
+
+
+def _psa(layers: Layers, grid: Grid, half: int) -> LayerBlock:
+    """Attention (keys of 32, values of 64 a head) and a feed-forward."""
+    n, heads = size_of(grid), max(half // 64, 1)
+    keys = half // heads // 2
+    return join(
+        conv_norm(layers, grid, (half, 2 * heads * keys + half), 1, act=""),
+        # scores of `keys` and sums of twice that: as one and a half times `keys` both ways
+        layers.attention(n, n, heads, 3 * keys // 2),
         conv_norm(layers, grid, (half, half), groups=half, act=""),
         conv_norm(layers, grid, (half, half), 1, act=""),
         2 * layers.residual(n, half),
@@ -359,9 +440,14 @@ def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> LayerBlock:
         conv_norm(layers, grid, (2 * half, half), 1, act=""),
         layers.residual(n, half),
     )
+
+
+def _attended(layers: Layers, grid: Grid, width: int, depth: int) -> LayerBlock:
+    """Half of the width through `depth` times attention and a feed-forward."""
+    n = size_of(grid)
     return join(
         conv_norm(layers, grid, (width, width), 1, act="silu"),
-        depth * each,
+        depth * _psa(layers, grid, width // 2),
         layers.pointwise(n, width, 2.0, "concat"),
         conv_norm(layers, grid, (width, width), 1, act="silu"),
     )

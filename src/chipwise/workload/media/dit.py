@@ -600,6 +600,124 @@ class CogTransformer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KandinskyTransformer:
+    """Kandinsky 5: `text_layers` over text alone, then layers of self-attention, cross-attention to text and a
+    feed-forward, each with a modulation of its own from a vector of width `time`, which pooled text joins."""
+
+    heads: int
+    head_dim: int = 64
+    ffn: int
+    layers: int
+    text_layers: int
+    inputs: int = 16
+    outputs: int = 16
+    patch: tuple[int, int, int] = (1, 2, 2)
+    text_width: int = 3584
+    pooled: int = 768
+    time: int = 512
+
+    @property
+    def multiple(self) -> int:
+        """The latent's height and width must be multiples of this."""
+        return self.patch[1]
+
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
+        """One pass over a latent of `grid` under `text` tokens."""
+        d, tokens, values = self.heads * self.head_dim, size_of(shrunk(grid, self.patch)), size_of(self.patch)
+        return join(
+            layers.linear(tokens, values * self.inputs, d, name="patch"),
+            _embedder(layers, d, self.time),
+            layers.linear(1, self.pooled, self.time) + layers.norm(1, self.time),
+            layers.linear(text, self.text_width, d) + layers.norm(text, d),
+            self.text_layers * self._layer(layers, text, 0),
+            self.layers * self._layer(layers, tokens, text),
+            layers.linear(1, self.time, 2 * d, name="modulation"),
+            _adaptive(layers, tokens, d),
+            layers.linear(tokens, d, values * self.outputs, name="patch"),
+        )
+
+    def _layer(self, layers: Layers, tokens: int, text: int) -> LayerBlock:
+        """`text` 0: without cross-attention."""
+        d = self.heads * self.head_dim
+        parts = [layers.linear(1, self.time, (9 if text else 6) * d, name="modulation")]
+        for crossed in (False, True) if text else (False,):
+            seen = text if crossed else tokens
+            entry = layers.linear(tokens, d, 3 * d, name="qkv", parts=3)
+            if crossed:
+                entry = layers.linear(tokens, d, d, name="q") + layers.linear(
+                    seen, d, 2 * d, name="kv", parts=2
+                )
+            heads = layers.norm((tokens + seen) * self.heads, self.head_dim, "rms", False, 2)
+            parts += [_adaptive(layers, tokens, d), entry, heads + layers.parameter(2 * self.head_dim)]
+            parts.append(LayerBlock() if crossed else layers.rotate(tokens, d))
+            parts.append(layers.attention(tokens, seen, self.heads, self.head_dim))
+            parts += [layers.linear(tokens, d, d, name="out"), _gated(layers, tokens, d)]
+        feed = layers.mlp(tokens, d, self.ffn, bias=False)
+        return join(*parts, _adaptive(layers, tokens, d), feed, _gated(layers, tokens, d)).beside(
+            layers.bytes(tokens, d)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowTransformer:
+    """Video and text tokens that attend together in windows of a clip, each with all of the text: SeedVR2, which makes
+    a clip sharper in one step. The first `apart` layers have weights for text of its own, the others share them.
+
+    `window`: positions of a window in a frame, `cuts` of the frames (of 30 at most); `gated`: a gated feed-forward
+    without offsets; `scaled`: what leaves the layers is normed and scaled.
+    """
+
+    heads: int
+    head_dim: int = 128
+    ffn: int
+    layers: int
+    apart: int
+    inputs: int = 33
+    outputs: int = 16
+    text_width: int = 5120
+    window: int = 400
+    cuts: int = 4
+    gated: bool = False
+    scaled: bool = False
+
+    multiple: ClassVar[int] = 2
+    """The latent's height and width must be multiples of this."""
+
+    def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
+        """One pass over a latent of `grid` under `text` tokens."""
+        d, cells = self.heads * self.head_dim, shrunk(grid, (1, 2, 2))
+        tokens, ends = size_of(cells), self.scaled
+        return join(
+            layers.linear(tokens, 4 * self.inputs, d, name="patch"),
+            layers.linear(text, self.text_width, d),
+            _embedder(layers, 256, d),
+            layers.linear(1, d, 6 * d, name="modulation"),
+            self.apart * self._layer(layers, cells, text, True),
+            (self.layers - self.apart) * self._layer(layers, cells, text, False),
+            layers.norm(tokens, d, "rms") if ends else LayerBlock(),
+            layers.parameter(2 * d if ends else 0),
+            layers.linear(tokens, d, 4 * self.outputs, name="patch"),
+        )
+
+    def _layer(self, layers: Layers, cells: Grid, text: int, apart: bool) -> LayerBlock:
+        d, tokens = self.heads * self.head_dim, size_of(cells)
+        frames = math.ceil(min(cells[0], 30) / self.cuts)
+        here = min(frames * self.window, tokens)
+        windows, both = tokens / here, tokens + text
+        norm = layers.norm(2 * both * self.heads, self.head_dim, "rms", False, 2)
+        attend = layers.attention(here + text, here + text, self.heads, self.head_dim, windows=windows)
+        parts = [layers.rotate(tokens, d), norm, attend]
+        for n in (tokens, text) if apart else (both,):
+            parts += [layers.parameter(6 * d + 2 * self.head_dim), layers.norm(n, d, "rms", affine=False)]
+            parts += [layers.modulate(n, d), layers.linear(n, d, 3 * d, False, "qkv")]
+            parts += [layers.linear(n, d, d, name="out"), _gated(layers, n, d)]
+            parts += [layers.norm(n, d, "rms", affine=False), layers.modulate(n, d)]
+            parts.append(layers.mlp(n, d, self.ffn, gated=self.gated, bias=not self.gated))
+            parts.append(_gated(layers, n, d))
+        return join(*parts).beside(layers.bytes(both, d))
+
+
+@dataclass(frozen=True, kw_only=True)
 class MochiTransformer:
     """Joint attention of a wide stream of video and a narrow one of text: Mochi."""
 
@@ -666,7 +784,8 @@ class MochiTransformer:
 @dataclass(frozen=True, kw_only=True)
 class SanaTransformer:
     """Linear self-attention, cross-attention to text, and a gated feed-forward with a depthwise convolution: SANA.
-    `normed`: queries and keys are; `guidance`: it is an input (SANA 1.5, SANA-Sprint)."""
+    `normed`: queries and keys are; `guidance`: it is an input (SANA 1.5, SANA-Sprint); `moving`: a convolution of three
+    frames ends a feed-forward (SANA-Video)."""
 
     heads: int
     head_dim: int
@@ -677,14 +796,24 @@ class SanaTransformer:
     ratio: float = 2.5
     normed: bool = False
     guidance: bool = False
+    moving: bool = False
+    patch: tuple[int, int, int] = (1, 1, 1)
 
-    multiple: ClassVar[int] = 1
-    """Every position of the latent is a token."""
+    @property
+    def multiple(self) -> int:
+        """The latent's height and width must be multiples of this."""
+        return self.patch[1]
 
     def block(self, layers: Layers, grid: Grid, text: int) -> LayerBlock:
         """One pass over a latent of `grid` under `text` tokens."""
-        d, tokens, plane = self.heads * self.head_dim, size_of(grid), grid[-2:]
-        inner = int(self.ratio * d)
+        cells, values = shrunk(grid, self.patch), size_of(self.patch)
+        d, tokens, inner = (
+            self.heads * self.head_dim,
+            size_of(cells),
+            int(self.ratio * self.heads * self.head_dim),
+        )
+        near = layers.conv(cells, 2 * inner, 2 * inner, (1, 3, 3), 1, 2 * inner)
+        moving = layers.conv(cells, d, d, (3, 1, 1), bias=False) if self.moving else LayerBlock()
         norm = [layers.norm(n, d, "rms") if self.normed else LayerBlock() for n in (tokens, text)]
         each = join(
             layers.parameter(6 * d),
@@ -702,13 +831,14 @@ class SanaTransformer:
             _adaptive(layers, tokens, d),
             layers.linear(tokens, d, 2 * inner),
             layers.act(tokens, 2 * inner, "silu"),
-            layers.conv(plane, 2 * inner, 2 * inner, 3, 1, 2 * inner),
+            near,
             layers.gate(tokens, inner),
             layers.linear(tokens, inner, d, False),
+            moving,
             _gated(layers, tokens, d),
         ).beside(layers.bytes(tokens, d))
         return join(
-            layers.linear(tokens, self.inputs, d, name="patch"),
+            layers.linear(tokens, values * self.inputs, d, name="patch"),
             (1 + self.guidance) * _embedder(layers, 256, d),
             layers.linear(1, d, 6 * d, name="modulation"),
             layers.linear(text, self.caption, d, name="caption"),
@@ -718,7 +848,7 @@ class SanaTransformer:
             self.layers * each,
             layers.parameter(2 * d),
             _adaptive(layers, tokens, d),
-            layers.linear(tokens, d, self.inputs, name="patch"),
+            layers.linear(tokens, d, values * self.inputs, name="patch"),
         )
 
 

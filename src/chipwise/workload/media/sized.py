@@ -22,7 +22,8 @@ class Sized:
     `params_m` and `gmacs` as published for pictures of side `native`; `macts_m`: millions of values that products
     write (0: those of as many layers as networks usually have). With L layers of m rows and n features both ways:
     L n^2 = parameters, L m n^2 = multiply-adds, L m n = values. So m = multiply-adds / parameters, L = values^2 /
-    (m multiply-adds). Multiply-adds and values grow with the positions of a picture, parameters do not.
+    (m multiply-adds). Multiply-adds and values grow with the positions of a picture, with seconds or tokens where
+    `native` is a number of those; parameters do not.
     """
 
     params_m: float
@@ -34,9 +35,9 @@ class Sized:
     multiple: ClassVar[int] = 1
     """Any side is taken."""
 
-    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
-        """One pass over pictures of `grid` pixels."""
-        scale = size_of(grid) / self.native ** len(grid)
+    def block(self, layers: Layers, grid: Grid | float) -> LayerBlock:
+        """One pass over pictures of `grid` pixels, or over so many seconds or tokens."""
+        scale = size_of(grid) / self.native ** len(grid) if isinstance(grid, tuple) else grid / self.native
         params, macs = 1e6 * self.params_m, 1e9 * self.gmacs
         values = 1e6 * self.macts_m or macs * math.sqrt(COUNT / params)
         m = macs / params

@@ -81,12 +81,14 @@ class Whisper:
 
 @dataclass(frozen=True, kw_only=True)
 class Wav2Vec2:
-    """Convolutions over raw sound at 16 kHz, then an encoder; a position every 20 ms."""
+    """Convolutions over raw sound at 16 kHz, then an encoder; a position every 20 ms. `stable`: every convolution has
+    an offset and a norm over its channels (XLS-R, HuBERT Large)."""
 
     width: int
     layers: int
     heads: int
     ffn: int
+    stable: bool = False
     conv: int = 512
     kernels: tuple[int, ...] = (10, 3, 3, 3, 3, 2, 2)
     strides: tuple[int, ...] = (5, 2, 2, 2, 2, 2, 2)
@@ -100,9 +102,13 @@ class Wav2Vec2:
         grid: Grid = (max(1, round(16_000 * seconds)),)
         parts = []
         for i, (kernel, stride) in enumerate(zip(self.kernels, self.strides, strict=True)):
-            parts.append(layers.conv(grid, entry, c, kernel, stride, bias=False))
+            parts.append(layers.conv(grid, entry, c, kernel, stride, bias=self.stable))
             grid, entry = shrunk(grid, stride), c
-            parts += [layers.norm(grid[0], c, "group")] * (i == 0) + [layers.act(grid[0], c)]
+            if self.stable:
+                parts.append(layers.norm(grid[0], c))
+            elif i == 0:
+                parts.append(layers.norm(grid[0], c, "group"))
+            parts.append(layers.act(grid[0], c))
         n = grid[0]
         near = (
             layers.conv(grid, w, w, self.near, 1, self.groups)

@@ -176,18 +176,18 @@ class TextDecoder:
     vision: int = 0
     entry: int = 0
 
-    def block(self, layers: Layers, tokens: int) -> LayerBlock:
-        """One pass over `tokens` of each sample."""
+    def block(self, layers: Layers, tokens: int, seen: float = 0.0) -> LayerBlock:
+        """One pass over `tokens` of each sample, which then has `seen` (0: these alone)."""
         w, q, kv = self.width, self.heads * self.head_dim, self.kv_heads * self.head_dim
+        size, shared, causal = self.head_dim, self.kv_heads, tokens > 1 or not seen
+        wide = max(seen, tokens)
         norm, held = layers.norm(tokens, w, "rms"), layers.bytes(tokens, w)
         after = norm if self.sandwich else LayerBlock()
         each = join(
             norm,
             join(
                 layers.linear(tokens, w, q + 2 * kv, self.qkv_bias, "qkv", 3),
-                layers.attention(
-                    tokens, tokens, self.heads, self.head_dim, kv_heads=self.kv_heads, causal=True
-                ),
+                layers.attention(tokens, wide, self.heads, size, kv_heads=shared, causal=causal),
                 layers.linear(tokens, q, w, False, "out"),
                 after,
             ).beside(held),

@@ -1,8 +1,8 @@
-"""Transformers that see: ViT and its kin (DINO, CLIP, SigLIP, BEiT, DeiT), Swin, SAM and SAM 2, SegFormer, DETR.
+"""Transformers that see: ViT and its kin (DINO, CLIP, SigLIP, BEiT, DeiT), Swin, SAM and SAM 2, SegFormer, DETR, DPT.
 
 Shapes: huggingface/pytorch-image-models, timm/models/vision_transformer.py, swin_transformer.py; huggingface/
-transformers, models/vit, sam, segformer, detr; facebookresearch/segment-anything, modeling/image_encoder.py;
-facebookresearch/sam2, sam2/modeling.
+transformers, models/vit, sam, segformer, detr, depth_anything; facebookresearch/segment-anything,
+modeling/image_encoder.py; facebookresearch/sam2, sam2/modeling.
 """
 
 from __future__ import annotations
@@ -100,6 +100,46 @@ class ViT:
         less = layers.parameter(-w) if not self.key_bias else LayerBlock()
         turn = layers.rotate(n, w) if self.rotary else LayerBlock()
         return join(block, turn, layers.parameter(more), less)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPT:
+    """Depth of every pixel: states of four layers of a ViT as pictures of four sizes, merged from the coarse one up
+    (Depth Anything). `necks`: widths of the four, `fusion` of what merges them."""
+
+    backbone: ViT
+    necks: tuple[int, int, int, int]
+    fusion: int
+
+    @property
+    def multiple(self) -> int:
+        """Sides must be multiples of this."""
+        return self.backbone.patch
+
+    def block(self, layers: Layers, grid: Grid) -> LayerBlock:
+        """One pass over pictures of `grid` pixels."""
+        cells, w, f = shrunk(grid, self.backbone.patch), self.backbone.width, self.fusion
+        parts, grids, n = [self.backbone.block(layers, grid)], [], size_of(cells)
+        for width, times in zip(self.necks, (4, 2, 1, 0), strict=True):
+            place = tuple(times * side for side in cells) if times else shrunk(cells, 2)
+            parts.append(layers.conv(cells, w, width, 1))
+            if times > 1:  # kernel and stride are the same: a matrix that spreads
+                parts += [layers.linear(n, width, times**2 * width, False), layers.parameter(width)]
+            elif not times:
+                parts.append(layers.conv(cells, width, width, 3, 2))
+            parts.append(layers.conv(place, width, f, bias=False))
+            grids.append(place)
+        for level in (3, 2, 1, 0):
+            place = grids[level]
+            unit = 2 * (layers.act(size_of(place), f, "relu") + layers.conv(place, f, f))
+            unit += layers.residual(size_of(place), f)
+            after = grids[level - 1] if level else tuple(2 * side for side in place)
+            # the coarsest has nothing to be added to: its first unit is stored alone
+            parts += [unit if level < 3 else layers.parameter(unit.parameters), unit]
+            parts += [layers.pointwise(size_of(after), f, 1.25, "upsample"), layers.conv(after, f, f, 1)]
+        after = tuple(8 * side for side in cells)
+        last = [layers.conv(after, f, f // 2), layers.pointwise(size_of(grid), f // 2, 1.25, "upsample")]
+        return join(*parts, *last, layers.conv(grid, f // 2, 32), layers.conv(grid, 32, 1, 1))
 
 
 @dataclass(frozen=True, kw_only=True)

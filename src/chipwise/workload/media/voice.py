@@ -4,7 +4,8 @@ make sound of frames.
 Shapes: SWivid/F5-TTS src/f5_tts/model; gemelo-ai/vocos vocos/models.py; hexgrad/kokoro kokoro/istftnet.py, modules.py;
 huggingface/transformers models/vits; NVIDIA/DeepLearningExamples SpeechSynthesis/FastPitch; jik876/hifi-gan models.py;
 coqui-ai/TTS TTS/tts/layers/xtts/gpt.py, latent_encoder.py, perceiver_encoder.py, hifigan_decoder.py;
-huggingface/diffusers stable_audio_transformer.py, ace_step_transformer.py, autoencoder_oobleck.py.
+huggingface/diffusers stable_audio_transformer.py, ace_step_transformer.py, autoencoder_oobleck.py; huggingface/
+transformers models/csm, higgs_audio_v2, dac.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import replace
 from chipwise.values import dataclass
 from chipwise.workload.media.layers import LayerBlock, Layers, join
 from chipwise.workload.media.speech import lstm
-from chipwise.workload.media.text import TextEncoder
+from chipwise.workload.media.text import TextDecoder, TextEncoder
 
 
 def _spread(layers: Layers, n: float, entry: int, out: int, kernel: int, stride: int) -> LayerBlock:
@@ -564,3 +565,43 @@ class GPTVoice:
             layers.linear(scored, w, self.codes, name="codes") if scored else LayerBlock(),
             learning,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodecVoice:
+    """Sound as codes that a language model says, continuing text and a voice, `frames_per_s` steps a second.
+
+    | field | meaning |
+    |---|---|
+    | talker | the language model; its table is that of text |
+    | codes, books | rows of a table of codes; tables, each with a code in a frame |
+    | predictor | says all codes of a frame but the first, one after the other (absent: all are said at once) |
+    | tied | codes are words of the one table, which is the last matrix too |
+    | passes | of a step, as a larger batch: with text, without |
+    """
+
+    talker: TextDecoder
+    predictor: TextDecoder | None = None
+    codes: int
+    books: int = 1
+    frames_per_s: float
+    tied: bool = False
+    passes: int = 1
+
+    def run(self, layers: Layers, tokens: int, seen: float = 0.0) -> LayerBlock:
+        """`tokens` new ones of each sequence, which then has `seen` (0: these alone); the last gets codes."""
+        w, heads = self.talker.width, 1 if self.predictor else self.books
+        table = layers.embed(tokens, self.books * self.codes, w)
+        last = layers.linear(1, w, heads * self.codes, False, "codes")
+        if self.tied:
+            last = replace(last, parameters=0, weight_bytes=0.0)
+        return join(table, self.talker.block(layers, tokens, seen), last)
+
+    def predict(self, layers: Layers) -> LayerBlock:
+        """One more code of a frame; every place in it has a matrix of its own."""
+        if not self.predictor:
+            return LayerBlock()
+        w, rest = self.predictor.width, self.books - 1
+        last = layers.linear(1, w, self.codes, False, "codes")
+        more = layers.parameter((rest - 1) * w * self.codes)
+        return join(self.predictor.block(layers, 1, (rest + 2) / 2.0), last, more)
