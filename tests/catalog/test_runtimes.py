@@ -439,6 +439,21 @@ def test_kernels_of_older_software() -> None:
     assert kernel_era("") == kernel_era("2027-01") == ""
 
 
+@pytest.mark.parametrize(
+    ("backend", "month", "library"),
+    [
+        ("cuda", "2025-08", "host_sorted"),
+        ("sycl", "2026-04", "single"),
+        ("sycl", "2026-05", "single_prompts_unfused"),
+        ("sycl", "", "single_prompts"),
+    ],
+)
+def test_experts_of_backends(backend: str, month: str, library: str) -> None:
+    pascal = get_chip("gtx-1080-ti").generation
+    assert kernel_library("experts", "llama.cpp", pascal, software=month, backend=backend) == library
+    assert kernel_library("experts", "llama.cpp", pascal, software=month, backend="vulkan") != library
+
+
 def test_passes_with_prompts_are_captured_in_pieces_where_software_does_so() -> None:
     cdna, hopper = get_chip("mi300x").generation, get_chip("h100").generation
     assert kernel_library("prompt_pass", "sglang", hopper, software="2026-03") == "eager"

@@ -137,6 +137,20 @@ def test_hosts_sort_rows_of_experts_for_every_matrix() -> None:
     assert added(1.0) == 0.0
 
 
+def test_experts_that_are_products_for_themselves_are_launched_each() -> None:
+    def added(tokens: float, single_from: float) -> float:
+        op = of_experts(tokens)
+        both = (local_time(op, device(), replace(MODEL, single_from=s)) for s in (np.inf, single_from))
+        together, single = (float(cost.total_s) for cost in both)
+        return single - together
+
+    # two kernels of 1e-5 s for each of 8 experts and 3 matrices; a micro-batch of 512 finds all 128
+    assert added(1.0, 1.0) == pytest.approx(2 * 8 * 3 * 1e-5)
+    assert added(1.0, 2.0) == 0.0
+    assert added(512.0, 2.0) == pytest.approx(2 * 128 * 3 * 1e-5, rel=0.01)
+    assert added(1024.0, 2.0) == pytest.approx(2.0 * added(512.0, 2.0))
+
+
 def test_experts_in_many_kernels_wait_for_each_of_them() -> None:
     op = of_experts(1.0)
     fused, apart = (float(local_time(op, device(), replace(MODEL, unfused=n)).total_s) for n in (1.0, 2.75))

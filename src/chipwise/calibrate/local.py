@@ -12,7 +12,7 @@ from chipwise.calibrate.priors import priors
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.runtime import kernel_library, kernels_of
 from chipwise.catalog.runtime_spec import Policies, Runtime
-from chipwise.cost.local import LocalModel, LocalNumbers
+from chipwise.cost.local import APART, LocalModel, LocalNumbers
 
 LOCAL = EffectGroup(
     "local",
@@ -20,6 +20,17 @@ LOCAL = EffectGroup(
     "published local speeds, llama.cpp, MLX and others (2023 to 2026); fitted (2026-11)",
 )
 """What kernels of local runtimes reach, shared over backends, vendors, generations and eras of software."""
+
+FUSED = (0.0, np.inf, 1.0)
+"""as `EXPERTS`. Source: ggml-org/llama.cpp, ggml-cuda, of today; moves experts whose library is not told."""
+EXPERTS = {
+    "host_sorted": (1.0, np.inf, 1.0),
+    "single": (1.0, 1.0, APART),
+    "single_prompts_unfused": (0.0, 2.0, APART),
+    "single_prompts": (0.0, 2.0, 1.0),
+}
+"""0 or 1, tokens, ratio: by library `sorts`, `single_from` and `unfused` of `LocalModel`. Source: the comments of
+catalog/data/software.toml on these libraries; moves experts of these."""
 
 
 def local_labels(
@@ -45,13 +56,13 @@ def local_labels(
 
 def _on_lanes(chip: Chip) -> bool:
     """Whether a GPU multiplies tiles on its lanes, as Apple's before M5: it has no rate in 8 bit, and in 16 bit no more
-    than two numbers in place of one of 32."""
+    than two numbers in place of one of 32 (figures are rounded)."""
     lanes, tiles = chip.vector.get("fp32"), chip.peak("fp16")
     return (
         chip.family == "simt"
         and chip.peak("int8") is None
-        and tiles is not None
-        and tiles <= 2.0 * (lanes or 0.0)
+        and lanes is not None
+        and (tiles or 0.0) <= 2.02 * lanes
     )
 
 
@@ -60,11 +71,16 @@ def local_model(
 ) -> LocalModel:
     """Kernels of a runtime on some chips under its policies, by default its own on each of them."""
     backend = policies.backend if policies else ""
-    values = effects.values(local_labels(runtime, backend, chips, software))
+    labels = local_labels(runtime, backend, chips, software)
+    values = effects.values(labels)
     each = np.ones(len(chips))
     numbers = LocalNumbers(**{name: value * each for name, value in values.items()})
     known = policies or runtime.policies
     micro = min(known.micro_batch_tokens or known.max_batched_tokens, known.max_batched_tokens)
-    sorting = [kernel_library("experts", runtime.id, c.generation, software=software) for c in chips]
-    sorts = np.array([float(library == "host_sorted") for library in sorting])
-    return LocalModel(numbers, float(micro), unfused=runtime.unfused_experts, sorts=sorts)
+    experts = [
+        kernel_library("experts", runtime.id, c.generation, software=software, backend=name)
+        for c, name in zip(chips, labels["backend"].tolist(), strict=True)
+    ]
+    sorts, single, apart = (np.array(c) for c in zip(*(EXPERTS.get(e, FUSED) for e in experts), strict=True))
+    unfused = np.maximum(apart, runtime.unfused_experts)
+    return LocalModel(numbers, float(micro), unfused=unfused, sorts=sorts, single_from=single)

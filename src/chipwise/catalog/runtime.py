@@ -79,14 +79,16 @@ def kernel_library(
     *,
     software: str = "",
     architecture: str = "",
+    backend: str = "",
 ) -> str:
     """Whose kernels a runtime runs an operator with, on chips of a generation; "" where none is known.
 
     `runtime` may be one without kernels of its own (vLLM of old), or none of the catalogue: "any". `software` is a date
-    or MLPerf round, "" the newest; `architecture` is the model's, "" one whose kernels everybody tunes.
+    or MLPerf round, "" the newest; `architecture` is the model's, "" one whose kernels everybody tunes;
+    `backend` is that of a local runtime.
     """
     rows = (row for row in kernel_rows() if row.operator == operator)
-    asked = (generation, dtype, month_of(software), architecture)
+    asked = (generation, dtype, month_of(software), architecture, backend)
     whose = {runtime, kernels_of(runtime)}
     return next((row.library for row in rows if any(row.fits(name, *asked) for name in whose)), "")
 

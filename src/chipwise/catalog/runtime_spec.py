@@ -255,13 +255,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class KernelRow:
-    """Whose kernels run an operator, on some runtimes, generations of chips, data types and architectures of models, in
-    software up to the month `until`; empty = all. A `latent_layer` is what stands between the kernels of a layer with
-    latent attention, a `layer` the same of others. Of a `prompt_pass` the library says how passes with prompts start:
-    "eager", each kernel by the host, or in "pieces" that were captured; of a `decode_pass` "eager" where the rest is
-    captured. A `selected_prompt` is attention of queries that each select entries of a latent cache. `experts` of local
-    runtimes are "host_sorted" where the host sorts their rows. A `product` is a plain one; its row names libraries
-    older than runtimes of language models."""
+    """Whose kernels run an operator, on some runtimes, generations of chips, data types, architectures of models and
+    backends of local runtimes, in software up to the month `until`; empty = all. A `latent_layer` is what stands
+    between the kernels of a layer with latent attention, a `layer` the same of others. Of a `prompt_pass` the library
+    says how passes with prompts start: "eager", each kernel by the host, or in "pieces" that were captured; of a
+    `decode_pass` "eager" where the rest is captured. A `selected_prompt` is attention of queries that each select
+    entries of a latent cache. `experts` of local runtimes are "host_sorted" where the host sorts their rows, "single"
+    where each expert moreover is a product for itself, "single_prompts" where it is one in prompts alone, sorted well
+    ("_unfused": with a kernel for every operator between products). A `product` is a plain one; its row names
+    libraries older than runtimes of language models."""
 
     operator: Operator
     library: str
@@ -269,13 +271,17 @@ class KernelRow:
     generations: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     architectures: frozenset[str] = frozenset()
+    backends: frozenset[str] = frozenset()
     until: str = ""
 
-    def fits(self, runtime: str, generation: str, dtype: str, month: str, architecture: str) -> bool:
+    def fits(
+        self, runtime: str, generation: str, dtype: str, month: str, architecture: str, backend: str
+    ) -> bool:
         """Whether the row speaks of them; `month` as in 2025-06, "" is the newest software; `architecture` of no model
-        in particular: ""."""
+        in particular and `backend` of runtimes without: ""."""
         return (
-            (not self.architectures or architecture in self.architectures)
+            (not self.backends or backend in self.backends)
+            and (not self.architectures or architecture in self.architectures)
             and (not self.runtimes or runtime in self.runtimes)
             and (not self.generations or generation in self.generations)
             and (not self.types or dtype in self.types)

@@ -33,6 +33,9 @@ APART = 2.75
 """ratio: kernels of routed experts on a processor, to those of a GPU whose kernels are fused. Source:
 ggml-org/llama.cpp, llama-graph.cpp: build_moe_ffn makes 22 operators, of which ggml-cuda runs 8 kernels (topk-moe,
 mmvq with GLU, fused adds) and ggml-cpu each for itself, all threads waiting after it."""
+SINGLE = 2.0
+"""kernels: of a routed expert that is a product for itself. Source: ggml-org/llama.cpp, ggml_sycl_mul_mat_id: a row is
+quantised or a prompt's weights are unpacked, then they are multiplied."""
 SOFTNESS = 3.0
 """exponent: of memory against arithmetic. Chosen: as of processors, no source is known; moves a kernel at the corner
 of the roofline by a quarter."""
@@ -73,14 +76,15 @@ class LocalNumbers:
 @dataclass(frozen=True)
 class LocalModel:
     """What `local_time` needs beside a device: the numbers, how many tokens go through the model at a time, how many
-    stages a pipeline has, how many kernels the routed experts of a layer take for one where they are fused, and
-    whether (1) the host sorts their rows."""
+    stages a pipeline has, how many kernels the routed experts of a layer take for one where they are fused, whether
+    (1) the host sorts their rows, and from how many tokens on each expert is a product for itself."""
 
     numbers: LocalNumbers
     micro_batch: Real
     stages: Real = 1.0
     unfused: Real = 1.0
     sorts: Real = 0.0
+    single_from: Real = np.inf
 
     def take(self, index: np.ndarray) -> LocalModel:
         """Of several chips: those at `index`, any shape."""
@@ -92,7 +96,9 @@ class LocalModel:
         numbers = LocalNumbers(
             **{f.name: picked(getattr(self.numbers, f.name)) for f in fields(LocalNumbers)}
         )
-        own = {name: picked(getattr(self, name)) for name in ("micro_batch", "unfused", "sorts")}
+        own = {
+            name: picked(getattr(self, name)) for name in ("micro_batch", "unfused", "sorts", "single_from")
+        }
         return replace(self, numbers=numbers, **own)
 
     def staged(self, stages: Real) -> LocalModel:
@@ -148,6 +154,7 @@ class LocalWork:
         each micro-batch too, half of those of the prompt itself. The kernels of processors multiply routed experts row
         by row, however many there are (`forward_mul_mat_id` of ggml-cpu calls `gemv` for each; read in 2026-11). Those
         of CUDA sort them first, for each matrix anew; a single row needs none (ggml-org/llama.cpp pull request 15525).
+        Those of SYCL multiply expert by expert.
         """
         micro_batch, stages = model.micro_batch, model.stages
         d = op.dims
@@ -165,6 +172,8 @@ class LocalWork:
             host_s = SORT_S * steps * model.sorts
             hit, every = (distinct_experts(t, d["experts"], d["top_k"]) for t in (micro, tokens))
             rows = micro * d["top_k"] / hit
+            single = SINGLE * d["matrices"] * hit * d["local_experts"] / d["experts"]
+            launches = launches + np.where(micro >= model.single_from, single, 0.0) * passes
             streamed = op.weight_bytes * hit / every
             weights = hit * d["local_experts"] / d["experts"] * d["matrices"] * d["hidden"] * d["inner"]
         elif op.kind == "gemm":
