@@ -361,20 +361,30 @@ def _peer_words(plans: Sequence[PlanRecord], chips: Mapping[str, Chip]) -> Itera
         chip = chips.get(name) or load_chips().get(name)
         if chip is None or chip.family != "simt":
             continue
-        if chip.scaleup is not None and chip.scaleup.bytes_per_s:
-            # beyond their links they meet over a network, but for cards with a bridge
-            joined = np.inf if chip.staged_bytes_per_s is None else chip.scaleup.domain
-            if all(ranks <= joined for other, ranks in over if other == name):
-                continue
-        if chip.staged_bytes_per_s is None:
-            yield (
-                f"{name}: cards reach each other's memory over the bus (peer access assumed; where the driver gives "
-                "none: --set staged=12.7GB/s)"
-            )
-        else:
-            rate, given = chip.staged_bytes_per_s / 1e9, chip.own.get("staged") == GIVEN
-            where = "as given" if given else "as in servers (desktop boards: 2 to 3, --set staged=3GB/s)"
-            yield f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s, {where}"
+        if any(_unlinked(chip, ranks) for other, ranks in over if other == name):
+            yield _exchange_words(name, chip)
+
+
+def _unlinked(chip: Chip, ranks: int) -> bool:
+    """Whether so many cards meet over no link or network of their own."""
+    if chip.scaleup is None or not chip.scaleup.bytes_per_s:
+        return True
+    # beyond their links they meet over a network, but for cards with a bridge
+    return chip.staged_bytes_per_s is not None and ranks > chip.scaleup.domain
+
+
+def _exchange_words(name: str, chip: Chip) -> str:
+    """How cards exchange over the bus."""
+    if chip.staged_bytes_per_s is None:
+        return (
+            f"{name}: cards reach each other's memory over the bus (peer access assumed; where the driver gives "
+            "none: --set staged=12.7GB/s)"
+        )
+    rate, given = chip.staged_bytes_per_s / 1e9, chip.own.get("staged") == GIVEN
+    where = "as given" if given else "as in servers (desktop boards: 2 to 3, --set staged=3GB/s)"
+    return (
+        f"{name}: no peer access; cards exchange through the memory of the host at {rate:.3g} GB/s, {where}"
+    )
 
 
 def _known(times: Array, row: int) -> float | None:

@@ -251,9 +251,7 @@ class PlansAsked:
         kept = first.keeps_targets(workload.confidence)
         missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
         least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
-        stored = space.plans(stored=True) if first.converted and not timed else []
-        if first.price and not first.price.stale:  # what nobody knows to be for rent today is no alternative
-            stored = [p for p in stored if p.price and not p.price.stale]
+        stored = _stored(space, first) if first.converted and not timed else []
         return PlanReport(
             model=model,
             workload=workload_record(workload),
@@ -315,6 +313,14 @@ class PlansAsked:
             apis=sold,
             decision=decision(report.plans, sold, self.context.pricing, self.workload, day),
         )
+
+
+def _stored(space: Space, first: PlanRecord) -> list[PlanRecord]:
+    """The plans with the weights as they are stored; beside one with a price of today those with such a price."""
+    plans = space.plans(stored=True)
+    if first.price and not first.price.stale:
+        return [p for p in plans if p.price and not p.price.stale]
+    return plans
 
 
 def _other_software(space: Space, in_order: Sequence[PlanRecord], *, timed: bool) -> tuple[PlanRecord, ...]:

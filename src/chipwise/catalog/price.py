@@ -490,11 +490,7 @@ def own_basis(
     given = {"capex_usd": capex_usd, "power_w": power_w, **replaced}
     together, bare, per_host = _bought(chip.id) if capex_usd is None else (1, False, np.inf)
     capex_usd = capex_for(chip.id).usd_per_chip if capex_usd is None else capex_usd
-    figures = {name: assumption.value for name, assumption in load_assumptions().items()}
-    for name, value in replaced.items():
-        if name not in figures:
-            raise UsageError(f"owning has no figure '{name}'", f"one of {', '.join(figures)}")
-        figures[name] = value
+    figures = _assumed(replaced)
     plugs = figures.pop("wall_power_ratio")
     if power_w is None and chip.tdp_w is None:
         raise NoPriceError(f"the power of {chip.id} is not published", "give the watts that it draws at work")
@@ -507,6 +503,15 @@ def own_basis(
             raise UsageError(f"{name} of {value:g} makes no sense", f"more than {low:g}, at most {high:g}")
     assumed = tuple(name for name in checked if given.get(name) is None)
     return OwnCosts(**checked, assumed=assumed, together=together, bare=bare, per_host=per_host)
+
+
+def _assumed(replaced: Mapping[str, float]) -> dict[str, float]:
+    """The figures of owning, those that the user gave in place of what is assumed."""
+    figures = {name: assumption.value for name, assumption in load_assumptions().items()}
+    for name in replaced:
+        if name not in figures:
+            raise UsageError(f"owning has no figure '{name}'", f"one of {', '.join(figures)}")
+    return figures | dict(replaced)
 
 
 def _bought(chip_id: str) -> tuple[int, bool, float]:

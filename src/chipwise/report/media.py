@@ -3,7 +3,7 @@ take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import partial
 
@@ -643,11 +643,7 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     if chosen and report.changes:
         more = (f"x{c.more_per_chip:.2g} with {c.options}{_doubt(c)}" for c in report.changes[:CHANGED])
         foot.append(f"more {report.unit}s from the chips of #1: {', '.join(more)}")
-    for api in report.apis[:1]:
-        rate = "" if api.usd_per_h is None else f", ${api.usd_per_h:.3g}/h at this load"
-        foot.append(
-            f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)} (speed and terms not compared)"
-        )
+    foot += _api_words(report)
     if report.nearest:
         foot.append(f"closest published result: {report.nearest}")
     if report.assumptions:
@@ -655,6 +651,13 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     if command and chosen:
         foot.append(f"next: {command}")
     return Table.of(plans, _columns(report, plans), head, foot)
+
+
+def _api_words(report: MediaReport) -> Iterator[str]:
+    """The cheapest that sells the model by the token."""
+    for api in report.apis[:1]:
+        rate = "" if api.usd_per_h is None else f", ${api.usd_per_h:.3g}/h at this load"
+        yield f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)} (speed and terms not compared)"
 
 
 def _parts_tables(p: MediaPlan) -> tuple[Table, ...]:
