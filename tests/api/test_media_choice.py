@@ -75,7 +75,8 @@ def test_software_that_is_half_as_dear_is_taken() -> None:
     assert free.plans[0].price.mid <= asked.price.mid
     assert market.plans[0].price.mid <= asked.price.mid
     first = market.plans[0]
-    assert f"with {first.runtime} in place of {first.usual}" in " ".join(str(market).split())
+    assert (first.runtime, first.usual) == ("compile", "eager")
+    assert "with PyTorch (torch.compile) in place of PyTorch (eager)" in " ".join(str(market).split())
 
 
 DRAWN: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -188,9 +189,9 @@ def test_less_that_is_asked_never_costs_more(question: PlanRequest) -> None:
         loose = answered(replace(question, **less))
         assert loose is not None, less
         assert cheapest(loose) <= cheapest(tight) * (1.0 + SATURATED), less
-        assert paid(loose, loose.plans[0]) <= cheapest(tight) * (1.0 + preferences().evidence + SATURATED), (
-            less
-        )
+        # the cheapest may have a doubt more for its software and one for its basis
+        room = 1.0 + 2.0 * preferences().evidence + SATURATED
+        assert paid(loose, loose.plans[0]) <= cheapest(tight) * room, less
 
 
 def test_the_best_of_each_software_can_be_listed() -> None:
