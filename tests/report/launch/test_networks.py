@@ -169,6 +169,14 @@ def test_the_script_compiles_where_the_plan_does() -> None:
         assert f"'compile': {compiled!r}," in file.text
 
 
+@pytest.mark.parametrize(
+    ("chip", "dtype"), [("t4", "float16"), ("l4", "bfloat16"), ("xeon-8480plus", "bfloat16")]
+)
+def test_a_chip_without_bf16_is_given_fp16(chip: str, dtype: str, tmp_path: Path) -> None:
+    (file,) = launch_saved(saved(tmp_path, "bert-base", chip=chip, precision="bf16"), "torch")
+    assert f"'dtype': '{dtype}'," in file.text
+
+
 def test_every_loader_is_of_a_network_that_there_is() -> None:
     for name, (library, entry, *more) in get_tool("torch").models.items():
         assert media.entry(name).name == name
