@@ -260,8 +260,9 @@ def test_a_plan_that_is_dearer_says_what_that_costs_and_why() -> None:
     assert cheapest is not None
     assert cheapest.usd_per_1000.mid < first.usd_per_1000.mid <= 1.05 * cheapest.usd_per_1000.mid * (1 + 1e-9)  # type: ignore[union-attr]
     said = " ".join(str(report).split())
-    assert f"It costs {report.extra:.1%} more than the cheapest, 1x {H100} with {cheapest.runtime}" in said
-    assert f"with {first.runtime} in place of {first.usual}" in said
+    assert (first.runtime, first.usual, cheapest.runtime) == ("compile", "eager", "jax")
+    assert f"It costs {report.extra:.1%} more than the cheapest, 1x {H100} with JAX (jit)" in said
+    assert "with PyTorch (torch.compile) in place of PyTorch (eager)" in said
 
 
 def test_refused_chips_are_summed_up_by_reason_those_of_datacentres_first() -> None:

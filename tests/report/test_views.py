@@ -180,10 +180,12 @@ def test_every_record_that_is_an_answer_is_shown() -> None:
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     first = report.plans[0]
     decided, others, *lines = report.verdict()
-    assert decided.startswith("Rent, or buy if the load lasts: $")
+    assert decided.startswith(
+        f"Rent, or buy if the load lasts, {first.chips}x {first.chip} with {first.runtime}"
+    )
     assert others.startswith("Alternatives: $")
     said = " ".join(lines)
-    assert said.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
+    assert said.startswith("It serves ")
     assert "10 requests/s" in said
     assert first.chance is not None
     chance = min(int(100 * first.chance + 0.2), 99)
