@@ -219,7 +219,10 @@ def test_the_usual_trainer_yields_to_what_is_clearly_better() -> None:
     said = " ".join(train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).verdict())
     assert said.startswith(f"Train on 8x h100-sxm5-80gb with {plan.stack} in place of hf-trainer (")
     hair = replace(
-        usual, stack="x", instead_of="hf-trainer", days=replace(usual.days, mid=0.95 * usual.days.mid)
+        usual,
+        stack="torchtitan",
+        instead_of="hf-trainer",
+        days=replace(usual.days, mid=0.95 * usual.days.mid),
     )
     assert [p.stack for p in rank_runs((usual, hair), Aim(owned=True))] == ["hf-trainer"]
     experts = train_plan("Qwen/Qwen3-30B-A3B", chips=("b200-sxm",), counts=(64,)).plans[0]

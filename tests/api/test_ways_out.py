@@ -56,7 +56,7 @@ def test_what_works_was_tried(asked: dict[str, Any], named: tuple[str, ...]) -> 
 
 
 def test_the_likeliest_says_what_would_keep_the_targets() -> None:
-    asked = {"chips": "h100", "rate": "10/s", "tpot": "5ms"}
+    asked = {"chips": "h100", "rate": "10/s", "tpot": "6ms"}
     report = ask(**asked)
     assert not report.kept
     assert {way.split()[0] for way in report.ways} == {"--tpot", "--confidence"}

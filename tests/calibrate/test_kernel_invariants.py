@@ -187,6 +187,10 @@ def test_nothing_beats_the_roofline_of_its_residency() -> None:
         assert ratio.max() <= 1.0 + 1e-9, (kind, dtype, worst(fleet, ratio))
 
 
+BY_HOST = {"intel": 1.3}
+"""Where SYCL's prompts of experts begin, the host sorts rows and starts each expert by itself."""
+
+
 def test_more_rows_of_a_product_never_lose_throughput() -> None:
     """At one residency: activations that outgrow a cache, or on-chip memory, come from further away."""
     from_memory = Run(cached=0.0)
@@ -197,6 +201,8 @@ def test_more_rows_of_a_product_never_lose_throughput() -> None:
                 more = op(kind, dtype, **{name: 2.0 * np.asarray(SHAPES[kind][name])})
                 each = fleet.seconds(more, from_memory) / fleet.seconds(op(kind, dtype), from_memory) / 2.0
                 limit = np.array([FEW_WAVES.get(c.id, TOLERANCE) for c in fleet.chips])[:, None]
+                if (kind, fleet.runtime) == ("experts", "llama.cpp"):
+                    limit = limit * np.array([BY_HOST.get(c.vendor, 1.0) for c in fleet.chips])[:, None]
                 assert (each <= limit).all(), (kind, dtype, worst(fleet, each / limit))
 
 
