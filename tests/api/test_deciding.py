@@ -27,11 +27,11 @@ ASKED = {"rate": "10/s", "tpot": "20ms", "chips": "h100-sxm5-80gb", "evidence": 
 LLAMA = "meta-llama/Llama-3.1-70B"
 DAY = dt.date(2026, 11, 28)
 LOAD = Workload(rate_per_s=10.0)
-TAKES = "8x h100 with vllm (tp4): about $25/h at a, price of 2026-10-10."
+TAKES = ("8x h100 with vllm (tp4)", "about $25/h at a, price of 2026-10-10")
 
 
 def said_of(decision: DecisionRecord, api: ApiRecord | None) -> tuple[str, ...]:
-    return decided(decision, api, TAKES)
+    return decided(decision, api, *TAKES)
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +140,8 @@ def test_the_first_line_says_what_to_do_and_what_each_way_costs(report: PlanRepo
     assert report.decision is not None
     api, own = report.apis[0], report.decision.own
     first = report.plans[0]
-    _, takes = taken(first, f"{first.spread}, {first.precision}", owned=False)
-    ways = decided(report.decision, api, takes)
+    _, *takes = taken(first, f"{first.spread}, {first.precision}", owned=False)
+    ways = decided(report.decision, api, *takes)
     assert report.verdict()[: len(ways)] == ways
     called = replace(report.decision, choice="api", api_usd_per_month=1234.0)
     assert said_of(called, api)[0].startswith(
@@ -221,10 +221,10 @@ def test_a_plan_without_a_rate_says_how_old_its_price_is(report: PlanReport) -> 
     read = dt.date.fromisoformat(first.price.date)
     for days, old in ((30, False), (31, True)):
         with use(Snapshot(day=read + dt.timedelta(days=days))):
-            assert taken(first, "tp2", owned=False)[1].endswith(", 31 days old.") is old
+            assert taken(first, "tp2", owned=False)[2].endswith(", 31 days old") is old
     with use(Snapshot(day=read + dt.timedelta(days=400))):
         stale = replace(first, price=replace(first.price, stale=True))
-        assert "days old" not in taken(stale, "tp2", owned=False)[1], "said by the words of a stale price"
+        assert "days old" not in taken(stale, "tp2", owned=False)[2], "said by the words of a stale price"
     assert age_words("2026-09", 61) == ", up to 61 days old"
 
 

@@ -108,22 +108,21 @@ UNTIMED = "speed is not known here"
 """What is said of an API."""
 
 
-def decided(decision: DecisionRecord, api: ApiRecord | None, plan: str) -> tuple[str, ...]:
+def decided(decision: DecisionRecord, api: ApiRecord | None, chips: str, hour: str) -> tuple[str, ...]:
     """The sentences that open a plan: what to do and what it costs a month, the other ways, who else rents it. `api`
-    is the cheapest; `plan` says its chips and software, and what these cost an hour."""
+    is the cheapest; `chips` are the plan's with their software, `hour` what these cost in one."""
     ways = {"rent": _rent(decision), "own": _own(decision), "api": _api(decision, api)}
     usd, what = ways.pop(decision.choice)
     doubts = {"api": f", whose {UNTIMED}"}
     others = "; ".join(f"{usd} {words}{doubts.get(way, '')}" for way, (usd, words) in ways.items() if usd)
     at = "" if decision.job_hours else " at this load"
-    chips, _, hour = plan.partition(": ")
     spot = ", on the spot market" if decision.supply and decision.supply.spot else ""
     said = {
         "api": f"{_opening(decision)}: {usd} {decision.span}{at}, {what}; its {UNTIMED}.",
         "own": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}, {what}.",
-        "rent": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}{_followed(decision)}{spot}, {hour}",
+        "rent": f"{_opening(decision)} {chips}: {usd} {decision.span}{at}{_followed(decision)}{spot}, {hour}.",
     }
-    own = [f"To run it yourself: rent {plan}"] if decision.choice == "api" else []
+    own = [f"To run it yourself: rent {chips}: {hour}."] if decision.choice == "api" else []
     other = [f"Alternatives: {others}."] if others else []
     return said[decision.choice], *other, *own, *_supply(decision)
 

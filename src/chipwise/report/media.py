@@ -24,6 +24,7 @@ from chipwise.report.plan import (
     USD_PER_H,
     Plan,
     Ranking,
+    at,
     chance_percent,
     cost_words,
     day_words,
@@ -428,13 +429,18 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
     other = f" in place of {_software(p.usual)}" if p.usual not in ("", p.runtime) else ""
-    verb, what = taken(p, ", ".join(_how(p)), owned=report.owned, software=f"{_software(p.runtime)}{other}")
+    named = f"{_software(p.runtime)}{other}"
+    verb, chips, hour = taken(p, ", ".join(_how(p)), owned=report.owned, software=named)
     start = verb if report.kept else f"No plan meets {_target(report)}; nearest: "
     by_rank = {other.rank: other.machines for other in report.plans}
     alike = [by_rank[rank] for rank in p.ties if rank in by_rank]
     paid = report.decision if report.kept else None
     return (
-        *(decided(paid, next(iter(report.apis), None), what) if paid else (f"{start}{what}",)),
+        *(
+            decided(paid, next(iter(report.apis), None), chips, hour)
+            if paid
+            else (f"{start}{at(chips, hour)}",)
+        ),
         _does(report, p),
         *follows(report.plans),
         founded(p, p.latency_s.basis),

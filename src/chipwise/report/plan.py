@@ -189,14 +189,19 @@ def usd_of(p: Any) -> Figure | None:
     return None if job is None else job.usd
 
 
-def taken(p: Plan, how: str, *, owned: bool, software: str = "") -> tuple[str, str]:
-    """What to do with the chips of a plan, and what it takes: its chips and `software` (its runtime, where nothing else
-    is said of that), `how`, and what they cost; nothing for chips that are `owned`."""
+def taken(p: Plan, how: str, *, owned: bool, software: str = "") -> tuple[str, str, str]:
+    """What to do with the chips of a plan; what it takes, its chips and `software` (its runtime, where nothing else is
+    said of that), `how`; and what they cost, "" for chips that are `owned`."""
     mine = p.price is None or p.price.use > 0.0
     where = f" on {p.hosts:,} hosts" if p.hosts > 1 else ""
     date = "" if p.price is None or p.price.stale else p.price.date
-    cost = "" if owned else f": {cost_words(p.price, p.chips)}{age_words(date, age_days(date, today()))}"
-    return "Use " if mine else "Rent ", f"{p.machines}{where} with {software or p.runtime} ({how}){cost}."
+    cost = "" if owned else f"{cost_words(p.price, p.chips)}{age_words(date, age_days(date, today()))}"
+    return "Use " if mine else "Rent ", f"{p.machines}{where} with {software or p.runtime} ({how})", cost
+
+
+def at(chips: str, cost: str) -> str:
+    """What is taken at its cost, as the end of a sentence."""
+    return f"{chips}: {cost}." if cost else f"{chips}."
 
 
 def notes(plans: Iterable[tuple[int, str]]) -> list[str]:

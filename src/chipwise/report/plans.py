@@ -28,6 +28,7 @@ from chipwise.report.plan import (
     USD_PER_H,
     Plan,
     Ranking,
+    at,
     chance_percent,
     cost_words,
     day_words,
@@ -434,12 +435,12 @@ def plan_view(report: PlanReport, command: str = "", *, everything: bool = False
 
 def _verdict(report: PlanReport) -> tuple[str, ...]:
     first = report.plans[0]
-    verb, what = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
+    verb, chips, hour = taken(first, f"{first.spread}, {_formats(first)}", owned=report.owned)
     # nothing was chosen where one deployment was asked about
-    opening = f"{verb}{what}" if report.considered > 1 else what
-    openings: tuple[str, ...] = (opening,)
+    what = at(chips, hour)
+    openings: tuple[str, ...] = (f"{verb}{what}" if report.considered > 1 else what,)
     if report.decision is not None:
-        openings = decided(report.decision, _cheapest_api(report), what)
+        openings = decided(report.decision, _cheapest_api(report), chips, hour)
     if not report.kept:
         missed = f"No plan meets {_asked_of(report)} with {report.workload.confidence:.0%} probability"
         missed += " where the peak of the day is simulated" if first.peak and not first.peak.holds else ""
