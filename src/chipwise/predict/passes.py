@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.cost.cost import RESOURCES, Cost
+from chipwise.predict.alike import Alike, Repeated
 from chipwise.predict.parts import PARTS, STARTS, quantity
 from chipwise.predict.speculative import Speculation, decoding
 from chipwise.units import Array, Real
@@ -23,7 +24,7 @@ from chipwise.values import dataclass
 from chipwise.workload.step import Step, abreast, decode, prefill
 from chipwise.workload.workload import Workload
 
-PartsOf = Callable[[Step], Iterable[tuple[str, Cost]]]
+PartsOf = Callable[[Step], Iterable[tuple[str, Cost | Repeated]]]
 
 
 def _batches(largest: int) -> Array:
@@ -274,6 +275,62 @@ class PassTable:
 _SHARED = ("experts", "imbalance")  # parts that all attention replicas of an engine work on together
 
 
+_Kept = list[list[Array | None]]
+
+
+class _Ledger:
+    """Seconds of parts of passes by name, added up: [N, columns, P] of all, and [N, 1, P] of what attention replicas do
+    by themselves in the first column. What is repeated is added up before it is."""
+
+    def __init__(
+        self, size: int, columns: int, names: Sequence[str], factors: Mapping[str, Real] | None
+    ) -> None:
+        self._size, self._columns, self._names, self._factors = size, columns, names, factors
+        # names apart until all is added: sums run through memory in one piece
+        self._rows = self._blank()
+        self._kinds: dict[tuple[int, int], tuple[Repeated, _Kept]] = {}
+
+    def _blank(self) -> _Kept:
+        return [[None] * len(self._names) for _ in range(2)]
+
+    def add(self, part: str, cost: Cost | Repeated, *, own: bool) -> None:
+        """One part more; `own`: each attention replica has it by itself."""
+        alike = cost.alike if isinstance(cost, Repeated) else None
+        if isinstance(cost, Repeated):
+            key = id(cost.alike), id(cost.times)
+            into = self._kinds.setdefault(key, (cost, self._blank()))[1]
+            exposed, size = cost.once.exposed, len(cost.alike.first)
+        else:
+            into, exposed, size = self._rows, cost.exposed, self._size
+        for resource, seconds in exposed.items():
+            place, times = self._entry(part, resource, seconds, alike)
+            for kept, width in zip(into, (self._columns, 1) if own else (self._columns,), strict=False):
+                before = kept[place]
+                if before is None:
+                    before = kept[place] = np.zeros((size, width))
+                before += np.asarray(times)[..., :width] if np.ndim(times) else times
+
+    def _entry(self, part: str, resource: str, seconds: Real, alike: Alike | None) -> tuple[int, Real]:
+        """Where seconds are added, and these times their factor."""
+        entry = quantity(part, resource)
+        if self._factors is None:
+            return _PART[entry], seconds
+        factor = self._factors.get(entry, 1.0)
+        if alike is not None and np.ndim(factor) and len(np.asarray(factor)) > 1:
+            factor = np.asarray(factor)[alike.first]
+        return _RESOURCE["host" if part == "host" else resource], seconds * factor
+
+    def sums(self) -> tuple[Array, Array]:
+        """All of them, and those of single attention replicas."""
+        total, own = ([np.zeros((self._size, width)) for _ in self._names] for width in (self._columns, 1))
+        for repeated, kept in ((None, self._rows), *self._kinds.values()):
+            for sums, of in zip((total, own), kept, strict=True):
+                for place, seconds in enumerate(of):
+                    if seconds is not None:
+                        sums[place] += seconds if repeated is None else repeated.of(seconds)
+        return np.stack(total, axis=-1), np.stack(own, axis=-1)
+
+
 def tabulate(
     parts_of: PartsOf,
     size: int,
@@ -296,36 +353,22 @@ def tabulate(
     """
     names = PARTS if factors is None else RESOURCES
 
-    def sums(columns: int) -> list[Array]:
-        # resources apart until all is added: sums run through memory in one piece
-        return [np.zeros((size, columns)) for _ in names]
-
     def fold(
-        parts: Iterable[tuple[str, Cost]], columns: int, *, experts: bool = False
+        parts: Iterable[tuple[str, Cost | Repeated]], columns: int, *, experts: bool = False
     ) -> tuple[Array, Array]:
         """Seconds of all columns, with `experts` of what attention replicas share alone; and of what each does by
         itself in the first column, where there are several."""
-        total, own = sums(columns), sums(1)
+        ledger = _Ledger(size, columns, names, factors)
         for part, cost in parts:
-            if part == STARTS and columns > 1:
+            if part == STARTS and columns > 1 and isinstance(cost, Cost):
                 # of a prompt alone, in the first column
                 first_s = np.broadcast_to(cost.hidden["host"], (size, columns))[:, 0]
                 more = 1.0 if factors is None else factors.get(quantity(STARTS, "host"), 1.0)
                 starts.append(first_s * np.reshape(more, -1))
             shared = part.startswith(_SHARED)
-            if experts and not shared:
-                continue
-            for resource, seconds in cost.exposed.items():
-                entry = quantity(part, resource)
-                if factors is None:
-                    place, times = _PART[entry], seconds
-                else:
-                    place = _RESOURCE["host" if part == "host" else resource]
-                    times = seconds * factors.get(entry, 1.0)
-                total[place] += times
-                if several and not shared:
-                    own[place] += np.asarray(times)[..., :1] if np.ndim(times) else times
-        return np.stack(total, axis=-1), np.stack(own, axis=-1)
+            if not experts or shared:
+                ledger.add(part, cost, own=several and not shared)
+        return ledger.sums()
 
     def column(value: Real) -> Real:
         return np.asarray(value, dtype=float).reshape(-1, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from chipwise.parallel.collective import Comm
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.overlap import behind, stolen_share
 from chipwise.parallel.shard import Sharded, shard
+from chipwise.predict.alike import Alike, Repeated
 from chipwise.predict.exchange import comm_time, device_network
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import STARTS, TOWER, part_of, quantity
@@ -27,41 +28,14 @@ from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
 from chipwise.workload.step import Columns, Step, is_decoding
 
+_Seconds = Callable[[Op, Device, CostParameters], Cost]
+
 NARROW = frozenset(("fp8", "int8", "fp4"))
 # One scale per matrix, known beforehand: the norm or activation before writes narrow values itself.
 STATIC = frozenset(("fp8",))
 EXCHANGED = "all_to_all"  # the part that takes tokens to their experts and back
 NOTHING = Cost({"compute": 0.0, "memory": 0.0, "network": 0.0, "launch": 0.0, "host": 0.0})
 """seconds: by resource. Exact: nothing takes none."""
-
-
-@dataclass(frozen=True)
-class Alike:
-    """Rows of layouts whose ranks work on the same operators, however many stages follow each other: the row `of` each,
-    and one of each kind, with its devices and numbers, `first` the place of that."""
-
-    of: NDArray[np.intp]
-    first: NDArray[np.intp]
-    layout: Layout
-    device: Device
-    efficiency: CostParameters
-
-    @classmethod
-    def kinds(cls, which: NDArray[np.intp], layout: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The first row of each kind, and the kind of each row, of devices `which` and columns of degrees."""
-        columns = (np.broadcast_to(np.asarray(layout.part(p)), which.shape) for p in ("tp", "dp", "ep"))
-        _, first, of = np.unique(np.stack([which, *columns]), axis=1, return_index=True, return_inverse=True)
-        return first, of.reshape(-1)
-
-    def spread(self, value: Real) -> Real:
-        """A value of kinds, [kind, ...] or shared by all, for every row."""
-        own = np.ndim(value) > 1 and len(self.first) > 1 and np.shape(value)[0] == len(self.first)
-        found: Array = np.asarray(value)[self.of] if own else np.asarray(value)
-        return found
-
-    def cost(self, of_kinds: Cost) -> Cost:
-        """The exposed seconds of kinds for every row; of what is hidden no table asks."""
-        return Cost({name: self.spread(value) for name, value in of_kinds.exposed.items()})
 
 
 def step_cost(
@@ -101,31 +75,41 @@ def scaled_parts(
 
 
 def step_parts(
-    sharded: Sharded,
-    step: Step,
-    device: Device,
-    efficiency: CostParameters,
-    overheads: Overheads,
-    *,
-    alike: Alike | None = None,
+    sharded: Sharded, step: Step, device: Device, efficiency: CostParameters, overheads: Overheads
 ) -> Iterator[tuple[str, Cost]]:
     """Every operator and exchange of one pass of one replica: its part (see `parts`) and its seconds, repeats
     included, before any factor. Latency of exchanges and the host's work per pass are under "launch"; starting kernels
     of passes with prompts (`STARTS`) is hidden: it goes on while the device works, and bounds the pass from below.
 
     Where experts lie over a network and the runtime works on two halves of a batch in turn, exchanges of one half hide
-    behind the other's work; `_overlapped`. Rows that are `alike` are priced once, unless the step itself differs
-    between rows."""
+    behind the other's work; `_overlapped`."""
+    for part, cost in parts_alike(sharded, step, device, efficiency, overheads, None):
+        yield part, cost.cost if isinstance(cost, Repeated) else cost
+
+
+def parts_alike(
+    sharded: Sharded,
+    step: Step,
+    device: Device,
+    efficiency: CostParameters,
+    overheads: Overheads,
+    alike: Alike | None,
+) -> Iterator[tuple[str, Cost | Repeated]]:
+    """`step_parts`, where rows are `alike` of each kind of them, unless the step itself differs between rows."""
     wide = np.asarray(sharded.layout.tp * sharded.layout.dp > device.domain)
     whole = _parts(sharded, step, device, efficiency, overheads, alike)
     if overheads.two_batches and wide.any():
         halves = _parts(sharded, step.scaled(0.5), device, efficiency, overheads, alike)
         able = wide & np.asarray(step.sequences >= 2.0)
         steals = np.where(step.decodes, 0.0, stolen_share(device.family))
-        whole = _overlapped(list(whole), list(halves), able, steals)
+        whole = _overlapped(_of_rows(whole), _of_rows(halves), able, steals)
     yield from whole
     if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
         yield from _tower(sharded.graph.pictures, sharded.layout, step, device, efficiency, overheads)
+
+
+def _of_rows(parts: Iterable[tuple[str, Cost | Repeated]]) -> list[tuple[str, Cost]]:
+    return [(name, cost.cost if isinstance(cost, Repeated) else cost) for name, cost in parts]
 
 
 def _tower(
@@ -187,56 +171,81 @@ def _parts(
     efficiency: CostParameters,
     overheads: Overheads,
     alike: Alike | None,
-) -> Iterator[tuple[str, Cost]]:
-    """`step_parts` of a pass in one piece."""
+) -> Iterator[tuple[str, Cost | Repeated]]:
+    """`parts_alike` of a pass in one piece."""
     whole, network, costs = sharded, device_network(device), efficiency
     if any(np.shape(v)[:1] > (1,) for s in step.segments for v in (s.batch, s.q, s.kv)):
         alike = None
     if alike is not None:
-        sharded, device, efficiency = shard(sharded.graph, alike.layout), alike.device, alike.efficiency
+        sharded, device, efficiency = shard(sharded.graph, alike.layout), alike.device, alike.numbers
     if isinstance(efficiency, DataflowModel):
         # compilers spread a model evenly over its chips
         efficiency = efficiency.holding(sharded.graph.weight_bytes() / sharded.layout.devices)
     elif isinstance(efficiency, LocalModel):
-        efficiency = efficiency.staged(whole.layout.pp if alike is None else sharded.layout.pp)
+        efficiency = efficiency.staged(sharded.layout.pp)
     none: Real = 0.0 if step.columns is None else np.zeros((1, np.shape(step.tokens)[-1]))
     decoding = sum((s.batch * s.q for s in step.segments if is_decoding(s)), none)
     prompts = ~np.asarray(step.decodes)
-    kernels: Real = 0.0
+    kernels = _Sums()
+
+    def asked(op: Op, columns: Columns | None, seconds: _Seconds = price) -> Cost:
+        """Of one operator, once, in all columns."""
+
+        def beside(op: Op, device: Device, numbers: CostParameters) -> Cost:
+            if isinstance(numbers, SimtParameters):
+                numbers = numbers.beside(decoding if columns is None else np.asarray(decoding)[..., columns])
+            return seconds(op, device, numbers)
+
+        cost = beside(op, device, efficiency) if alike is None else alike.price(op, beside)
+        return cost if columns is None else _in_columns(cost, columns, step)
+
+    def times(cost: Cost, repeat: Real) -> Cost | Repeated:
+        return cost * repeat if alike is None else Repeated(cost, repeat, alike)
+
     for repeat, op, columns in sharded.placed(step, whole):
-        kernels = kernels + repeat * _kernels(op) * _within(columns, step)
-        numbers = efficiency
-        if isinstance(efficiency, SimtParameters):
-            numbers = efficiency.beside(decoding if columns is None else np.asarray(decoding)[..., columns])
-
-        def whole_pass(cost: Cost, repeat: Real = repeat, columns: Columns | None = columns) -> Cost:
-            cost = (cost if alike is None else alike.cost(cost)) * repeat
-            return cost if columns is None else _in_columns(cost, columns, step)
-
-        cost = whole_pass(price(op, device, numbers))
-        yield part_of(op), cost
+        kernels.add(repeat, _kernels(op) * _within(columns, step))
+        cost = asked(op, columns)
+        yield part_of(op), times(cost, repeat)
         if op.kind == "experts":
-            yield "imbalance", _imbalance(op, sharded.layout, cost, alike)
+            yield "imbalance", times(_imbalance(op, sharded.layout, cost), repeat)
         if op.kind == "gemm" and narrowed(op):
-            yield "quantise", whole_pass(narrow(op, device, numbers))
+            yield "quantise", times(asked(op, columns, narrow), repeat)
     within = network if alike is None else device_network(device)
     for repeat, comm in sharded.comms(step, whole):
         between = comm.axis == "pp"  # stages are of a row, not of its kind
         seen = (whole.layout, network, costs) if between else (sharded.layout, within, efficiency)
         latency, transfer = comm_time(comm, *seen, overheads)
-        if alike is not None and not between:
-            latency, transfer = alike.spread(latency), alike.spread(transfer)
         ranks = comm.ranks if alike is None or between else alike.spread(comm.ranks)
-        kernels = kernels + repeat * np.where(np.asarray(ranks) > 1.0, 1.0, 0.0)
-        yield comm.kind, Cost({"launch": latency * repeat, "network": transfer * repeat})
+        kernels.add(repeat, np.where(np.asarray(ranks) > 1.0, 1.0, 0.0))
+        cost = Cost({"launch": latency, "network": transfer})
+        yield comm.kind, cost * repeat if between else times(cost, repeat)
     if prompts.any():
         able = whole.graph.in_pieces & (np.asarray(whole.layout.dp) <= 1.0)
         start_s = np.where(able, overheads.starts_s, overheads.eager_s)
         if start_s.any():
-            yield STARTS, Cost({}, {"host": np.where(prompts, kernels * start_s, 0.0)})
+            yield STARTS, Cost({}, {"host": np.where(prompts, kernels.total() * start_s, 0.0)})
     # every stage has a host process of its own, which works for each micro-batch
     passes = whole.layout.pp * overheads.iteration_s
     yield "host", Cost({"launch": passes, "host": overheads.sequence_s * step.sequences})
+
+
+class _Sums:
+    """Sums of what is repeated, one for each number of repeats: blocks share theirs."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[Real, Real]] = {}
+
+    def add(self, repeat: Real, value: Real) -> None:
+        """One more of `value`, so many times."""
+        _, before = self._of.get(id(repeat), (repeat, 0.0))
+        self._of[id(repeat)] = repeat, before + value
+
+    def total(self) -> Real:
+        """All of them, repeats included."""
+        total: Real = 0.0
+        for repeat, value in self._of.values():
+            total = total + repeat * value
+        return total
 
 
 def narrowed(op: Op) -> bool:
@@ -270,13 +279,11 @@ def _in_columns(cost: Cost, columns: Columns, step: Step) -> Cost:
     return Cost({name: spread(seconds) for name, seconds in cost.exposed.items()})
 
 
-def _imbalance(op: Op, layout: Layout, even: Cost, alike: Alike | None) -> Cost:
+def _imbalance(op: Op, layout: Layout, even: Cost) -> Cost:
     """What the busiest rank of experts takes beyond the mean one."""
     d = op.dims
     hit = distinct_experts(d["tokens"], d["experts"], d["top_k"])
     read, rows = busiest_rank(layout.ep, d["experts"], hit, d["tokens"] * d["top_k"])
-    if alike is not None:
-        read, rows = alike.spread(read), alike.spread(rows)
     none: Real = 0.0
     return Cost(
         {

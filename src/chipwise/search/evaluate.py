@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
+from chipwise.cost.local import LocalModel
 from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
 from chipwise.parallel.layout import Layout, Reason, first_broken, illegal, spans
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
+from chipwise.predict.alike import Alike
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.passes import PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import LOADS, ONE, Engines, Loads, Prediction, transfer_s
 from chipwise.predict.speculative import decoding, draft_graph
-from chipwise.predict.step import Alike, step_parts
+from chipwise.predict.step import parts_alike, step_parts
 from chipwise.search.memory import memory_of
 from chipwise.search.space import Group, filled
 from chipwise.search.targets import held
@@ -208,13 +210,13 @@ def engines_of(
     device, each, own = group.device(trailing=1), efficiency.take(at), overheads.take(at)
     factors = None if by_part else own.factors
     experts = any("E" in block.axes for _, block in graph.distinct())
-    alike = _alike(group, requests, efficiency)
 
-    def table(sharded: Sharded, alike: Alike | None = None) -> PassTable:
+    def table(sharded: Sharded) -> PassTable:
         layout = sharded.layout
+        alike = _alike(group, layout, requests, efficiency)
 
         def parts(of: Sharded) -> PartsOf:
-            return lambda step: step_parts(of, step, device, each, own, alike=alike)
+            return lambda step: parts_alike(of, step, device, each, own, alike)
 
         draft_of = parts(shard(draft_graph(graph), layout)) if d.drafts else None
         return tabulate(
@@ -233,7 +235,7 @@ def engines_of(
 
     ranks, stages = column(flat.dp), column(1.0 if local else flat.pp)
     engines = Engines(
-        table(group.sharded(graph), alike),
+        table(group.sharded(graph)),
         np.ones(size) if pools is None else column(pools.decode),
         ranks,
         ranks if experts else np.ones(size),
@@ -336,17 +338,20 @@ def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: O
     return lambda step: step_parts(sharded, step, device, costs, overheads)
 
 
-def _alike(group: Group, requests: Requests, efficiency: CostParameters) -> Alike | None:
-    """The candidates whose ranks work alike; None where each has requests of its own, or all its memory is one."""
+def _alike(group: Group, layout: Layout, requests: Requests, efficiency: CostParameters) -> Alike | None:
+    """The candidates, in a layout [N, 1], whose ranks work alike; None where each has requests of its own, or its
+    kernels take as long as there are stages: all its memory is one, or each waits for the one before."""
     own = any(np.ndim(getattr(requests, f.name)) for f in fields(Requests))
-    if own or isinstance(efficiency, DataflowModel):
+    if own or isinstance(efficiency, DataflowModel | LocalModel):
         return None
-    first, of = Alike.kinds(group.which, group.layouts())
+    degrees = (np.asarray(layout.part(p)).reshape(-1) for p in ("tp", "pp", "dp", "ep"))
+    flat = Layout(*(np.array(np.broadcast_to(degree, group.which.shape)) for degree in degrees))
+    first, of = Alike.kinds(group.which, flat)
     if len(first) == len(of):
         return None
-    some = Group(group.deployments, group.which[first], group.layouts().take(first))
+    some = Group(group.deployments, group.which[first], flat.take(first))
     numbers = efficiency.take(some.which.reshape(-1, 1))
-    return Alike(of, first, some.layouts(trailing=1), some.device(trailing=1), numbers)
+    return Alike(of, first, some.which, some.layouts(trailing=1), some.device(trailing=1), numbers)
 
 
 def _transfer_s(graph: Graph, group: Group, requests: Requests, prompt: Layout, overheads: Overheads) -> Real:
