@@ -24,7 +24,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import RefusalRecord
 from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import Evaluated, evaluate
-from chipwise.search.space import Group, Limits, candidates
+from chipwise.search.space import Limits, candidates
 from chipwise.units import Array, parse_quantity
 from chipwise.workload.workload import Workload
 
@@ -128,7 +128,7 @@ def _records(context: Context, e: Evaluated) -> list[PlanRecord]:
     rows, points = _outer(e)
     if not len(rows):
         return []
-    group = Group(e.group.deployments, e.group.which[rows], e.group.layout.take(rows))
+    group = e.group.take(rows)
     engines = replace(e.engines_at(rows), replicas=np.ones(len(rows)))
     workers = np.ceil(e.beside[rows, points] * (1.0 - 1e-9))
     if workers.any():

@@ -203,7 +203,7 @@ class _Loaded:
 def _loaded(context: Context, choices: Sequence[Choice]) -> _Loaded:
     e = choices[0].evaluated
     rows = np.array([c.index for c in choices])
-    group = Group(e.group.deployments, e.group.which[rows], e.group.layout.take(rows))
+    group = e.group.take(rows)
     carrying = np.array([float(c.carrying) for c in choices])
     engines = replace(e.engines_at(rows), replicas=carrying)
     if choices[0].prompt_workers:

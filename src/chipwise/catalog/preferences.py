@@ -20,7 +20,8 @@ class Preferences:
     `confidence`, `utilisation`: defaults of a question. `equal`: costs that count as the same; `evidence`: what better
     evidence may cost at most; `sooner`: what a training run that ends sooner may. `comfortable`, `short`, `host_share`,
     `training_aim`, `training_limit`: shares of memory. `at_home`: of a step, for keeping data on the device.
-    `stale_days`, `dated_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `worth`: what a
+    `stale_days`, `dated_days`, `undercut`, `forced`: of prices. `few_cards`, `most_chips`: of chips. `few_stages`,
+    `more_stages`: of pipelines. `worth`: what a
     named change saves. `unmeasured`: what an API of unknown speed may cost where exacting targets were named.
     `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a user wants.
     `standstill`: of the time of a run. `even`, `idle`: of what less certainty would save. `told`, `noticed`: the least
@@ -45,6 +46,8 @@ class Preferences:
     forced: float
     few_cards: float
     most_chips: float
+    few_stages: float
+    more_stages: float
     unmeasured: float
     worth: float
     horizon_train: float

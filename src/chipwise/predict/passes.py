@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.runtime_spec import Policies
 from chipwise.cost.cost import RESOURCES, Cost
+from chipwise.numeric import take
 from chipwise.predict.alike import Alike, Repeated
 from chipwise.predict.parts import PARTS, STARTS, quantity
 from chipwise.predict.speculative import Speculation, decoding
@@ -110,6 +111,10 @@ class Requests:
     def stack(cls, many: Sequence[Requests]) -> Requests:
         """Columns of several."""
         return cls(*(np.array([getattr(r, f.name) for r in many], dtype=float) for f in fields(cls)))
+
+    def take(self, some: NDArray[np.intp]) -> Requests:
+        """Some of the columns; numbers stay."""
+        return take(self, some)
 
     @property
     def decodes(self) -> Real:

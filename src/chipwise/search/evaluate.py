@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from chipwise.catalog.preferences import preferences
 from chipwise.cost.cost import Cost
 from chipwise.cost.dataflow import DataflowModel
 from chipwise.cost.device import Device
@@ -115,6 +116,7 @@ def evaluate(
     joined = spans(layout, domain, networked=networked, wide="wide_ep" in features)
     rules = ((Reason.DOMAIN, ~joined), (Reason.NO_MEMORY_FIGURE, ~known), (Reason.MEMORY, ~fits))
     reason = first_broken(rules, reason.shape, reason)
+    reason = first_broken([(Reason.STAGES, _deep(group, reason == 0))], reason.shape, reason)
     live = reason == 0
     row = np.where(live, np.cumsum(live) - 1, -1)
     rates = (efficiency, overheads)
@@ -138,7 +140,7 @@ def evaluate(
             row,
             (nothing, nothing),
         )
-    rows = group if live.all() else Group(group.deployments, group.which[live], group.layout.take(live))
+    rows = group if live.all() else group.take(live)
     kept = np.broadcast_to(memory.running(smallest), (len(live), 1))
     limit = np.minimum(kept[live, 0], policies.max_sequences)
     engines = engines_of(graph, rows, requests, limit, efficiency, overheads, local=workload.task == "local")
@@ -184,6 +186,17 @@ def evaluate(
     return Evaluated(group, table, memory, reason, allowed, missing, beside, rates, engines, row, seen)
 
 
+def _deep(group: Group, live: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Candidates in more stages than `few_stages` and than `more_stages` times as many as hold the model with the same
+    ranks in a stage: further ones add hosts, hops and bubbles to a replica, and to its cache what another has too."""
+    _, of = Alike.kinds(group.which, group.layouts())
+    stages = np.asarray(group.layouts().pp)
+    least = np.full(len(stages), np.inf)
+    np.minimum.at(least, of[live], stages[live])
+    p = preferences()
+    return stages > np.maximum(p.few_stages, p.more_stages * least[of])
+
+
 def engines_of(
     graph: Graph,
     group: Group,
@@ -206,36 +219,17 @@ def engines_of(
     d = group.deployments[0]
     flat = group.layouts()
     size = len(group.which)
-    at = group.which.reshape(-1, 1)
-    device, each, own = group.device(trailing=1), efficiency.take(at), overheads.take(at)
-    factors = None if by_part else own.factors
     experts = any("E" in block.axes for _, block in graph.distinct())
 
-    def table(sharded: Sharded) -> PassTable:
-        layout = sharded.layout
-        alike = _alike(group, layout, requests, efficiency)
-
-        def parts(of: Sharded) -> PartsOf:
-            return lambda step: parts_alike(of, step, device, each, own, alike)
-
-        draft_of = parts(shard(draft_graph(graph), layout)) if d.drafts else None
-        return tabulate(
-            parts(sharded),
-            size,
-            requests,
-            alone=d.policies.prefill == "alone",
-            factors=factors,
-            ranks=np.asarray(layout.dp).reshape(-1) if experts else 1.0,
-            speculation=d.speculation,
-            draft_of=draft_of,
-        )
+    def table(of: Group) -> PassTable:
+        return _tables(graph, of, requests, (efficiency, overheads), by_part=by_part)
 
     def column(value: Real) -> Array:
         return np.array(np.broadcast_to(np.asarray(value, dtype=float), (size,)))
 
     ranks, stages = column(flat.dp), column(1.0 if local else flat.pp)
     engines = Engines(
-        table(group.sharded(graph)),
+        table(group),
         np.ones(size) if pools is None else column(pools.decode),
         ranks,
         ranks if experts else np.ones(size),
@@ -246,11 +240,62 @@ def engines_of(
         return engines
     workers = pools or Pools(np.ones(size), np.ones(size), flat)
     layout = workers.layout
-    shaped = Layout(*(np.asarray(layout.part(p)).reshape(-1, 1) for p in ("tp", "pp", "dp", "ep")))
+    own = Layout(*(column(layout.part(p)) for p in ("tp", "pp", "dp", "ep")))
     servers = column(workers.prompt) * column(layout.dp) * column(layout.pp)
     sent = _transfer_s(graph, group, requests, layout, overheads)
     return replace(
-        engines, prompts=table(shard(graph, shaped)), prompt_servers=servers[:, None], transfer_s=column(sent)
+        engines,
+        prompts=table(Group(group.deployments, group.which, own)),
+        prompt_servers=servers[:, None],
+        transfer_s=column(sent),
+    )
+
+
+def _tables(
+    graph: Graph,
+    group: Group,
+    requests: Requests,
+    rates: tuple[CostParameters, Overheads],
+    *,
+    by_part: bool,
+) -> PassTable:
+    """The passes of all candidates of a group. Those that work on two halves of a batch, for their experts lie over a
+    network, apart from the others: only of them is each pass asked for by halves too."""
+    layout, domain = group.layouts(), np.asarray(group.device().domain)
+    wide = np.asarray(layout.tp * layout.dp > domain) & rates[1].two_batches
+    if not wide.any() or wide.all():
+        return _table(graph, group, requests, rates, by_part=by_part)
+    rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
+    found = [_table(graph, group.take(some), requests.take(some), rates, by_part=by_part) for some in rows]
+    return PassTable.join(found).take(np.argsort(np.concatenate(rows)))
+
+
+def _table(
+    graph: Graph,
+    group: Group,
+    requests: Requests,
+    rates: tuple[CostParameters, Overheads],
+    *,
+    by_part: bool,
+) -> PassTable:
+    d, at = group.deployments[0], group.which.reshape(-1, 1)
+    device, (efficiency, overheads) = group.device(trailing=1), rates
+    each, own, alike = efficiency.take(at), overheads.take(at), _alike(group, requests, efficiency)
+    sharded = group.sharded(graph)
+    experts = any("E" in block.axes for _, block in graph.distinct())
+
+    def parts(of: Sharded) -> PartsOf:
+        return lambda step: parts_alike(of, step, device, each, own, alike)
+
+    return tabulate(
+        parts(sharded),
+        len(group.which),
+        requests,
+        alone=d.policies.prefill == "alone",
+        factors=None if by_part else own.factors,
+        ranks=np.asarray(sharded.layout.dp).reshape(-1) if experts else 1.0,
+        speculation=d.speculation,
+        draft_of=parts(shard(draft_graph(graph), sharded.layout)) if d.drafts else None,
     )
 
 
@@ -338,18 +383,16 @@ def _parts(sharded: Sharded, device: Device, costs: CostParameters, overheads: O
     return lambda step: step_parts(sharded, step, device, costs, overheads)
 
 
-def _alike(group: Group, layout: Layout, requests: Requests, efficiency: CostParameters) -> Alike | None:
-    """The candidates, in a layout [N, 1], whose ranks work alike; None where each has requests of its own, or its
-    kernels take as long as there are stages: all its memory is one, or each waits for the one before."""
+def _alike(group: Group, requests: Requests, efficiency: CostParameters) -> Alike | None:
+    """The candidates whose ranks work alike; None where each has requests of its own, or its kernels take as long as
+    there are stages: all its memory is one, or each waits for the one before."""
     own = any(np.ndim(getattr(requests, f.name)) for f in fields(Requests))
     if own or isinstance(efficiency, DataflowModel | LocalModel):
         return None
-    degrees = (np.asarray(layout.part(p)).reshape(-1) for p in ("tp", "pp", "dp", "ep"))
-    flat = Layout(*(np.array(np.broadcast_to(degree, group.which.shape)) for degree in degrees))
-    first, of = Alike.kinds(group.which, flat)
+    first, of = Alike.kinds(group.which, group.layouts())
     if len(first) == len(of):
         return None
-    some = Group(group.deployments, group.which[first], flat.take(first))
+    some = group.take(first)
     numbers = efficiency.take(some.which.reshape(-1, 1))
     return Alike(of, first, some.which, some.layouts(trailing=1), some.device(trailing=1), numbers)
 

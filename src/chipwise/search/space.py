@@ -110,6 +110,10 @@ class Group:
         """A group of one candidate."""
         return cls((deployment,), np.zeros(1, dtype=np.int64), layout.arrays())
 
+    def take(self, some: NDArray[np.intp] | NDArray[np.bool_]) -> Group:
+        """Some of the candidates."""
+        return Group(self.deployments, self.which[some], self.layout.take(some))
+
     def device(self, *, trailing: int = 0) -> Device:
         """Devices of all candidates, shaped [N, 1, ...] with `trailing` ones."""
         if trailing not in self.shaped:
