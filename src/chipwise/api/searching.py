@@ -23,6 +23,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.search.choose import BETWEEN, Choice, Chosen, Refusal, choose
 from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.prefer import Contenders, first, kept
+from chipwise.search.reach import NOWHERE
 from chipwise.search.space import Deployment, Group, Limits, candidates
 from chipwise.search.targets import Caution, held, meets, slopes, stretched
 from chipwise.units import Array
@@ -49,7 +50,7 @@ def search(
 ) -> Found:
     """Search `offered`, which may hold several runtimes of a chip in order of preference: under the first every layout,
     under the others those that it leaves in question."""
-    found = Found()
+    found, asked, limits = Found(), limits, limits.paid(prices)
     caution, place = context.caution(offered), {id(d): i for i, d in enumerate(offered)}
 
     def wary(group: Group) -> Caution:
@@ -63,6 +64,12 @@ def search(
     others = tuple(d for d in offered if not any(d is first for first in usual))
     for group in candidates(context.found.graph, others, limits, hopeless):
         _added(found, context, group, prices, limits, wary(group), again=True)
+    dear = [d.chip.id for d in usual if limits.chips(d.chip.id) < asked.chips(d.chip.id)]
+    for chip in dear:  # more of it are not paid for, whatever stands in the way of so few
+        why = found.refusals.get(chip, Refusal(chip, Reason.BUDGET, NOWHERE))
+        found.refusals[chip] = replace(
+            why, reason=Reason.BUDGET if why.reason is not Reason.SLO else why.reason
+        )
     for chip in found.choices:
         found.refusals.pop(chip, None)
     return found

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Rent, paid_for
-from chipwise.numeric import root
 from chipwise.parallel.layout import REASONS, Reason
 from chipwise.predict.rounds import by_deadline, kept_up, rounds, workers_for
 from chipwise.predict.service import ONE
 from chipwise.search.evaluate import Evaluated
 from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
-from chipwise.search.space import Deployment, Limits
+from chipwise.search.space import Deployment, Limits, affordable
 from chipwise.search.targets import Caution, chances, highest, job_chances, longer_by, meets, powers
 from chipwise.units import Array
 from chipwise.values import dataclass
@@ -33,7 +32,6 @@ BETWEEN = 0.03
 that no plan that may hold is left out before it is worked out anew; moves how many are worked out anew, and an answer
 only where one was off by more."""
 LAYOUTS = 6  # of chips that one has that are shown beside each other
-MOST_REPLICAS = 2**14  # that a limit of dollars is tried with
 _CLOSENESS = np.array([CLOSER.index(r) + 1 if r in CLOSER else 0 for r in REASONS])
 
 
@@ -366,9 +364,7 @@ def _affordable(
     """Chips of the most whole replicas, of `each` chips, that cost no more than the limit: more never cost less."""
 
     def within(basis: Rent | OwnCosts, count: Array, group: Array) -> Array:
-        none = np.zeros(len(count))
-        most, _ = root(lambda n: basis.hour(n * count, group).mid <= limit, none, none + MOST_REPLICAS)
-        return (most * count)[None]
+        return np.asarray(affordable(basis, count, group, limit) * count)[None]
 
     return np.asarray(np.nan_to_num(_by_price(e, prices, each, together, within)[0]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
 import numpy as np
@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
+from chipwise.catalog.price import OwnCosts, Rent
 from chipwise.catalog.runtime_spec import Policies, Runtime
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
+from chipwise.numeric import root
 from chipwise.parallel.layout import Layout, illegal, spans
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.speculative import Speculation
+from chipwise.units import Real
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
@@ -65,6 +68,27 @@ class Limits:
             self.at_most.get(chip, np.inf),
             self.fed.get(chip, 0 if self.fed else np.inf),
         )
+
+    def paid(self, prices: Mapping[str, Rent | OwnCosts | None]) -> Limits:
+        """The same with no more chips of a kind than the dollars per hour pay for; any where no price is known."""
+        if self.max_usd_per_h is None:
+            return self
+        known = {chip: basis for chip, basis in prices.items() if basis is not None}
+        most = {chip: int(affordable(basis, 1.0, 1.0, self.max_usd_per_h)) for chip, basis in known.items()}
+        return replace(
+            self, at_most={**self.at_most, **{c: int(min(n, self.chips(c))) for c, n in most.items()}}
+        )
+
+
+MOST_REPLICAS = 2**14
+"""count: the most replicas that a limit of dollars is tried with. Chosen: more than any plan has; moves nothing."""
+
+
+def affordable(basis: Rent | OwnCosts, each: Real, group: Real, limit: float) -> Real:
+    """The most whole replicas, of `each` chips, `group` of them in one machine, that cost no more than a limit of
+    dollars per hour: more never cost less. Broadcasts."""
+    none = np.zeros(np.broadcast_shapes(np.shape(each), np.shape(group)))
+    return root(lambda n: basis.hour(n * each, group).mid <= limit, none, none + MOST_REPLICAS)[0]
 
 
 @dataclass(frozen=True, slots=True)
