@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from toys import DENSE, DEPLOYMENTS, LARGE, MIXTURE, RATES, deployment, loads
 
+from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.catalog.chips import get_chip
+from chipwise.catalog.configs import find_config
 from chipwise.parallel.layout import REASONS, Layout, Reason, check_layout
 from chipwise.predict.service import Prediction
+from chipwise.search.deployments import deployments
 from chipwise.search.evaluate import Evaluated, evaluate
 from chipwise.search.space import Deployment, Group, Limits, candidates
+from chipwise.workload.build import build
 from chipwise.workload.graph import Graph
+from chipwise.workload.load import load_model
 from chipwise.workload.workload import Workload
 
 WORKLOAD = Workload(prompt_tokens=3000, output_tokens=400)
@@ -37,11 +43,52 @@ def test_arrays_equal_one_by_one(graph: Graph, task: str) -> None:
         alone = evaluate(
             graph, Group.single(e.group.deployments[e.group.which[i]], layout_of(e, i)), workload, *RATES
         )
+        if (
+            REASONS[e.reason[i]] is Reason.STAGES
+        ):  # compared with fewer stages, of which nothing is known here
+            assert REASONS[alone.reason[0]] is Reason.OK
+            continue
         assert REASONS[e.reason[i]] is REASONS[alone.reason[0]], i
         assert np.array_equal(e.allowed[i], alone.allowed[0]), i
         for name in NUMBERS:
             found, expected = getattr(e.prediction, name)[i], getattr(alone.prediction, name)[0]
             assert np.allclose(found, expected, rtol=1e-12, equal_nan=True), (i, name)
+
+
+@pytest.mark.parametrize(
+    ("model", "runtime"), [("Qwen/Qwen3-30B-A3B", "vllm"), ("deepseek-ai/DeepSeek-V3", "sglang")]
+)
+def test_real_kernels_of_many_layouts_are_those_of_each(model: str, runtime: str) -> None:
+    chips = [get_chip(name) for name in ("h100-sxm5-80gb", "h200-sxm-141gb", "gh200-96gb", "h100-pcie-80gb")]
+    graph, numbers = build(load_model(find_config(model))), shipped_parameters()
+    offered, _ = deployments(graph.model, chips, runtime)
+    (group,) = candidates(graph, offered, Limits())
+    rates = (
+        numbers.cost("simt", runtime, chips),
+        replace(numbers.overheads("simt", runtime), two_batches=True),
+    )
+    e = evaluate(graph, group, WORKLOAD, *rates)
+    layout, live = group.layouts(), np.flatnonzero(e.reason == 0)
+    wide = live[(np.asarray(layout.tp * layout.dp) > np.asarray(group.device().domain))[live]]
+    assert len(live) > 200
+    assert len(wide) > 3  # over a network, in two halves
+    for i in (*live[::97], *wide[::3]):
+        alone = evaluate(graph, group.take(np.array([i])), WORKLOAD, *rates)
+        for name in NUMBERS:
+            found, expected = getattr(e.prediction, name)[i], getattr(alone.prediction, name)[0]
+            assert np.allclose(found, expected, rtol=1e-9, equal_nan=True), (i, name)
+
+
+def test_no_more_stages_than_hold_the_model_twice_over_are_tried() -> None:
+    e = priced(DENSE, Limits(max_devices=64))
+    layout, stages = e.group.layouts(), np.asarray(e.group.layouts().pp)
+    fits = np.isin(e.reason, [0, REASONS.index(Reason.STAGES)])
+    for i in np.flatnonzero(fits):
+        same = fits & (e.group.which == e.group.which[i])
+        for degree in ("tp", "dp", "ep"):
+            columns = np.broadcast_to(np.asarray(layout.part(degree)), stages.shape)
+            same = same & (columns == columns[i])
+        assert (e.reason[i] == 0) == (stages[i] <= max(4.0, 2.0 * stages[same].min())), i
 
 
 def test_reasons_are_those_of_the_rules() -> None:
@@ -53,6 +100,8 @@ def test_reasons_are_those_of_the_rules() -> None:
         rule = check_layout(LARGE, layout)
         if rule is not Reason.OK:
             assert REASONS[code] is rule
+        elif REASONS[code] is Reason.STAGES:
+            assert layout.pp > 4
         elif layout.tp * layout.dp > d.device.domain:
             assert REASONS[code] is Reason.DOMAIN
         else:
@@ -75,7 +124,7 @@ def test_refused_candidates_have_no_figures() -> None:
 
 
 def test_batches_are_allowed_that_fit_in_memory_and_runtime() -> None:
-    e = priced(DENSE)
+    e = priced(LARGE)
     live = e.reason == 0
     held = e.prediction.resident
     with np.errstate(invalid="ignore"):

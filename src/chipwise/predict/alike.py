@@ -103,7 +103,9 @@ class Alike:
 
 
 _WEIGHTS = np.random.default_rng(1).uniform(1.0, 2.0, 32)
+"""weights: of the numbers of an operator. Exact: at random, so that no two sums are equal by chance."""
 _COLUMNS = np.random.default_rng(2).uniform(1.0, 2.0, 1024)
+"""weights: of passes side by side. Exact: as above."""
 
 
 @dataclass(frozen=True, slots=True)
