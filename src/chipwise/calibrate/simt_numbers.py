@@ -47,6 +47,7 @@ kB, 153 us for 1 MB, 12.7 GB/s on the bus beyond 4 MB); eight, NVIDIA/nccl issue
 reads its peers' memory there. Move exchanges of such cards alone."""
 
 FILLING = "load_bytes_per_clock"
+"""What a unit takes from cache for tiles of products."""
 UNCODED = 0.95
 """ratio: of memory to its label, below which codes lie among the data. Chosen: with them software finds 15/16 (46,068
 MiB of 48 GiB on A40, L20 and L40S), without them 0.98 at least; moves how fast such boards read weights."""
@@ -77,26 +78,32 @@ def simt_parameters(
     def find(group: str, labels: Labels) -> Mapping[str, Array]:
         new = [c for c in known if (group, name, c, labels) not in seen]
         if new:
-            each_label = _labels(group, run, [known[c] for c in new], dict(labels), era)
-            each_label["chip"] = _measured(
-                effects[group], [known[c] for c in new], dict(labels).get("dtype", "")
-            )
-            algorithm = dict(labels).get("algorithm", "ring")
-            columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
-            each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
-            if group == "collective":
-                each = through_host(each, [known[c] for c in new])
-            if group == "simt.gemm":
-                each = from_cache(each, effects[group], [known[c] for c in new])
-            if group in _TYPED:
-                dtype = dict(labels).get("dtype", "")
-                each["widened"] = np.array([float(_stored_only(dtype, known[c], run)) for c in new])
+            each = _columns(effects, group, run, era, [known[c] for c in new], labels)
             for i, c in enumerate(new):
                 seen[group, name, c, labels] = {k: float(column[i]) for k, column in each.items()}
         rows = [seen[group, name, _alike(c), labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
+
+
+def _columns(
+    effects: Mapping[str, Effects], group: str, run: str, era: str, chips: Sequence[Chip], labels: Labels
+) -> dict[str, Array]:
+    """Quantities of one formula, one per chip: fitted ones, and what libraries, links and caches make of them."""
+    asked = dict(labels)
+    dtype, algorithm = asked.get("dtype", ""), asked.get("algorithm", "ring")
+    each_label = _labels(group, run, chips, asked, era)
+    each_label["chip"] = _measured(effects[group], chips, dtype)
+    columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
+    each = {k: np.broadcast_to(v, len(chips)) for k, v in columns.items()}
+    if group == "collective":
+        each = through_host(each, chips)
+    if group == "simt.gemm":
+        each = from_cache(each, effects[group], chips)
+    if group in _TYPED:
+        each["widened"] = np.array([float(_stored_only(dtype, c, run)) for c in chips])
+    return each
 
 
 def through_host(values: Mapping[str, Real], chips: Sequence[Chip]) -> dict[str, Array]:
