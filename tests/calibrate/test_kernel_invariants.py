@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from chipwise.calibrate.kernel_questions import op_of, questions
 from chipwise.calibrate.kernel_table import NUMBERS, TEXT, asked_of
 from chipwise.calibrate.parameters import shipped_parameters
+from chipwise.calibrate.simt_numbers import kernel_type
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime import runtimes_for
@@ -58,8 +59,7 @@ FEW_WAVES = {"t4": 1.09, "a30": 1.09}
 # at most. Each has measured rows (`test_exceptions_have_measured_rows`). Why: products of scaled and of unpacked types
 # are not split over k, so that few rows and few columns leave units idle where a 16-bit product is split (fitted with
 # a split, the error of fp8 at few rows is 14 instead of 9 %); unpacking takes time at many rows; fp8 caches are
-# converted. TensorRT-LLM's experts of 16 bits run a faster library than its unpacked and block-scaled ones; 4-bit
-# experts of vLLM fill their tiles slowly, which shows on Thor, a chip of few units that was never measured.
+# converted. TensorRT-LLM's experts of 16 bits run a faster library than its unpacked and block-scaled ones.
 SLOWER: Mapping[tuple[str, str, str], float] = {
     ("gemm", "bf16", "fp8"): 2.4,
     ("gemm", "bf16", "fp8_block"): 3.2,
@@ -69,8 +69,6 @@ SLOWER: Mapping[tuple[str, str, str], float] = {
     ("experts", "bf16", "fp8_block"): 1.45,
     ("experts", "bf16", "int4"): 4.6,
     ("experts", "bf16", "mxfp4"): 3.1,
-    ("experts", "fp8", "nvfp4"): 3.0,
-    ("experts", "fp8_block", "nvfp4"): 1.8,
     ("decode", "bf16", "fp8"): 2.8,
 }
 NARROWER = {
@@ -207,14 +205,16 @@ def test_more_rows_of_a_product_never_lose_throughput() -> None:
 
 
 def slowdown(wide: str, thin: str, kind: str) -> float:
-    """How much slower the narrower type is at most, where the chip has a unit for it and software was measured."""
+    """How much slower the narrower type is at most, where the chip has a unit for it, which the software uses, and
+    software was measured."""
     found = 0.0
     for fleet in fleets():
         if fleet.runtime not in MEASURED_RUNTIMES:
             continue
         a, b = op(kind, wide), op(kind, thin)
         unit = UNITS.get(thin, "")
-        able = np.array([not unit or unit in chip.matrix for chip in fleet.chips])[:, None]
+        multiplied = [kernel_type(thin, chip, f"simt.{kind}", fleet.runtime) == thin for chip in fleet.chips]
+        able = np.array([not unit or own for own in multiplied])[:, None]
         able = able & (fleet.device.matrix[b.compute] >= fleet.device.matrix[a.compute])
         found = max(found, float(np.where(able, fleet.seconds(b) / fleet.seconds(a), 0.0).max()))
     return found

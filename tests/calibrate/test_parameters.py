@@ -12,6 +12,7 @@ import pytest
 from chipwise.calibrate.fit_training import training_effects
 from chipwise.calibrate.parameter import Parameter, write_table
 from chipwise.calibrate.parameters import Parameters, load_parameters, shipped_parameters
+from chipwise.calibrate.simt_numbers import kernel_type
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.software import all_software
@@ -195,3 +196,28 @@ def test_hosts_start_passes_with_prompts_where_software_captures_only_decoding()
     assert starts("trtllm", "2025-06") == (0.0, 0.0)  # built engines, before 1.0
     assert 0.0 < starts("sglang")[0] < starts("sglang")[1]  # in pieces, unless the layout does not allow it
     assert starts("vllm") == (0.0, 0.0)
+
+
+def test_what_software_stores_alone_is_multiplied_in_16_bits() -> None:
+    """Thor has a unit for 4 bits, vLLM none of its kernels there (its table of formats): Marlin reads such weights."""
+    chips = thor, pro = [load_chips()[name] for name in ("jetson-thor-t5000", "rtx-pro-6000-ws")]
+    assert kernel_type("nvfp4", thor, "simt.experts", "vllm") == "w4a16"
+    assert kernel_type("nvfp4", thor, "simt.gemm", "vllm") == "int4_wo"
+    assert kernel_type("nvfp4", pro, "simt.experts", "vllm") == "nvfp4"
+    assert kernel_type("nvfp4", thor, "simt.experts") == "nvfp4"
+    costs = SHIPPED.cost("simt", "vllm", chips)
+    assert isinstance(costs, SimtParameters)
+    assert np.asarray(costs.find("simt.gemm", (("dtype", "nvfp4"),))["widened"]).tolist() == [1.0, 0.0]
+
+
+def test_few_units_share_the_cache_of_a_generation() -> None:
+    """RTX PRO 6000 has 188 units on 128 MiB, Thor 20 on 32: of the one each unit fills its tiles at what was fitted, of
+    the other at more, and at no more than units of other generations."""
+    names = ("rtx-pro-6000-ws", "jetson-thor-t5000", "rtx-5090", "h100-sxm5-80gb")
+    costs = SHIPPED.cost("simt", "vllm", [load_chips()[name] for name in names])
+    assert isinstance(costs, SimtParameters)
+    found = np.asarray(costs.find("simt.gemm", (("dtype", "b16"),))["load_bytes_per_clock"])
+    pro, thor, other, hopper = found.tolist()
+    plain = SHIPPED.kernels["simt.gemm"].quantities["load_bytes_per_clock"].mid
+    assert pro == other < thor <= plain < hopper
+    assert thor == pytest.approx(pro * (32.0 / 20.0) / (128.0 / 188.0))

@@ -229,3 +229,17 @@ def test_a_host_that_runs_ahead_hides_the_shorter_of_launch_and_work() -> None:
     ).total_s
     rest_s = gemm(4096.0, 4096.0, 4096.0, Operands(), RATES, replace(GEMM, start_s=0.0)).total_s
     assert float(np.asarray(product_s)) == pytest.approx(max(float(np.asarray(rest_s)), 60e-6))
+
+
+def test_parts_of_a_prompt_take_what_each_takes_with_the_cache_before_it() -> None:
+    """Few heads and short parts make fewer tiles than there are units: each part waits for its own last tile."""
+    rates, parts, q, heads = Rates(2e14, 1.8e12, 1e8, 170.0, 2.4e9, 575.0), 32, 2048.0, 8.0
+    whole = q * parts
+    pairs = whole * (whole + 1.0) / 2.0
+    shared = prompt_attention(1.0 / parts, whole, whole, heads, 1.0, 256.0, pairs, 1.0, rates, PROMPT)
+    apart = 0.0
+    for part in range(1, parts + 1):
+        seen = q * (part - 1) * q + q * (q + 1.0) / 2.0
+        one = prompt_attention(1.0, q, q * part, heads, 1.0, 256.0, seen, 1.0, rates, PROMPT)
+        apart += float(np.asarray(one.total_s))
+    assert parts * float(np.asarray(shared.total_s)) == pytest.approx(apart, rel=0.05)

@@ -46,6 +46,8 @@ nccl-tests of RTX 4090 that users published: four cards, tinygrad/open-gpu-kerne
 kB, 153 us for 1 MB, 12.7 GB/s on the bus beyond 4 MB); eight, NVIDIA/nccl issue 1530 (40 us for 8 bytes); no kernel
 reads its peers' memory there. Move exchanges of such cards alone."""
 
+FILLING = "load_bytes_per_clock"
+"""What a unit takes from cache for tiles of products."""
 UNCODED = 0.95
 """ratio: of memory to its label, below which codes lie among the data. Chosen: with them software finds 15/16 (46,068
 MiB of 48 GiB on A40, L20 and L40S), without them 0.98 at least; moves how fast such boards read weights."""
@@ -76,21 +78,32 @@ def simt_parameters(
     def find(group: str, labels: Labels) -> Mapping[str, Array]:
         new = [c for c in known if (group, name, c, labels) not in seen]
         if new:
-            each_label = _labels(group, run, [known[c] for c in new], dict(labels), era)
-            each_label["chip"] = _measured(
-                effects[group], [known[c] for c in new], dict(labels).get("dtype", "")
-            )
-            algorithm = dict(labels).get("algorithm", "ring")
-            columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
-            each = {k: np.broadcast_to(v, len(new)) for k, v in columns.items()}
-            if group == "collective":
-                each = through_host(each, [known[c] for c in new])
+            each = _columns(effects, group, run, era, [known[c] for c in new], labels)
             for i, c in enumerate(new):
                 seen[group, name, c, labels] = {k: float(column[i]) for k, column in each.items()}
         rows = [seen[group, name, _alike(c), labels] for c in chips]
         return {k: np.array([row[k] for row in rows]) for k in rows[0]}
 
     return SimtParameters(find, rest, None if alone else rest.launch_s)
+
+
+def _columns(
+    effects: Mapping[str, Effects], group: str, run: str, era: str, chips: Sequence[Chip], labels: Labels
+) -> dict[str, Array]:
+    """Quantities of one formula, one per chip: fitted ones, and what libraries, links and caches make of them."""
+    asked = dict(labels)
+    dtype, algorithm = asked.get("dtype", ""), asked.get("algorithm", "ring")
+    each_label = _labels(group, run, chips, asked, era)
+    each_label["chip"] = _measured(effects[group], chips, dtype)
+    columns = effects[group].values(each_label) | library_facts(group, each_label, algorithm)
+    each = {k: np.broadcast_to(v, len(chips)) for k, v in columns.items()}
+    if group == "collective":
+        each = through_host(each, chips)
+    if group == "simt.gemm":
+        each = from_cache(each, effects[group], chips)
+    if group in _TYPED:
+        each["widened"] = np.array([float(_stored_only(dtype, c, run)) for c in chips])
+    return each
 
 
 def through_host(values: Mapping[str, Real], chips: Sequence[Chip]) -> dict[str, Array]:
@@ -101,6 +114,33 @@ def through_host(values: Mapping[str, Real], chips: Sequence[Chip]) -> dict[str,
         k: np.where(staged, STAGED.get(k, np.nan), v) if k in STAGED else np.asarray(v)
         for k, v in values.items()
     }
+
+
+def from_cache(values: Mapping[str, Array], effects: Effects, chips: Sequence[Chip]) -> dict[str, Array]:
+    """Numbers of products, one per chip, with the cache of each chip.
+
+    Where units of a generation fill tiles at less than those of other generations, the cache that they share gives no
+    more. Slices of a generation's caches are alike (NVIDIA A100 whitepaper: 40 MB read at 5,120 bytes a clock), so
+    chips that were not measured give a unit more by their bytes of cache per unit over those of chips that were, up to
+    what units take in other generations.
+    """
+    most, measured = effects.quantities[FILLING].mid, set(effects.keys_of("chip"))
+    per_unit: dict[str, float] = {}
+    for chip in map(load_chips().__getitem__, measured):
+        per_unit[chip.generation] = max(per_unit.get(chip.generation, 0.0), _cache_per_unit(chip))
+    more = [
+        1.0
+        if chip.software_id in measured
+        else _cache_per_unit(chip) / (per_unit.get(chip.generation) or np.inf)
+        for chip in chips
+    ]
+    filling = values[FILLING]
+    limit = np.maximum(most, filling)
+    return {**values, FILLING: np.clip(filling * np.maximum(more, 1.0), filling, limit)}
+
+
+def _cache_per_unit(chip: Chip) -> float:
+    return (chip.cache_bytes or 0.0) / (chip.matrix_unit.units or np.inf)
 
 
 def _measured(effects: Effects, chips: Sequence[Chip], dtype: str) -> NDArray[np.str_]:
@@ -189,13 +229,21 @@ def library_facts(
     return {}
 
 
-def kernel_type(dtype: str, chip: Chip, group: str) -> str:
-    """What the kernels of a chip make of a type: where its matrix unit has none for it, weights are widened to 16 bit
-    and multiplied so (Marlin and its like)."""
+def kernel_type(dtype: str, chip: Chip, group: str, runtime: str = "") -> str:
+    """What the kernels of a chip make of a type: where its matrix unit has none for it, or `runtime` none for that
+    unit, weights are widened to 16 bit and multiplied so (Marlin and its like)."""
     needs, widened = _NEEDS.get(dtype, ("", ""))
-    if not needs or needs in chip.matrix:
+    if not needs or (needs in chip.matrix and not _stored_only(dtype, chip, runtime)):
         return dtype
     return "w4a16" if widened == "int4_wo" and group == "simt.experts" else widened
+
+
+def _stored_only(dtype: str, chip: Chip, runtime: str) -> bool:
+    """Whether software stores weights of a type on a chip and multiplies them in 16 bits, as its table of formats
+    says."""
+    known = all_software(Runtime).get(runtime)
+    rule = known.rule(chip) if known else None
+    return bool(rule and dtype in rule.weights_only and dtype not in {weight for weight, _ in rule.native})
 
 
 def library_of(
@@ -225,7 +273,7 @@ def _labels(
     common = {"launch": "graph", "runtime": measured_runtime(group, runtime), "routed": "no", **said}
     found = {**of, **{k: np.full(len(chips), v) for k, v in common.items()}}
     if dtype and group in _TYPED:
-        found["dtype"] = np.array([kernel_type(dtype, c, group) for c in chips])
+        found["dtype"] = np.array([kernel_type(dtype, c, group, runtime) for c in chips])
     types = found.get("dtype", np.full(len(chips), dtype)).tolist()
     gens = of["generation"].tolist()
     library = [

@@ -199,7 +199,9 @@ def prompt_attention(
     keys = pairs / q + np.where(np.asarray(causal) > 0, np.minimum(ROWS, q) / 2.0, 0.0) + EDGE * p.edge_blocks
     mean = tiles * (ROWS * keys * pair_s + p.tile_s) / rates.units
     reach = np.where(np.asarray(window) > 0, window + ROWS, np.inf)
-    longest = ROWS * np.minimum(kv, reach) * pair_s + p.tile_s
+    # a part of a prompt ends where its share of the queries does: on average over the parts half way back to the first
+    end = kv - q * (1.0 - np.minimum(batch, 1.0)) / 2.0
+    longest = ROWS * np.minimum(end, reach) * pair_s + p.tile_s
     seconds = np.maximum(longest, mean + p.tail * longest * (1.0 - np.minimum(longest / mean, 1.0)))
     token_bytes = 2.0 * batch * q * (heads + kv_heads) * (head_dim + value)
     moved = token_bytes + batch * kv * kv_heads * (head_dim + value) * cache_bytes

@@ -210,9 +210,24 @@ def group_of(op: Op) -> str:
 def narrowing(rows: Real, columns: Real, op: Op, device: Device, p: SimtParameters) -> Cost:
     """The kernel before the product `op` that writes its input of rows x columns in a narrow type."""
     rates = Rates.at(device, device.matrix["bf16"])
-    return quantise(
-        rows, columns, rates, p.pick(QuantiseParameters, "simt.gemm", "quantise_", dtype=dtype_label(op))
-    )
+    numbers = p.pick(QuantiseParameters, "simt.gemm", "quantise_", dtype=dtype_label(op))
+    return quantise(rows, columns, rates, numbers) * (1.0 - _widened(op, p))
+
+
+def _widened(op: Op, p: SimtParameters) -> Real:
+    """1 where software stores the weights of a product in a type that it multiplies in 16 bits, though the chip has
+    a unit for it: inputs stay as they are, and products run at the rate of 16 bits."""
+    return p.find(group_of(op), (("dtype", _fitted(op)),)).get("widened", 0.0)
+
+
+def _multiplied(op: Op, device: Device, p: SimtParameters) -> tuple[Rates, Real]:
+    """The device for a product, and the bytes of one of its inputs."""
+    peak, size = device.matrix[op.compute], ACTIVATION_BYTES.get(dtype_label(op), 1.0)
+    widened = np.asarray(_widened(op, p)) > 0.0
+    if not widened.any():
+        return Rates.at(device, peak), size
+    wide = Rates.at(device, np.where(widened, device.matrix["bf16"], peak))
+    return wide, np.where(widened, ACTIVATION_BYTES["b16"], size)
 
 
 def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
@@ -221,9 +236,10 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     weights = d["batch"] * d["n"] * d["k"]
     # fp32 arithmetic on rows that are stored in 16 bit reads and writes them so
     narrow = label == "fp32" and op.weight in ("bf16", "fp16")
+    rates, size = _multiplied(op, device, p)
     operands = Operands(
         weight=op.weight_bytes / weights,
-        activation=2.0 if narrow else ACTIVATION_BYTES.get(label, 1.0),
+        activation=2.0 if narrow else size,
         output=4.0 if label in ("fp32", "tf32") and not narrow else 2.0,
         weight_copies=run.copies,
         activations_cached=run.cached,
@@ -231,7 +247,6 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         split_limit=16.0 if label in ("b16", "fp32", "tf32") else 1.0,
         passing_bytes=op.activation_bytes if op.kind == "conv" or "static" in d else None,
     )
-    rates = Rates.at(device, device.matrix[op.compute])
     found = p.pick(GemmParameters, group_of(op), dtype=_fitted(op))
     if op.compute in p.sustained:
         energy = _energy(p.sustained[op.compute], p.decoding, operands.weight, rates)
@@ -297,6 +312,7 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         hit = np.maximum(distinct_experts(d["tokens"], d["experts"], d["top_k"]) * share, 1e-9)
         routing = Routing(hit, d["tokens"] * d["top_k"] / d.get("ranks", 1.0 / share))
     each = d["matrices"] * d["hidden"] * d["inner"]
+    rates, size = _multiplied(op, device, p)
     return experts(
         routing,
         d.get("entering", d["tokens"]),
@@ -304,8 +320,8 @@ def _experts(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
         d["inner"],
         d["experts"],
         op.weight_bytes / (hit * each),
-        ACTIVATION_BYTES.get(label, 1.0),
-        Rates.at(device, device.matrix[op.compute]),
+        size,
+        rates,
         found,
         gated=np.asarray(d["matrices"]) - 2.0,
         resident=run.hot,
