@@ -34,6 +34,7 @@ from chipwise.api.train_infeasible import (
 )
 from chipwise.api.train_input import (
     BEST,
+    UNITS,
     USUAL,
     Ask,
     Pins,
@@ -529,13 +530,14 @@ def _one_pass(order: Sequence[TrainPlanRecord], ask: Ask, chips: int) -> bool:
 
 def _narrower(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
     """What as many chips, of those tried, as the first plan of a pre-training run takes do in the widest type of fewer
-    bits, where that takes less by more than a change is worth naming for."""
+    bits, with scales by block where they have them, where that takes less by more than a change is worth naming for."""
     chip, ask = next((c, a) for c, a in q.attempts if c.id == first.chip)
     if ask.task != "train" or q.ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
         return
     have = {chip.id: first.chips} if q.run.have else None
     same = replace(q, run=replace(q.run, counts=(first.chips,), have=have, curves=False))
-    for precision in precisions_of(chip)[1:2]:
+    narrow = precisions_of(chip)[1:]
+    for precision in [p for p in narrow if UNITS[p] == UNITS[narrow[0]]][-1:]:
         plans = _on_chip(same, chip, replace(ask, precision=precision), alone=False).plans
         p = min(plans, key=lambda p: p.days.mid, default=None)
         if p is not None and p.days.mid <= first.days.mid * (1.0 - preferences().told):
