@@ -96,7 +96,7 @@ from chipwise.search.training import (
     search,
     simplest,
 )
-from chipwise.units import format_count
+from chipwise.units import format_bytes, format_count, format_seconds
 from chipwise.values import dataclass
 
 SCALING = (64, 256, 1024, 4096, 16384)
@@ -368,10 +368,14 @@ class TrainingAsked:
         )
 
     def beside(self, found: _Outcome, chosen: Preferred[TrainPlanRecord], report: TrainReport) -> TrainReport:
-        """The answer with what the first plan's chips do in fewer bits."""
+        """The answer with what the first plan's chips do in fewer bits and with memory kept otherwise."""
         fewer = tuple(_narrower(self, chosen.plans[0]))
-        chosen = replace(chosen, said=(*chosen.said, *fewer))
-        return replace(report, assumptions=self._assumptions(found, chosen)) if fewer else report
+        if fewer:
+            said = replace(chosen, said=(*chosen.said, *fewer))
+            report = replace(report, assumptions=self._assumptions(found, said))
+        first, *others = report.plans
+        kept_ = replace(first, why=(*first.why, *_otherwise(self, first)))
+        return replace(report, plans=(kept_, *others))
 
     def keeps(self, order: Sequence[TrainPlanRecord]) -> bool:
         """Whether there is a plan, and the first keeps its deadline as surely as asked."""
@@ -544,6 +548,33 @@ def _narrower(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
             usd = f" and about ${format_count(p.usd.mid)}" if p.usd else ""
             asked = f"--precision {precision}; quality not assessed"
             yield f"in {precision} the first plan's chips take {duration(p.days.mid)}{usd} ({asked})"
+
+
+def _otherwise(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
+    """What a step of a full fine-tune takes at best on the first plan's chips with memory kept in each other way that
+    its trainer has, and with its optimiser in host memory."""
+    chip, ask = next((c, a) for c, a in q.attempts if c.id == first.chip)
+    if ask.task != "finetune" or ask.method != "full" or q.run.known_to_run or ask.precision == BEST:
+        return
+    site = next(each.site for each in q.tried(chip, ask) if each.site.trainer.id == first.stack)
+    devices = first.chips * site.devices
+    pins = site.pinned(q.pins, recompute=False)
+    jobs = site.kept(replace(site.job, global_batch=first.global_batch), devices)
+    ways = [(each, pins, each.policy or f"the defaults of {first.stack}") for each in jobs]
+    if site.trainer.offloads and not q.waits:
+        away = {"offload": 1, **({"zero": 3} if devices == 1 else {})}
+        ways.append((jobs[0], {**pins, **away}, "the optimiser in host memory (--layout offload=1)"))
+    found = []
+    for job, fixed, words in ways:
+        if fixed is not pins or job.policy != first.policy:
+            priced = search(job, devices, fixed)
+            costs = [
+                f"{format_seconds(float(priced.seconds[at]))}, {format_bytes(float(priced.memory_bytes[at]))}"
+                for at in best(job, priced)
+            ]
+            found.append(f"{words}: {next(iter(costs), 'does not fit')}")
+    if found:
+        yield f"memory kept otherwise (--memory), a step takes at best with {'; '.join(found)}"
 
 
 def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) -> bool:
