@@ -554,27 +554,38 @@ def _otherwise(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
     """What a step of a full fine-tune takes at best on the first plan's chips with memory kept in each other way that
     its trainer has, and with its optimiser in host memory."""
     chip, ask = next((c, a) for c, a in q.attempts if c.id == first.chip)
-    if ask.task != "finetune" or ask.method != "full" or q.run.known_to_run or ask.precision == BEST:
+    if (ask.task, ask.method) != ("finetune", "full") or q.run.known_to_run or ask.precision == BEST:
         return
     site = next(each.site for each in q.tried(chip, ask) if each.site.trainer.id == first.stack)
     devices = first.chips * site.devices
-    pins = site.pinned(q.pins, recompute=False)
-    jobs = site.kept(replace(site.job, global_batch=first.global_batch), devices)
-    ways = [(each, pins, each.policy or f"the defaults of {first.stack}") for each in jobs]
-    if site.trainer.offloads and not q.waits:
-        away = {"offload": 1, **({"zero": 3} if devices == 1 else {})}
-        ways.append((jobs[0], {**pins, **away}, "the optimiser in host memory (--layout offload=1)"))
-    found = []
-    for job, fixed, words in ways:
-        if fixed is not pins or job.policy != first.policy:
-            priced = search(job, devices, fixed)
-            costs = [
-                f"{format_seconds(float(priced.seconds[at]))}, {format_bytes(float(priced.memory_bytes[at]))}"
-                for at in best(job, priced)
-            ]
-            found.append(f"{words}: {next(iter(costs), 'does not fit')}")
+    found = [
+        f"{words}: {_costs(job, search(job, devices, fixed))}"
+        for job, fixed, words in _other_ways(q, site, first, devices)
+    ]
     if found:
         yield f"memory kept otherwise (--memory), a step takes at best with {'; '.join(found)}"
+
+
+def _other_ways(
+    q: TrainingAsked, site: Site, first: TrainPlanRecord, devices: int
+) -> Iterator[tuple[TrainJob, Pins, str]]:
+    """How else than in a plan its trainer may keep memory, with what that fixes of a layout, in words."""
+    pins = site.pinned(q.pins, recompute=False)
+    jobs = site.kept(replace(site.job, global_batch=first.global_batch), devices)
+    for job in jobs:
+        if job.policy != first.policy:
+            yield job, pins, job.policy or f"the defaults of {first.stack}"
+    if site.trainer.offloads and not q.waits:
+        away = {**pins, "offload": 1, **({"zero": 3} if devices == 1 else {})}
+        yield jobs[0], away, "the optimiser in host memory (--layout offload=1)"
+
+
+def _costs(job: TrainJob, priced: PricedLayouts) -> str:
+    """Seconds and bytes of the best of layouts."""
+    for at in best(job, priced):
+        took, needs = float(priced.seconds[at]), float(priced.memory_bytes[at])
+        return f"{format_seconds(took)}, {format_bytes(needs)}"
+    return "does not fit"
 
 
 def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) -> bool:
