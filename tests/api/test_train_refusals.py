@@ -235,6 +235,15 @@ def test_a_processor_on_a_link_has_a_memory_of_its_own() -> None:
     assert any(f"{report.plans[0].stack} keeps adamw-" in line for line in report.assumptions)
 
 
+def test_a_full_fine_tune_names_what_other_policies_of_memory_cost() -> None:
+    ask = {"task": "finetune", "chips": ("a100-sxm4-80gb",), "counts": (8,), "trainer": "hf-trainer"}
+    said = train_plan(ROW, **ask, method="full").plans[0].why[-1]  # type: ignore[arg-type]
+    for way in ("optimizer=adamw-bf16,", "optimizer=adamw-8bit,", "the optimiser in host memory"):
+        assert way in said
+    adapted = train_plan(ROW, **ask, method="lora")  # type: ignore[arg-type]
+    assert not any("kept otherwise" in line for line in adapted.plans[0].why)
+
+
 def test_chips_that_miss_the_limits_are_named_with_what_they_miss() -> None:
     report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
     shown = {p.chip for p in report.plans}

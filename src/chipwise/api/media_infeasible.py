@@ -95,8 +95,8 @@ def _parts(asked: Sampling, again: Sampling, told: str, axis: str) -> Iterator[t
     for spread in (asked.spread, *(replace(asked.spread, **{axis: n}) for n in counts)):
         if spread.devices > 1:
             parts = replace(spread, fsdp=1)
-            yield f"--spread {parts.label}", replace(asked, spread=parts)
-            yield f"{told} --spread {parts.label}", replace(again, spread=parts)
+            yield f"--spread {parts.label()}", replace(asked, spread=parts)
+            yield f"{told} --spread {parts.label()}", replace(again, spread=parts)
 
 
 def _settings(asked: Sampling) -> str:

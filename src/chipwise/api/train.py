@@ -34,6 +34,7 @@ from chipwise.api.train_infeasible import (
 )
 from chipwise.api.train_input import (
     BEST,
+    UNITS,
     USUAL,
     Ask,
     Pins,
@@ -95,7 +96,7 @@ from chipwise.search.training import (
     search,
     simplest,
 )
-from chipwise.units import format_count
+from chipwise.units import format_bytes, format_count, format_seconds
 from chipwise.values import dataclass
 
 SCALING = (64, 256, 1024, 4096, 16384)
@@ -367,10 +368,14 @@ class TrainingAsked:
         )
 
     def beside(self, found: _Outcome, chosen: Preferred[TrainPlanRecord], report: TrainReport) -> TrainReport:
-        """The answer with what the first plan's chips do in fewer bits."""
+        """The answer with what the first plan's chips do in fewer bits and with memory kept otherwise."""
         fewer = tuple(_narrower(self, chosen.plans[0]))
-        chosen = replace(chosen, said=(*chosen.said, *fewer))
-        return replace(report, assumptions=self._assumptions(found, chosen)) if fewer else report
+        if fewer:
+            said = replace(chosen, said=(*chosen.said, *fewer))
+            report = replace(report, assumptions=self._assumptions(found, said))
+        first, *others = report.plans
+        kept_ = replace(first, why=(*first.why, *_otherwise(self, first)))
+        return replace(report, plans=(kept_, *others))
 
     def keeps(self, order: Sequence[TrainPlanRecord]) -> bool:
         """Whether there is a plan, and the first keeps its deadline as surely as asked."""
@@ -529,19 +534,58 @@ def _one_pass(order: Sequence[TrainPlanRecord], ask: Ask, chips: int) -> bool:
 
 def _narrower(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
     """What as many chips, of those tried, as the first plan of a pre-training run takes do in the widest type of fewer
-    bits, where that takes less by more than a change is worth naming for."""
+    bits, with scales by block where they have them, where that takes less by more than a change is worth naming for."""
     chip, ask = next((c, a) for c, a in q.attempts if c.id == first.chip)
     if ask.task != "train" or q.ask.precision != "bf16" or ask.method != "full" or q.run.known_to_run:
         return
     have = {chip.id: first.chips} if q.run.have else None
     same = replace(q, run=replace(q.run, counts=(first.chips,), have=have, curves=False))
-    for precision in precisions_of(chip)[1:2]:
+    narrow = precisions_of(chip)[1:]
+    for precision in [p for p in narrow if UNITS[p] == UNITS[narrow[0]]][-1:]:
         plans = _on_chip(same, chip, replace(ask, precision=precision), alone=False).plans
         p = min(plans, key=lambda p: p.days.mid, default=None)
         if p is not None and p.days.mid <= first.days.mid * (1.0 - preferences().told):
             usd = f" and about ${format_count(p.usd.mid)}" if p.usd else ""
             asked = f"--precision {precision}; quality not assessed"
             yield f"in {precision} the first plan's chips take {duration(p.days.mid)}{usd} ({asked})"
+
+
+def _otherwise(q: TrainingAsked, first: TrainPlanRecord) -> Iterator[str]:
+    """What a step of a full fine-tune takes at best on the first plan's chips with memory kept in each other way that
+    its trainer has, and with its optimiser in host memory."""
+    chip, ask = next((c, a) for c, a in q.attempts if c.id == first.chip)
+    if (ask.task, ask.method) != ("finetune", "full") or q.run.known_to_run or ask.precision == BEST:
+        return
+    site = next(each.site for each in q.tried(chip, ask) if each.site.trainer.id == first.stack)
+    devices = first.chips * site.devices
+    found = [
+        f"{words}: {_costs(job, search(job, devices, fixed))}"
+        for job, fixed, words in _other_ways(q, site, first, devices)
+    ]
+    if found:
+        yield f"memory kept otherwise (--memory), a step takes at best with {'; '.join(found)}"
+
+
+def _other_ways(
+    q: TrainingAsked, site: Site, first: TrainPlanRecord, devices: int
+) -> Iterator[tuple[TrainJob, Pins, str]]:
+    """How else than in a plan its trainer may keep memory, with what that fixes of a layout, in words."""
+    pins = site.pinned(q.pins, recompute=False)
+    jobs = site.kept(replace(site.job, global_batch=first.global_batch), devices)
+    for job in jobs:
+        if job.policy != first.policy:
+            yield job, pins, job.policy or f"the defaults of {first.stack}"
+    if site.trainer.offloads and not q.waits:
+        away = {**pins, "offload": 1, **({"zero": 3} if devices == 1 else {})}
+        yield jobs[0], away, "the optimiser in host memory (--layout offload=1)"
+
+
+def _costs(job: TrainJob, priced: PricedLayouts) -> str:
+    """Seconds and bytes of the best of layouts."""
+    for at in best(job, priced):
+        took, needs = float(priced.seconds[at]), float(priced.memory_bytes[at])
+        return f"{format_seconds(took)}, {format_bytes(needs)}"
+    return "does not fit"
 
 
 def _within(p: TrainPlanRecord, limits: Mapping[str, float], confidence: float) -> bool:

@@ -425,8 +425,8 @@ def best(job: TrainJob, priced: PricedLayouts, count: int = 1) -> NDArray[np.int
 def simplest(priced: PricedLayouts, chosen: NDArray[np.intp]) -> int:
     """Of the layouts that take as long as the first of `chosen` (`preferences().equal`), the one with the fewest parts:
     axes that are cut, sequences cut below 4,096 tokens, schedules besides 1F1B, what waits in host memory, what is run
-    again; the faster of those. Nothing waits there where the fastest that keeps all on the device takes hardly longer
-    (`preferences().at_home`)."""
+    again, weights that are gathered; the faster of those. Nothing waits there where the fastest that keeps all on the
+    device takes hardly longer (`preferences().at_home`)."""
     p, seconds = preferences(), priced.seconds[chosen]
     moved = np.broadcast_to(np.asarray(priced.spread.offload + priced.spread.stash), priced.seconds.shape)
     home = np.flatnonzero(moved[chosen] <= 0.0)
@@ -438,7 +438,8 @@ def simplest(priced: PricedLayouts, chosen: NDArray[np.intp]) -> int:
     short = np.asarray((s.cp > 1.0) & (s.seq / s.cp < WHOLE_TOKENS))
     odd = np.asarray((s.pp > 1.0) & ((s.bubble < 1.0) | (s.in_flight != 1.0)))
     away, again = np.asarray(s.offload + s.stash > 0.0), np.asarray(s.full + s.selective > 0.0)
-    return int(near[np.lexsort((priced.seconds[near], cut + short + odd + 2.0 * away + 0.5 * again))[0]])
+    extra = again + np.asarray(s.zero >= 3.0)
+    return int(near[np.lexsort((priced.seconds[near], cut + short + odd + 2.0 * away + 0.5 * extra))[0]])
 
 
 @dataclass(frozen=True, slots=True)
