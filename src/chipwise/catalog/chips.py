@@ -397,7 +397,7 @@ def recalled_words(names: Iterable[str]) -> tuple[str, ...]:
 def memory_words(names: Iterable[str]) -> tuple[str, ...]:
     """Of chips that are sold with memories of several speeds, which is taken where a name says none."""
     chips, said = load_chips(), []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(n for n in names if n in chips.entries):
         speeds = {n: chips[n].memory.bytes_per_s or math.inf for n in (name, *chips.entries[name].options)}
         slowest = min(speeds, key=lambda n: speeds[n])
         if speeds[slowest] < speeds[name] < math.inf:
