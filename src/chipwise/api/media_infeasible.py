@@ -28,7 +28,15 @@ from chipwise.workload.media.assemble import TEXT, entry, names
 from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
 
-SAME = ("text", "denoiser", "vae", "width", "height", "frames", "image")  # of a network distilled to fewer steps
+SAME = (
+    "text",
+    "denoiser",
+    "vae",
+    "width",
+    "height",
+    "frames",
+    "image",
+)  # of a network distilled to fewer steps
 ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
@@ -210,8 +218,9 @@ def _distilled(question: Question) -> Iterator[tuple[str, Question]]:
         found = entry(name).values
         if found.get("steps", 0) < own.get("steps", 0) and all(found.get(k) == own.get(k) for k in SAME):
             asked = replace(question.asked, steps=None, guidance=None)
-            yield f"{name}, which takes {found['steps']} steps ({QUALITY})", replace(
-                question, model=name, asked=asked
+            yield (
+                f"{name}, which takes {found['steps']} steps ({QUALITY})",
+                replace(question, model=name, asked=asked),
             )
 
 
