@@ -28,15 +28,7 @@ from chipwise.workload.media.assemble import TEXT, entry, names
 from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
 
-SAME = (
-    "text",
-    "denoiser",
-    "vae",
-    "width",
-    "height",
-    "frames",
-    "image",
-)  # of a network distilled to fewer steps
+SAME = ("text", "denoiser", "vae", "width", "height", "frames", "image")  # of one distilled to fewer steps
 ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
