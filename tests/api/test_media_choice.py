@@ -194,6 +194,18 @@ def test_less_that_is_asked_never_costs_more(question: PlanRequest) -> None:
         assert paid(loose, loose.plans[0]) <= cheapest(tight) * room, less
 
 
+def test_a_missed_limit_names_the_network_distilled_to_fewer_steps() -> None:
+    with pytest.raises(InfeasibleError, match="sdxl-lightning, which takes 4 steps") as missed:
+        cw.plan("sdxl", chips="rtx-4070", e2e="2s", evidence="none")
+    assert "sdxl-turbo" not in str(missed.value), "of another size"
+    assert cw.plan("sdxl-lightning", chips="rtx-4070", e2e="2s", evidence="none").kept
+
+
+def test_a_plan_names_the_format_in_which_its_chip_multiplies() -> None:
+    for chip, precision in (("t4", "fp16"), ("v100-sxm2-32gb", "fp16"), ("l4", "bf16")):
+        assert cw.plan("sdxl", have=chip, task="local", evidence="none").plans[0].precision == precision
+
+
 def test_the_best_of_each_software_can_be_listed() -> None:
     question = PlanRequest(model="sdxl", chips=f"{H100},l4", rate="5/s", evidence="none")
     for by, least in (("chip", 2), ("runtime", 5), ("format", 1), ("provider", 1)):

@@ -13,7 +13,7 @@ import pytest
 
 from chipwise.catalog.chip import Chip, Grade
 from chipwise.catalog.chip_reader import read_chips
-from chipwise.catalog.chips import exact_chip, family, get_chip, load_chips
+from chipwise.catalog.chips import exact_chip, family, get_chip, load_chips, memory_words
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.rented import NAMES
 from chipwise.catalog.snapshot import PACKAGE
@@ -303,7 +303,8 @@ def test_no_source_is_a_number_of_an_index_that_nobody_can_open() -> None:
 @pytest.mark.parametrize(
     ("name", "memory_gib", "bandwidth"),
     [("m4-max:64gb", 64, 546e9), ("M4 Max:64GB", 64, 546e9), ("m4-max:36gb", 36, 410e9), ("mi50:32gb", 32, 1024e9),
-     ("rtx-3060-ti:gddr6x", 8, 608e9), ("arc-a770-16gb:8gb", 8, 512e9), ("rtx-3060-12gb", 12, 360e9)],
+     ("rtx-3060-ti:gddr6x", 8, 608e9), ("arc-a770-16gb:8gb", 8, 512e9), ("rtx-3060-12gb", 12, 360e9),
+     ("780m:ddr5-5600", 96, 89.6e9), ("hx-370:ddr5-5600", 96, 89.6e9)],
 )  # fmt: skip
 def test_variants_of_a_product_are_options_of_one_entry(
     name: str, memory_gib: float, bandwidth: float
@@ -316,6 +317,11 @@ def test_variants_of_a_product_are_options_of_one_entry(
         assert chip.software_id == chip.id.partition(":")[0], "the same silicon: what was measured holds"
         assert chip.id in load_chips()
         assert chip.id not in set(load_chips())
+
+
+def test_of_memories_of_several_speeds_the_one_that_was_taken_is_said() -> None:
+    (line,) = memory_words(["igpu-radeon-780m", "rtx-4090", "m4-max:64gb", "igpu-radeon-880m:ddr5-5600"])
+    assert line == "igpu-radeon-780m is taken with 120 GB/s of memory: igpu-radeon-780m:ddr5-5600 has 89.6"
 
 
 def test_an_option_that_is_not_sold_names_those_that_are() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import chipwise as cw
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.environment import Environment, environment, environments
 from chipwise.errors import UnknownNameError, UsageError
@@ -32,6 +33,7 @@ def test_what_each_takes() -> None:
     assert environment("laptop").of(card).matrix["fp16"] == pytest.approx(0.85 * card.matrix["fp16"])
     browser = environment("browser").of(card)
     assert max(browser.matrix.values()) <= max(card.vector.values())
+    assert (card.dispatch_s, browser.dispatch_s) == (0.0, 24e-6)
     assert environment("") == Environment()
     assert Environment().of(card) is card
 
@@ -104,3 +106,12 @@ def test_what_fits_and_what_it_reaches_follow(run: Run) -> None:
     )  # a table of 262,208 x 5,376 tokens takes 2.8 GB
     assert "tensor of 2.82 GB" in run(*wide, "--environment", "browser").refused(4)
     assert any("no matrix units" in line for line in asked("browser", *one)["assumptions"])  # type: ignore[attr-defined]
+
+
+def test_a_page_decodes_at_part_of_what_a_program_does() -> None:
+    """Published of WebLLM: 71 and 80 % of the same engine outside of a page, on an M3 Max (arXiv 2412.15803)."""
+    seconds = {}
+    for name in ("", "browser"):
+        (row,) = cw.local(have="m3-max", models="meta-llama/Llama-3.1-8B-Instruct", environment=name).models
+        seconds[name] = 1.0 / row.tokens_per_s.mid
+    assert 0.6 < seconds[""] / seconds["browser"] < 0.85

@@ -1133,3 +1133,12 @@ def test_windows_of_a_recording_are_a_batch() -> None:
     assert (short.members, short.samples) == (1, 16)
     with pytest.raises(UsageError, match="hears a recording whole"):
         pipeline("wav2vec2-base", hop_s=20.0)
+
+
+def test_a_transducer_that_tells_durations_takes_fewer_steps() -> None:
+    steps = {
+        name: next(s.calls for s in pipeline(name, audio_s=80.0).stages if s.name == "decoder")
+        for name in ("parakeet-rnnt-1.1b", "parakeet-tdt-1.1b")
+    }
+    assert steps["parakeet-rnnt-1.1b"] == 1000 + 240  # frames of 80 ms, 3 labels a second
+    assert steps["parakeet-tdt-1.1b"] == pytest.approx(1240 / 2.82)

@@ -348,7 +348,7 @@ def _generate(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = N
         model=report["model"],
         machine=LaunchMachine(chip.id, chip.vendor, devices, devices),
         runtime=plan["runtime"],
-        precision=_multiplied(chip, plan["precision"]),
+        precision=plan["precision"],
         replicas=plan["replicas"],
         spare=plan["spare"],
         spread=tuple(Spread.of(plan["spread"]).shares.items()),
@@ -394,13 +394,6 @@ def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path
         why = getattr(error, "strerror", None) or "check the path"
         raise UsageError(f"{folder}: cannot be written", why) from None
     return paths
-
-
-def _multiplied(chip: Chip, precision: str) -> str:
-    """The precision in which a chip multiplies: one that has fp16 alone emulates bf16, a plan counts its fp16."""
-    return (
-        "fp16" if precision == "bf16" and "bf16" not in chip.matrix and "fp16" in chip.matrix else precision
-    )
 
 
 def _adapted(request: Mapping[str, Any], named: Sequence[str]) -> Mapping[str, Any]:

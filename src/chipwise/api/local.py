@@ -20,7 +20,7 @@ from chipwise.api.placing import Terms
 from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down, either, working
-from chipwise.catalog.chips import load_chips, recalled_words
+from chipwise.catalog.chips import load_chips, memory_words, recalled_words
 from chipwise.catalog.configs import find_config, known_names, named_config
 from chipwise.catalog.environment import environment
 from chipwise.catalog.machine import (
@@ -216,7 +216,8 @@ class MachineAsked:
 
     def record(self, found: ModelsFound, chosen: Preferred[LocalRecord]) -> LocalReport:
         """The answer with the models in order."""
-        recalled = recalled_words(card.id for card, _ in self.machine.cards)
+        cards = tuple(card.id for card, _ in self.machine.cards)
+        recalled = (*memory_words(cards), *recalled_words(cards))
         first, none = chosen.plans[0], []
         if not (first.commands or self.terms.environment.in_page):
             none = [f"no published files of {first.model} in {first.precision} are known: no line starts it"]

@@ -24,10 +24,11 @@ from chipwise.report.media import MediaPlan, noticed
 from chipwise.search.deployments import HOST_SHARE
 from chipwise.search.space import Limits
 from chipwise.units import duration_above, format_bytes, format_number, format_seconds, typed_s
-from chipwise.workload.media.assemble import TEXT
+from chipwise.workload.media.assemble import TEXT, entry, names
 from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
 
+SAME = ("text", "denoiser", "vae", "width", "height", "frames", "image")  # of one distilled to fewer steps
 ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
@@ -196,7 +197,23 @@ def _sooner(question: Question, near: Way) -> Iterator[str]:
     all_ = int(near.doing.work.pipeline.settings.get("steps", 0.0))
     fewer = most(max(all_ // FEWEST, 1), all_, lambda n: bool(answered(kept, changed(steps=n))))
     yield from [] if fewer is None else [f"--steps {fewer} ({QUALITY})"]
+    yield from working(kept, _distilled(question))
     yield from working(kept, _narrower(question, near))
+
+
+def _distilled(question: Question) -> Iterator[tuple[str, Question]]:
+    """Networks of the same parts and size that were trained to take fewer steps."""
+    if not isinstance(question.model, str) or family_of(question.model) != "diffusion":
+        return
+    own = entry(question.model).values
+    for name in names():
+        found = entry(name).values
+        if found.get("steps", 0) < own.get("steps", 0) and all(found.get(k) == own.get(k) for k in SAME):
+            asked = replace(question.asked, steps=None, guidance=None)
+            yield (
+                f"{name}, which takes {found['steps']} steps ({QUALITY})",
+                replace(question, model=name, asked=asked),
+            )
 
 
 def _asking(question: Question, **changes: object) -> Question:

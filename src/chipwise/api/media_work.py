@@ -302,6 +302,8 @@ class Work:
         if narrowed and asked.offload == "none" and (terms.precision or "").startswith(narrowed):
             tensors = _as_loaded(tensors, pipeline)
         precision = terms.precision or computed_in(pipeline)
+        if not pipeline.trained:
+            precision = multiplied(place.chip, precision)
         optimizer = str(asked.settings.get(OPTIMIZER, ""))
         step = TrainedStep.of(
             pipeline, place.chip, place.runtime, place.numbers, spread, precision, optimizer
@@ -520,6 +522,14 @@ def looks_up(stage: Stage) -> bool:
 def packages(chip: Chip, spread: Spread) -> int:
     """Chips that have the devices which share a request so."""
     return -(-spread.devices // chip.devices_per_package)
+
+
+def multiplied(chip: Chip, precision: str) -> str:
+    """The precision in which a chip multiplies: one that has fp16 alone would emulate bf16, what is counted is its
+    fp16."""
+    return (
+        "fp16" if precision == "bf16" and "bf16" not in chip.matrix and "fp16" in chip.matrix else precision
+    )
 
 
 def computed_in(pipeline: Pipeline) -> str:

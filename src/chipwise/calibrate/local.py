@@ -74,6 +74,7 @@ def local_model(
     labels = local_labels(runtime, backend, chips, software)
     values = effects.values(labels)
     each = np.ones(len(chips))
+    values["kernel_s"] = values["kernel_s"] + np.array([c.dispatch_s for c in chips])
     numbers = LocalNumbers(**{name: value * each for name, value in values.items()})
     known = policies or runtime.policies
     micro = min(known.micro_batch_tokens or known.max_batched_tokens, known.max_batched_tokens)

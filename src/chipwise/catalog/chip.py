@@ -116,7 +116,8 @@ class Chip:
     that no software is known for. `only_named`: no candidate of a search of the market; it has to be named.
     `system_bytes` of the memory are what display and operating system keep by the user's word (None: what the machine
     says). Cards without access to each other's memory exchange through the host's at `staged_bytes_per_s`, whatever
-    their bus (None: they have access).
+    their bus (None: they have access). The start of a kernel takes `dispatch_s` beside what software of the desk needs
+    (in a page).
     """
 
     id: str
@@ -159,6 +160,7 @@ class Chip:
     only_named: bool = False
     system_bytes: float | None = None
     staged_bytes_per_s: float | None = None
+    dispatch_s: float = 0.0
 
     @property
     def memory(self) -> MemoryTier:

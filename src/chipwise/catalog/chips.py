@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import Counter
@@ -183,7 +184,11 @@ def chip_id(name: str) -> str | None:
         return None
     key = _key(name)
     found = key if key in load_chips() else _names().get(key) or _spoken().get(words_of(name)) or _sized(key)
-    if found is None and _optional(key) is None:
+    entry = _optional(key)
+    if found is None and entry is not None:
+        option = f"{entry.name}:{key.partition(':')[2]}"
+        return option if option in entry.options else None
+    if found is None:
         kin = _meant(name)
         found = kin[0] if len(kin) == 1 else None
     return found
@@ -387,6 +392,18 @@ def recalled_words(names: Iterable[str]) -> tuple[str, ...]:
     ]
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return (f"figures recalled, not read in a source: {', '.join(found[:most])}{more}",) if found else ()
+
+
+def memory_words(names: Iterable[str]) -> tuple[str, ...]:
+    """Of chips that are sold with memories of several speeds, which is taken where a name says none."""
+    chips, said = load_chips(), []
+    for name in dict.fromkeys(n for n in names if n in chips.entries):
+        speeds = {n: chips[n].memory.bytes_per_s or math.inf for n in (name, *chips.entries[name].options)}
+        slowest = min(speeds, key=lambda n: speeds[n])
+        if speeds[slowest] < speeds[name] < math.inf:
+            taken, less = speeds[name] / 1e9, speeds[slowest] / 1e9
+            said.append(f"{name} is taken with {taken:g} GB/s of memory: {slowest} has {less:g}")
+    return tuple(said)
 
 
 def read_chip_file(path: Path) -> Mapping[str, Chip]:

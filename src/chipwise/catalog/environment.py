@@ -37,6 +37,7 @@ class Environment:
     | matrix_units | whether programs reach them; without, products run on the vector lanes |
     | largest_tensor_bytes | what one matrix may take, None: anything |
     | in_page | whether a page runs the model: programs of the desk do not |
+    | dispatch_us | microseconds that the start of each kernel takes beside what a program of the desk needs |
     """
 
     name: str = ""
@@ -48,6 +49,7 @@ class Environment:
     matrix_units: bool = True
     largest_tensor_bytes: float | None = None
     in_page: bool = False
+    dispatch_us: float = 0.0
 
     def lacks(self, chip: Chip) -> str:
         """Why a chip is not found there, as a sentence; "" where it is, or where nobody says what holds it."""
@@ -72,7 +74,7 @@ class Environment:
             return chip
         unified = chip.kind != "cpu" and any(s.unified for s in systems_for(chip.id.partition(":")[0]))
         unit = chip.matrix_unit
-        changes: dict[str, Any] = {}
+        changes: dict[str, Any] = {"dispatch_s": self.dispatch_us * 1e-6}
         if self.headless and not unified and chip.kind != "cpu" and chip.system_bytes is None:
             changes["system_bytes"] = 0.0
         vector = {name: rate * self.sustained for name, rate in chip.vector.items()}
@@ -97,6 +99,7 @@ class Environment:
         said += ["no matrix units"] if not self.matrix_units else []
         if self.largest_tensor_bytes is not None:
             said.append(f"no tensor above {format_bytes(self.largest_tensor_bytes)}")
+        said += [f"{self.dispatch_us:g} us to start a kernel"] if self.dispatch_us else []
         return (f"{self.name}: {'; '.join(said)} ({self.note})",) if said else ()
 
 

@@ -817,7 +817,7 @@ class Speech:
                 stage, state = _step(asked, join(body, step), "model")
                 stages = [stage]
             else:
-                calls = net.frames(seconds) + tokens if ends else 0
+                calls = net.calls(seconds, tokens) if ends else 0
                 stages, state = [body.stage("encoder")], {}
                 stages += [net.step(layers).stage("decoder", calls)] if ends else []
         wanted = asked.settings.get("part")

@@ -130,7 +130,8 @@ class Wav2Vec2:
 @dataclass(frozen=True, kw_only=True)
 class Conformer:
     """Feed-forward, attention with relative positions, convolution, feed-forward; frames of 10 ms are joined by
-    `shorter` before, by convolutions of `sub` channels; a transducer of `predict` width ends it (0: one matrix)."""
+    `shorter` before, by convolutions of `sub` channels; a transducer of `predict` width ends it (0: one matrix), which
+    passes a frame or says a label with each step, or `advance` of them where it tells durations too."""
 
     width: int
     layers: int
@@ -143,6 +144,7 @@ class Conformer:
     predict: int = 640
     predict_layers: int = 1
     biased: bool = True
+    advance: float = 1.0
 
     def block(self, layers: Layers, seconds: float) -> LayerBlock:
         """The encoder over `seconds` of sound."""
@@ -198,8 +200,12 @@ class Conformer:
         )
 
     def frames(self, seconds: float) -> int:
-        """Positions of the encoder, each one step of the transducer or more."""
+        """Positions of the encoder."""
         return -(-round(100 * seconds) // self.shorter)
+
+    def calls(self, seconds: float, tokens: float) -> float:
+        """Steps of the transducer that say so many labels of so much sound."""
+        return (self.frames(seconds) + tokens) / self.advance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,8 +239,12 @@ class Transducer:
         )
 
     def frames(self, seconds: float) -> int:
-        """Positions of the encoder, each one step of the transducer or more."""
+        """Positions of the encoder."""
         return max(1, round(seconds / self.frame_s / 2))
+
+    def calls(self, seconds: float, tokens: float) -> float:
+        """Steps that say so many labels of so much sound: each passes a frame or says a label."""
+        return self.frames(seconds) + tokens
 
 
 @dataclass(frozen=True, kw_only=True)
