@@ -318,10 +318,9 @@ def _of_one(effects: Effects, labels: Mapping[str, str]) -> dict[str, float]:
 
 def _recipe(software: Trainer, ask: Ask) -> Recipe:
     """How a trainer runs a step, whatever it runs on."""
-    dtype, operand = PRECISIONS[ask.precision]
+    dtype = PRECISIONS[ask.precision][0]
     packed = get_format(PACKED).mean_bits / 8.0
     return Recipe(
-        operand_bytes=operand,
         flash=float(software.flash),
         score_passes=software.score_passes,
         compiled=float(software.compiled),

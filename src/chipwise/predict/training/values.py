@@ -212,7 +212,6 @@ class Recipe:
 
     | field | meaning |
     |---|---|
-    | operand_bytes | bytes per entry that a product moves, mean over its three operands |
     | flash | 1: attention core fused; 0: scores are written |
     | score_passes | where scores are written: their traffic over that of a fused softmax and dropout |
     | fused | 1: collectives of tp and cp can hide behind products |
@@ -246,7 +245,6 @@ class Recipe:
     | adapter_passes | passes over inputs and outputs of adapted products, forward: dropout, scale, add; 0: fused |
     """
 
-    operand_bytes: Real = 2.0
     flash: Real = 1.0
     score_passes: Real = 1.0
     fused: Real = 1.0
