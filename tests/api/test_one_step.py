@@ -12,7 +12,8 @@ from chipwise.api.media import answer
 from chipwise.api.media_asked import Sampling
 from chipwise.api.placing import Terms
 from chipwise.report.media import MediaPlan
-from chipwise.workload.media.layers import LOSS, LOSS_PASSES, PRECISIONS, Layers, join, trained
+from chipwise.workload.backward import LOSS, LOSS_PASSES, backward, update
+from chipwise.workload.media.layers import PRECISIONS, Layers, join
 from chipwise.workload.media.text import TextDecoder
 from chipwise.workload.pipeline import Pipeline
 
@@ -95,8 +96,8 @@ def _by_layers() -> MediaPlan:
     ).block(layers, SEQ)
     tensor = layers.bytes(SEQ, VOCAB)
     loss = replace(layers.pointwise(SEQ, VOCAB, LOSS_PASSES, LOSS), peak=2.0 * tensor, kept=tensor)
-    step, kept = trained(join(net, layers.linear(SEQ, WIDTH, VOCAB, False, "logits"), loss))
-    pipeline = Pipeline("by layers", (step.stage("step"),), trained=True, settings=kept)
+    whole = join(net, layers.linear(SEQ, WIDTH, VOCAB, False, "logits"), loss)
+    pipeline = update(backward(Pipeline("by layers", (whole.stage("step"),))), "adamw")
     asked = Sampling(training=True)
     return answer(pipeline, Terms(runtime="nemo", precision="bf16"), chips=["h100"], asked=asked).plans[0]
 
@@ -137,8 +138,7 @@ def test_more_copies_of_a_trainer_share_the_batch_and_exchange_gradients(path: s
     pytest.importorskip("torch")
     layers = Layers(8, PRECISIONS["bf16"], training=True)
     net = TextDecoder(width=WIDTH, layers=16, heads=16, kv_heads=16, head_dim=128, ffn=5632, vocab=VOCAB)
-    step, kept = trained(net.block(layers, SEQ))
-    pipeline = Pipeline("eight", (step.stage("step"),), batch=8, trained=True, settings=kept)
+    pipeline = update(backward(Pipeline("eight", (net.block(layers, SEQ).stage("step"),), batch=8)), "adamw")
     terms = Terms(runtime="nemo", precision="bf16")
     one, eight = (
         answer(pipeline, terms, chips=["h100"], asked=Sampling(training=True, spread=spread)).plans[0]

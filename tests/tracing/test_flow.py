@@ -76,3 +76,21 @@ def test_equal_operators_are_counted(times: int) -> None:
     ((repeats, op),) = counted(same)
     assert (repeats, op.flops) == (times, 128.0)
     assert len(counted([*same, (1.0, gemm(4, 4, 8))])) == 2
+
+
+def test_a_backward_pass_computes_again_what_is_not_kept_and_joins_no_kernel_of_the_forward_pass() -> None:
+    """A norm's copy in fp32: its gradient reads the tensor in 16 bit, which was written anyway, and nobody the copy."""
+    flow = Flow()
+    flow.alone(gemm(1, 1, 1), [t("in")], [t("x")])
+    flow.fused("widen", 512, [t("x")], [t("copy", 2 * KB)])
+    flow.fused("norm", 512, [t("copy", 2 * KB)], [t("y")])
+    flow.alone(gemm(1, 1, 1), [t("y")], [t("z")])
+    flow.fused("inplace", 512, [t("z")], [t("z")])
+    flow.kept({"x": KB, "copy": 2 * KB, "y": KB, "z": KB})
+    flow.alone(gemm(1, 1, 1), [t("z")], [t("dy")])
+    flow.fused("twice", 512, [t("copy", 2 * KB)], [t("x2", 2 * KB)])
+    flow.fused("gradient", 512, [t("dy"), t("x2", 2 * KB)], [t("dx")])
+    found = [
+        (op.name, op.activation_bytes, op.launches) for _, op in flow.ops(["dx"]) if op.kind == "pointwise"
+    ]
+    assert found == [("norm", 2 * KB, 2.0), ("inplace", 2 * KB, 1.0), ("gradient", 3 * KB, 2.0)]

@@ -24,7 +24,7 @@ import chipwise as cw  # noqa: E402
 from chipwise.errors import UsageError  # noqa: E402
 from chipwise.tracing.module import build_and_trace  # noqa: E402
 from chipwise.tracing.sources import pipeline_of  # noqa: E402
-from chipwise.workload.backward import updated  # noqa: E402
+from chipwise.workload.backward import update  # noqa: E402
 from chipwise.workload.pipeline import Pipeline  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -242,9 +242,9 @@ def test_without_a_compiler_every_call_moves_its_own_bytes() -> None:
 
 def test_an_optimizer_keeps_moments_in_the_type_of_its_parameters() -> None:
     step = cw.trace(nn.Linear(64, 64, bias=False), torch.randn(8, 64), training=True)
-    wide = updated(step, "adamw")
+    wide = update(step, "adamw")
     stage = replace(step.stages[0], weight_bytes=step.stages[0].weight_bytes / 2.0)
-    narrow = updated(replace(step, stages=(stage, *step.stages[1:])), "adamw")
+    narrow = update(replace(step, stages=(stage, *step.stages[1:])), "adamw")
     assert wide.settings["state_bytes"] == 64 * 64 * (4 + 8)
     assert narrow.settings["state_bytes"] == 64 * 64 * (2 + 4)
     moved = [float(p.stages[-1].ops[0][1].activation_bytes) for p in (wide, narrow)]

@@ -22,7 +22,7 @@ from chipwise.tracing.sources import TracedSource, own_source
 from chipwise.units import parse_quantity
 from chipwise.values import dataclass
 from chipwise.workload import media
-from chipwise.workload.backward import OPTIMIZER, updated
+from chipwise.workload.backward import OPTIMIZER, update
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.pipeline import Pipeline
 from chipwise.workload.workload import CONFIDENCE, UTILISATION, Job, Task
@@ -125,7 +125,7 @@ class Files:
         key = repr((sorted(sizes.items()), asked.training, optimizer))
         if key not in self.made:
             found = self.source.pipeline(training=asked.training, sizes=sizes)
-            self.made[key] = updated(found, optimizer) if recorded else found
+            self.made[key] = update(found, optimizer) if recorded else found
         return self.made[key]
 
 

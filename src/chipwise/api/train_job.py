@@ -43,7 +43,7 @@ from chipwise.search.training import TrainJob
 from chipwise.search.training_space import ANY, TrainerRules
 from chipwise.units import Real, parse_quantity
 from chipwise.values import dataclass
-from chipwise.workload.backward import OPTIMIZER, moments_of
+from chipwise.workload.backward import OPTIMIZER
 from chipwise.workload.formats import get_format
 from chipwise.workload.pipeline import Pipeline
 
@@ -178,11 +178,11 @@ class TrainedStep:
         if program is None:
             return None
         ask = Ask(1.0, int(program.spread.seq), pipeline.batch, precision, "train", "full")
-        updates = moments_of(optimizer or trainer.memory.optimizer) is not None
+        updates = optimizer != "none"
         memory = {"optimizer": optimizer} if optimizer and updates else {}
         site = site_of(chip, program.layer, ask, numbers, TrainSoftware(trainer.id, memory=memory))
         if not updates:
-            still = replace(site.job.recipe, optimiser=0.0, moments=0.0, master=0.0)
+            still = replace(site.job.recipe, optimiser=0.0, moments=0.0, master=0.0, products=0.0)
             site = replace(site, job=replace(site.job, recipe=still))
         return cls(site, program, numbers)
 
@@ -190,7 +190,7 @@ class TrainedStep:
     def stages(self) -> tuple[StageTimes, ...]:
         """Layers, the head with its loss, and the update, with what nothing hides of the exchange of gradients."""
         job, p = self.site.job, self.program
-        t = step_time(p.layer, p.spread, job.cluster, job.recipe, job.rates, p.work(job.kernels))
+        t = step_time(p.layer, p.spread, job.cluster, job.recipe, job.rates, p.work(job.recipe, job.kernels))
         parts = {
             "layers": {"compute": t.compute_s, "memory": t.passes_s, "host": t.host_s},
             "head": {"compute": t.head_s},
@@ -318,10 +318,9 @@ def _of_one(effects: Effects, labels: Mapping[str, str]) -> dict[str, float]:
 
 def _recipe(software: Trainer, ask: Ask) -> Recipe:
     """How a trainer runs a step, whatever it runs on."""
-    dtype, operand = PRECISIONS[ask.precision]
+    dtype = PRECISIONS[ask.precision][0]
     packed = get_format(PACKED).mean_bits / 8.0
     return Recipe(
-        operand_bytes=operand,
         flash=float(software.flash),
         score_passes=software.score_passes,
         compiled=float(software.compiled),

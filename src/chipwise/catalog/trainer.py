@@ -25,10 +25,42 @@ Recompute = Literal["none", "selective", "shares", "full"]
 RECOMPUTE: tuple[Recompute, ...] = get_args(Recompute)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-# What each optimiser keeps of its own per trained parameter, bytes: Adam two moments in fp32, in bf16, in 8 bits with a
-# scale per block of 256 (Dettmers et al., 2022); Adafactor sums of rows and columns; Muon one moment in fp32
-# (Adam's two for tables alone); SGD with momentum one.
-OPTIMIZERS = {"adamw": 8.0, "adamw-bf16": 4.0, "adamw-8bit": 2.03, "adafactor": 0.01, "muon": 4.0, "sgd": 4.0}
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """What an optimiser keeps of a trained parameter and does with it.
+
+    | field | unit | meaning |
+    |---|---|---|
+    | state | bytes | kept of a parameter in fp32 |
+    | flops | FLOPs | of the update of a parameter, counted from the published algorithm |
+    | alike | | the state has the type of its parameters (torch.optim: `zeros_like(param)`); others keep their own |
+    | products | FLOPs | in matrix products, of a parameter for each row of the shorter side of its matrix |
+    """
+
+    state: float
+    flops: float
+    alike: bool = False
+    products: float = 0.0
+
+    def bytes(self, width: float) -> float:
+        """Bytes that it keeps of a parameter of `width` bytes."""
+        return self.state * (width / FULL if self.alike else 1.0)
+
+
+FULL = 4.0
+"""bytes: of a parameter in fp32. Exact."""
+# Adam two moments in fp32, in bf16, in 8 bits with a scale per block of 256 that is read and written anew (Dettmers et
+# al., 2022); Adafactor sums of rows and columns; Muon one moment (Adam's two for tables alone), and five
+# Newton-Schulz steps of at most 6 n m^2 for a matrix of n by m, m its shorter side (Jordan et al., 2024); SGD momentum.
+OPTIMIZERS = {
+    "adamw": Optimizer(8.0, 16.0, alike=True),
+    "adamw-bf16": Optimizer(4.0, 16.0),
+    "adamw-8bit": Optimizer(2.03, 24.0),
+    "adafactor": Optimizer(0.01, 12.0),
+    "muon": Optimizer(4.0, 7.0, alike=True, products=30.0),
+    "sgd": Optimizer(4.0, 6.0, alike=True),
+}
 GRADIENTS = {"fp32": 4.0, "bf16": 2.0, "released": 2.0}
 # Bytes per logit at the peak of the loss: in 16 bit with an fp32 copy, softmax and gradient one after the other
 # ("copied", Hugging Face), autograd's own ("whole"), 16 bit and its gradient where a compiler joins the rest
@@ -84,7 +116,8 @@ class MemoryPolicy:
         layer, table = GATHERS[self.gathers]
         return {
             "master": 4.0 if self.master else 0.0,
-            "moments": OPTIMIZERS[self.optimizer] + self.buffers,
+            "moments": OPTIMIZERS[self.optimizer].state + self.buffers,
+            "products": OPTIMIZERS[self.optimizer].products,
             "gradient": GRADIENTS[self.gradients],
             "released": float(self.gradients == "released"),
             "loss": LOSSES[self.loss],

@@ -33,10 +33,10 @@ from chipwise.predict.exchange import device_network, exchange_numbers
 from chipwise.predict.overheads import Overheads
 from chipwise.units import Array, Real
 from chipwise.values import dataclass
-from chipwise.workload.backward import PARTS, STATES, Counted
+from chipwise.workload.backward import PARTS, STATES
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import UNJOINED, Op, decodes, pointwise
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.pipeline import Counted, Pipeline, Stage
 
 MediaPart = Literal["gemm", "conv", "attention", "pointwise", "epilogue", "other", "exchange", "offload"]
 MEDIA_PARTS: tuple[MediaPart, ...] = get_args(MediaPart)

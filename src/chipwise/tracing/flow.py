@@ -66,6 +66,8 @@ class Flow:
         self._clock = 0
         self._sources: dict[Hashable, Sequence[Touch]] = {}  # of what is made by work on elements
         self._waited: set[Hashable] = set()  # what an operator that stays alone reads
+        self._again: set[Hashable] = set()  # what kernels after the first `_forward` compute again
+        self._forward = 0
 
     def alone(self, op: Op, reads: Iterable[Touch], writes: Iterable[Touch], *, repeats: float = 1.0) -> None:
         """An operator that is a kernel of its own."""
@@ -113,7 +115,9 @@ class Flow:
     def ops(self, kept: Iterable[Hashable] = ()) -> list[tuple[float, Op]]:
         """(repeats, operator) in order; `kept` buffers are results and are written."""
         final = {buffer: self._root(number) for buffer, number in self._maker.items()}
-        live = {(final[buffer], buffer) for buffer in kept if buffer in final}
+        live: dict[int, set[Hashable]] = {}
+        for buffer in kept:
+            live.setdefault(final.get(buffer, -1), set()).add(buffer)
         roots = [n for n in range(len(self._kernels)) if self._merged[n] == n]
         roots.sort(key=lambda n: self._kernels[n].last)
         found: list[tuple[float, Op]] = []
@@ -122,22 +126,47 @@ class Flow:
             if k.op is not None:
                 found.append((k.repeats, k.op))
                 continue
-            outside = [t for (maker, _), t in k.reads.items() if maker < 0 or self._root(maker) != n]
-            weights = sum(t.bytes for t in outside if t.weight)
-            moved = sum(t.bytes for t in outside if not t.weight)
-            for buffer, size in k.writes.items():
-                read = any(self._root(r) != n for r in k.readers.get(buffer, ()))
-                moved += size if read or (n, buffer) in live else 0.0
+            weights, moved = self._moved(n, live.get(n, set()))
             if weights + moved:
                 found.append((1.0, _pointwise(k, weights, moved)))
         return found
 
+    def _moved(self, n: int, results: set[Hashable]) -> tuple[float, float]:
+        """Bytes of weights that a kernel of work on elements reads, and of all else that it reads or writes."""
+        k = self._kernels[n]
+        reads = self._made_again(k.reads) if n >= self._forward else k.reads
+        outside = [t for (maker, _), t in reads.items() if maker < 0 or self._root(maker) != n]
+        moved = sum(t.bytes for t in outside if not t.weight)
+        moved += sum(
+            size for buffer, size in k.writes.items() if buffer in results or self._written(n, buffer)
+        )
+        return sum(t.bytes for t in outside if t.weight), moved
+
+    def _written(self, n: int, buffer: Hashable) -> bool:
+        """Whether another kernel reads what a kernel made, and does not make it again."""
+        readers = {self._root(r) for r in self._kernels[n].readers.get(buffer, ())} - {n}
+        again = n < self._forward and buffer in self._again
+        return any(not again or r < self._forward or self._kernels[r].op is not None for r in readers)
+
+    def _made_again(self, reads: Mapping[tuple[int, Hashable], Touch]) -> dict[tuple[int, Hashable], Touch]:
+        """What a kernel reads that computes again what was not kept: what that is made of."""
+        found: dict[tuple[int, Hashable], Touch] = {}
+        left, seen = list(reads.items()), set()
+        while left:
+            (maker, buffer), touch = left.pop()
+            if buffer in self._again and maker < self._forward and buffer not in seen:
+                seen.add(buffer)
+                left += [((self._maker.get(t.buffer, -1), t.buffer), t) for t in self._sources[buffer]]
+            elif (maker, buffer) not in found or found[maker, buffer].bytes < touch.bytes:
+                found[maker, buffer] = touch
+        return found
+
     def kept(self, alive: Mapping[Hashable, float]) -> dict[Hashable, float]:
-        """Of the buffers that are `alive` (bytes) what kernels that join both passes keep: not what work on elements
-        makes again of the rest and nothing but such work reads; and what such work made of one narrower tensor, as a
-        norm's copy in fp32, as that tensor. Compilers cut the graph of both passes so (PyTorch
-        torch/_functorch/partitioners.py, min_cut_rematerialization_partition), fused kernels of gated activations and
-        norms are written so."""
+        """At the end of a forward pass, of the buffers that are `alive` (bytes) what kernels that join both passes
+        keep: not what work on elements makes again of the rest and nothing but such work reads; and what such work made
+        of one narrower tensor, as a norm's copy in fp32, as that tensor. Compilers cut the graph of both passes so
+        (PyTorch torch/_functorch/partitioners.py, min_cut_rematerialization_partition), fused kernels of gated
+        activations and norms are written so."""
         made: dict[Hashable, bool] = {}
 
         def lacking(buffer: Hashable) -> list[Touch]:
@@ -160,6 +189,7 @@ class Flow:
                 found[buffer] = size
             elif lacks:
                 found[lacks[0].buffer] = lacks[0].bytes
+        self._forward, self._again = len(self._kernels), set(alive) - set(found)
         return found
 
     def _level(self, buffer: Hashable) -> int:
@@ -179,22 +209,34 @@ class Flow:
     def _joined(self, touched: Sequence[Touch], level: int, elements: float) -> int | None:
         """The kernel of this level that made an operand over as many elements; several become one."""
         late = {self._root(self._maker[t.buffer]) for t in touched if t.buffer in self._late}
-        open_ = [
-            n
-            for n in self._makers(touched)
-            if self._kernels[n].op is None and self._kernels[n].level == level and n not in late
-        ]
-        fitting = [n for n in open_ if elements <= self._kernels[n].elements]
-        fitting += [n for n in open_ if n not in fitting and 2 * self._kernels[n].elements >= elements]
+        open_ = [n for n in self._makers(touched) if n not in late and self._open(n, level)]
+        near = [n for n in open_ if 2 * self._kernels[n].elements >= elements]
+        fitting = sorted(near, key=lambda n: self._kernels[n].elements < elements)
         if not fitting:
             return None
-        first = fitting[0]
-        for other in fitting[1:]:
-            if self._kernels[other].elements == self._kernels[first].elements:
-                self._merge(other, first)
+        first = max(fitting, key=lambda n: self._kernels[n].elements) if self._forward else fitting[0]
+        self._kernels[first].level = level
+        self._merge([n for n in fitting if n != first], first)
         return first
 
-    def _merge(self, one: int, into: int) -> None:
+    def _open(self, number: int, level: int) -> bool:
+        """Whether work of a level may join a kernel of work on elements: one of that level of the same pass, or of a
+        backward pass one that nothing waits for yet, which can start later."""
+        k = self._kernels[number]
+        return k.op is None and number >= self._forward and (k.level == level or self._unread(number))
+
+    def _unread(self, number: int) -> bool:
+        """Whether a kernel of a backward pass has made nothing yet that another reads."""
+        return self._forward > 0 and not any(self._kernels[number].readers.values())
+
+    def _merge(self, others: Iterable[int], into: int) -> None:
+        """Makes kernels of as many elements one; in a backward pass others too that nothing waits for."""
+        for other in others:
+            same = self._kernels[other].elements == self._kernels[into].elements
+            if same or self._unread(other):
+                self._merge_one(other, into)
+
+    def _merge_one(self, one: int, into: int) -> None:
         a, b = self._kernels[one], self._kernels[into]
         self._merged[one] = into
         for key, touch in a.reads.items():

@@ -6,45 +6,43 @@ recorded, the mean layer of `predict.training`, and the chart of a pipeline's pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from chipwise.catalog.trainer import OPTIMIZERS
+from chipwise.catalog.trainer import FULL, OPTIMIZERS
 from chipwise.errors import UsageError
 from chipwise.units import Real
-from chipwise.workload.op import Kind, Op, pointwise
-from chipwise.workload.pipeline import Pipeline, Stage
+from chipwise.workload.op import Kind, Op, gemm, pointwise
+from chipwise.workload.pipeline import Counted, Pipeline, Stage
 
 SAVED, LOGITS = "saved_bytes", "logits"
 """Settings of a step: bytes that its layers keep for the backward pass where kernels join what works on elements, and
 entries of the vocabulary's logits, whose loss is taken."""
 NOT_UPDATED = "a step is forward and backward; the optimizer's update is not part of the trace"
-"""What is said of a step that was recorded, before it is `updated`."""
+"""What is said of a step that was recorded, before `update`."""
 STATES = "state_bytes"
 """Setting of a step: bytes of gradients and of the optimizer's states."""
 PARTS = "accumulate"
 """Setting of a step: parts of a batch that follow each other."""
-Counted = tuple[float, Op]
-"""(repeats, operator)."""
 OPTIMIZER = "optimizer"
-"""Name of the operator that updates parameters."""
+"""Name of the operator that updates parameters, and of its stage."""
+WEIGHTS = "_dw"
+"""What ends the name of the product that gives gradients of weights."""
+LOSS, LOSS_PASSES = "loss", 3.0
+"""Name of the operator of a loss over a vocabulary, and count: tensors of logits that it reads or writes, one of which
+is kept. Exact: logits twice, and logarithms of probabilities."""
 GRADIENTS = 2.0
 """count: products of a backward pass for each of the forward pass. Exact: gradients of inputs and of weights."""
 AGAIN: Mapping[Kind, float] = {"attention": 2.5, "pointwise": 1.5, "scan": 2.0}
 """ratio: work of an operator's backward pass over its forward pass, 1 where nothing is said. Attention: seven products
 for two as scores are computed again, of which five run in the backward pass (Dao et al., 2022, algorithm 4). Work on
 elements: reads a gradient besides (exact). Scans run once for inputs and once for coefficients (exact)."""
-FULL = 4.0
-"""bytes: of a parameter in fp32. Exact."""
 UPDATED = 3.0
 """count: of a parameter's bytes that an update moves besides its moments. Exact: the gradient is read, the weight is
 read and written."""
-ALIKE = ("adamw", "sgd", "muon")
-"""Optimizers whose moments have the type of the parameters that they are given (torch.optim: state is
-`zeros_like(param)`, or a copy of the gradient); others keep a type of their own."""
 
 
-def backward(op: Op) -> tuple[Counted, ...]:
+def gradients(op: Op) -> tuple[Counted, ...]:
     """The backward pass of an operator; numbers may be arrays.
 
     A product [m, k] x [k, n] gives the gradients of its input, [m, n] x [n, k], and of its weights, [n, m] x [m, k],
@@ -66,7 +64,7 @@ def backward(op: Op) -> tuple[Counted, ...]:
             1.0,
             replace(
                 op,
-                name=f"{op.name}_dw",
+                name=f"{op.name}{WEIGHTS}",
                 weight=op.compute,
                 weight_bytes=read,
                 activation_bytes=op.bytes - read,
@@ -76,9 +74,35 @@ def backward(op: Op) -> tuple[Counted, ...]:
     )
 
 
-def backwards(ops: Iterable[Counted]) -> tuple[Counted, ...]:
-    """The backward pass of operators that follow each other: theirs, the last first."""
-    return tuple((n * times, part) for n, op in reversed(tuple(ops)) for times, part in backward(op))
+def backward(program: Pipeline, recompute: str = "none", parts: int = 1) -> Pipeline:
+    """Forward and backward of a program, stage by stage, done `parts` times before weights are updated, with the
+    settings that say what it keeps: bytes that layers save, entries of logits.
+
+    With `recompute` "full", layers of transformers keep their input alone and the forward pass is computed twice.
+    Raises `UsageError`.
+    """
+    if recompute not in ("none", "full"):
+        raise UsageError(f"recompute '{recompute}' is not known", "none or full", instead=("none", "full"))
+    full = recompute == "full"
+    ops = [counted for stage in program.stages for counted in stage.ops]
+    losses = sum(n * float(op.bytes) / LOSS_PASSES for n, op in ops if op.name == LOSS)
+    found = {
+        SAVED: 0.0 if full else sum(stage.kept_bytes for stage in program.stages) - losses,
+        LOGITS: sum(n * float(op.dims["m"] * op.dims["n"]) for n, op in ops if op.name == LOGITS),
+        PARTS: float(parts) if parts > 1 else 0.0,
+    }
+    settings = {**program.settings, **{name: x for name, x in found.items() if x}}
+    stages = tuple(_both_ways(stage, parts, full=full) for stage in program.stages)
+    return replace(program, stages=stages, trained=True, settings=settings)
+
+
+def _both_ways(stage: Stage, parts: int, *, full: bool) -> Stage:
+    """A stage forward and backward."""
+    forward = tuple((2.0 * n, op) for n, op in stage.ops) if full else stage.ops
+    back = ((n * m, part) for n, op in reversed(stage.ops) for m, part in gradients(op))
+    kept = stage.again_bytes if full else stage.kept_bytes
+    passes = tuple((parts * n, op) for n, op in (*forward, *back))
+    return replace(stage, ops=passes, activation_bytes=kept + stage.activation_bytes)
 
 
 def update_bytes(moments: Real, width: Real = FULL) -> Real:
@@ -87,32 +111,43 @@ def update_bytes(moments: Real, width: Real = FULL) -> Real:
     return UPDATED * width + 2.0 * moments
 
 
-def update(parameters: Real, moments: float, width: float = FULL) -> Op:
-    """The optimizer's work on so many parameters of so many bytes."""
-    return pointwise(parameters, float(update_bytes(moments, width)) / 2.0, name=OPTIMIZER)
+def orthogonal(parameters: Real, side: Real, each: float) -> Op:
+    """The products of an update that makes matrices orthogonal, `each` FLOPs of a parameter and row of the shorter
+    side: [side, side] x [side, n] over and over."""
+    return gemm(side, each * parameters / (2.0 * side), side, name=OPTIMIZER)
 
 
-def updated(step: Pipeline, optimizer: str) -> Pipeline:
-    """A step that was recorded, forward and backward, with the update of its parameters in the type that they are in.
-    Raises `UsageError`."""
-    width = min(step.weight_bytes / step.parameters, FULL) if step.parameters else FULL
-    moments = moments_of(optimizer, width)
-    gradients = {STATES: step.weight_bytes + (moments or 0.0) * step.parameters}
-    settings = {**step.settings, **gradients}
-    if moments is None:
-        return replace(step, settings=settings)
-    stage = Stage(OPTIMIZER, ((1.0, update(float(step.parameters), moments, width)),))
-    known = tuple(line for line in step.assumptions if line != NOT_UPDATED)
-    said = f"{optimizer} updates all parameters (--settings optimizer=NAME), {moments:g} bytes of moments for each"
-    return replace(step, stages=(*step.stages, stage), settings=settings, assumptions=(*known, said))
-
-
-def moments_of(optimizer: str, width: float = FULL) -> float | None:
-    """Bytes that an optimizer keeps of a parameter of `width` bytes; None of "none", which updates nothing. Raises
-    `UsageError`."""
-    if optimizer == "none":
-        return None
-    if optimizer not in OPTIMIZERS:
-        known = (*OPTIMIZERS, "none")
+def update(step: Pipeline, optimizer: str) -> Pipeline:
+    """A step forward and backward, written out or recorded, with the update of its parameters in the type that they
+    are in: one of `catalog.trainer.OPTIMIZERS`, "none" without. Raises `UsageError`."""
+    known = (*OPTIMIZERS, "none")
+    if optimizer not in known:
         raise UsageError(f"optimizer '{optimizer}' is not known", f"one of {', '.join(known)}", instead=known)
-    return OPTIMIZERS[optimizer] * (width / FULL if optimizer in ALIKE else 1.0)
+    if optimizer == "none" or not step.parameters:
+        return replace(step, settings={**step.settings, STATES: step.weight_bytes})
+    o, count = OPTIMIZERS[optimizer], float(step.parameters)
+    width = min(step.weight_bytes / count, FULL)
+    moments = o.bytes(width)
+    passes = float(update_bytes(moments, width)) / 2.0
+    ops = [(1.0, pointwise(count, passes, name=OPTIMIZER, flops_each=o.flops))]
+    if o.products:
+        ops.append((1.0, orthogonal(count, _shorter_side(step), o.products)))
+    said = step.assumptions
+    if NOT_UPDATED in said:
+        own = f"{optimizer} updates all parameters (--settings optimizer=NAME), {moments:g} bytes of moments for each"
+        said = (*(line for line in said if line != NOT_UPDATED), own)
+    stages = (*step.stages, Stage(OPTIMIZER, tuple(ops)))
+    settings = {**step.settings, STATES: step.weight_bytes + moments * count}
+    return replace(step, stages=stages, settings=settings, assumptions=said)
+
+
+def _shorter_side(step: Pipeline) -> float:
+    """The shorter side of a mean matrix of weights, of a parameter's mean."""
+    found = [
+        (n * float(op.weight_bytes), min(float(op.dims["n"]), float(op.dims["k"])))
+        for stage in step.stages
+        for n, op in stage.ops
+        if op.kind == "gemm" and not op.name.endswith(WEIGHTS)
+    ]
+    total = sum(size for size, _ in found)
+    return sum(size * side for size, side in found) / total if total else 1.0

@@ -14,6 +14,9 @@ from functools import cached_property
 from chipwise.values import dataclass
 from chipwise.workload.op import Op
 
+Counted = tuple[float, Op]
+"""(repeats, operator)."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -27,15 +30,18 @@ class Stage:
     | weight_bytes | stored bytes of the weights |
     | activation_bytes | most bytes of activations that are alive at a time in one call |
     | host | (kind, amount) of what the host itself does in a call; software says how long a unit takes |
+    | kept_bytes, again_bytes | of activations that a backward pass needs; the same where layers are computed again |
     """
 
     name: str
-    ops: tuple[tuple[float, Op], ...]
+    ops: tuple[Counted, ...]
     calls: float = 1.0
     parameters: int = 0
     weight_bytes: float = 0.0
     activation_bytes: float = 0.0
     host: tuple[tuple[str, float], ...] = ()
+    kept_bytes: float = 0.0
+    again_bytes: float = 0.0
 
     @property
     def flops(self) -> float:

@@ -21,7 +21,7 @@ from chipwise.predict.training.saved import touched_bytes
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.units import Array, Real
 from chipwise.values import dataclass
-from chipwise.workload.backward import AGAIN, GRADIENTS, backward
+from chipwise.workload.backward import AGAIN, GRADIENTS, gradients, orthogonal
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.op import Op, attention, gemm, pointwise, stacked
 
@@ -87,6 +87,7 @@ class TrainWork:
     | pass_s | one pass of element-wise kernels |
     | head_s, loss_s | the head's three products; one pass over logits and what they are made from |
     | last_s | the last product of a dense layer, forward |
+    | update_s | the optimiser's products for all matrices of a layer, uncut, once a step |
     | narrow_in_s, narrow_back_s | kernels that write operands in the narrow type: inputs and weights; gradients |
     """
 
@@ -101,6 +102,7 @@ class TrainWork:
     head_s: Real
     loss_s: Real
     last_s: Real = 0.0
+    update_s: Real = 0.0
     narrow_in_s: Real = 0.0
     narrow_back_s: Real = 0.0
 
@@ -141,8 +143,19 @@ def work_of(t: Transformer, s: TrainSpread, recipe: Recipe, k: TrainKernels) -> 
         head,
         loss,
         last,
+        orthogonal_s(t, recipe, k),
         *narrow,
     )
+
+
+def orthogonal_s(t: Transformer, recipe: Recipe, k: TrainKernels) -> Real:
+    """Seconds in which one device makes the matrices of a mean layer orthogonal, in 16 bit."""
+    if not np.any(recipe.products):
+        return 0.0
+    each, routed = float(np.max(recipe.products)), np.minimum(t.expert_width, t.expert_ffn)
+    parts = [(t.layer_params, t.hidden), *([(t.expert_params, routed)] if float(t.moe_share) else [])]
+    ops = (orthogonal(params / k.parts, side, each) for params, side in parts)
+    return sum(np.asarray(price(op, k.device, k.numbers).total_s) for op in ops)
 
 
 def _narrowed(
@@ -184,7 +197,7 @@ def _products(
     many = np.broadcast_to(rows, wide.shape)
     form = FORMATS[name]
     forward = gemm(many, wide, deep, form, form)
-    back = [op for _, op in backward(forward)]
+    back = [op for _, op in gradients(forward)]
     apart = ((forward, *back),) if back[-1].weight == form.name else ((forward, back[0]), back[1:])
     took = (np.asarray(price(stacked(ops), k.device, k.numbers).total_s) * share for ops in apart)
     first, inputs, weights = (seconds.sum(axis=0) for each_op in took for seconds in each_op)

@@ -16,12 +16,12 @@ from chipwise.parallel.layout import Spread
 from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import cut
 from chipwise.predict.training.memory import MemoryRates, state_bytes, used
-from chipwise.predict.training.operators import BLOCK_KERNELS, TrainKernels, TrainWork, pass_s
+from chipwise.predict.training.operators import BLOCK_KERNELS, TrainKernels, TrainWork, orthogonal_s, pass_s
 from chipwise.predict.training.values import Recipe, TrainSpread, Transformer
 from chipwise.values import dataclass
-from chipwise.workload.backward import AGAIN, LOGITS, OPTIMIZER, PARTS, SAVED, Counted
+from chipwise.workload.backward import AGAIN, LOGITS, OPTIMIZER, PARTS, SAVED
 from chipwise.workload.op import Op
-from chipwise.workload.pipeline import Pipeline
+from chipwise.workload.pipeline import Counted, Pipeline
 
 MASK_BYTES = 2.0
 """bytes per entry of the stream: of two masks a layer, of dropout. Exact: a byte each."""
@@ -101,7 +101,7 @@ class StepProgram:
         """Entries of the stream that layers add to, of all layers."""
         return float(self.spread.tokens * self.layer.hidden * self.layer.layers)
 
-    def work(self, k: TrainKernels) -> TrainWork:
+    def work(self, recipe: Recipe, k: TrainKernels) -> TrainWork:
         """Its operators, priced; forward and backward together."""
         layers = float(self.layer.layers)
         one = pass_s((self.saved + MASK_BYTES * self._stream) / layers, k)
@@ -117,6 +117,7 @@ class StepProgram:
             pass_s=one + (BLOCK_KERNELS - 1.0) * pass_s(0.0, k),
             head_s=_seconds(self.head, k),
             loss_s=pass_s(loss, k) if self.logits else 0.0,
+            update_s=orthogonal_s(self.layer, recipe, k),
         )
 
     def memory(self, recipe: Recipe, r: MemoryRates) -> MemoryAccount:

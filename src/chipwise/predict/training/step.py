@@ -104,6 +104,11 @@ def step_time(
     gradients = _gradients(t, s, c, recipe, r, computed, m)
     # a device alone waits for nobody, and its norm of gradients is nobody else's
     once = np.where(np.asarray(s.devices) > 1, r.step_s, 0.0)
+    if np.any(
+        work.update_s
+    ):  # a rank makes the update of what it keeps moments of; adapters' matrices are small
+        kept = np.where(np.asarray(s.adapter) > 0, 0.0, _kept(t, s) / t.params)
+        once = once + kept * t.layers * work.update_s / r.linear
     update = np.where(np.asarray(recipe.optimiser) > 0, _update(t, s, c, recipe, r, m) + once, 0.0)
     nodes = np.maximum(s.devices / np.minimum(c.domain, NODE), 1.0)
     body = computed + gradients + update

@@ -212,7 +212,6 @@ class Recipe:
 
     | field | meaning |
     |---|---|
-    | operand_bytes | bytes per entry that a product moves, mean over its three operands |
     | flash | 1: attention core fused; 0: scores are written |
     | score_passes | where scores are written: their traffic over that of a fused softmax and dropout |
     | fused | 1: collectives of tp and cp can hide behind products |
@@ -233,6 +232,7 @@ class Recipe:
     | master | bytes per trained parameter of a copy in full precision beside the weights that compute; FSDP cuts it up
     and keeps no other |
     | moments | bytes per trained parameter of the optimiser's state (Adam in fp32: 8) |
+    | products | FLOPs of the optimiser's matrix products per trained parameter and row of a matrix's shorter side |
     | gradient | bytes per trained parameter of gradients, as they are summed over micro-batches |
     | released | 1: the optimiser runs inside the backward pass, one layer's gradients are held at a time |
     | loss | bytes per token and entry of the vocabulary at the peak of the loss: logits, a copy, their gradient |
@@ -245,7 +245,6 @@ class Recipe:
     | adapter_passes | passes over inputs and outputs of adapted products, forward: dropout, scale, add; 0: fused |
     """
 
-    operand_bytes: Real = 2.0
     flash: Real = 1.0
     score_passes: Real = 1.0
     fused: Real = 1.0
@@ -266,6 +265,7 @@ class Recipe:
     dora: Real = 0.0
     master: Real = 4.0
     moments: Real = 8.0
+    products: Real = 0.0
     gradient: Real = 4.0
     released: Real = 0.0
     loss: Real = 6.0

@@ -13,9 +13,10 @@ from chipwise.catalog import networks
 from chipwise.catalog.snapshot import Snapshot, current
 from chipwise.errors import UsageError, nearest
 from chipwise.values import dataclass
+from chipwise.workload.backward import backward, update
 from chipwise.workload.formats import FORMATS
 from chipwise.workload.media import facts
-from chipwise.workload.media.layers import PRECISIONS, Grid, LayerBlock, Layers, get_precision, join, trained
+from chipwise.workload.media.layers import PRECISIONS, Grid, LayerBlock, Layers, get_precision, join
 from chipwise.workload.media.recommender import DLRM
 from chipwise.workload.media.sized import Sized
 from chipwise.workload.media.speech import Conformer, Transducer, Whisper
@@ -144,8 +145,13 @@ def _finish(
     assumptions: Iterable[str] = (),
     members: int = 1,
 ) -> Pipeline:
+    """One request, or a training step of what it calls."""
     told = dict(settings), tuple(assumptions), members
-    return Pipeline(asked.name, tuple(stages), asked.batch, unit, asked.trained, *told)
+    found = Pipeline(asked.name, tuple(stages), asked.batch, unit, False, *told)
+    if not asked.trained:
+        return found
+    optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
+    return update(backward(found, str(recompute), asked.parts), str(optimizer))
 
 
 def _longest(batch: int, scatter: float) -> float:
@@ -162,16 +168,6 @@ def _filled(members: int, batch: int) -> float:
     if batch >= members:
         return batch // members * members / batch
     return members / (math.ceil(members / batch) * batch)
-
-
-def _step(asked: AskedNetwork, block: LayerBlock, name: str) -> tuple[Stage, dict[str, float]]:
-    """One call of a network, or a training step of it with the settings that say what it keeps."""
-    if not asked.trained:
-        return block.stage(name), {}
-    optimizer, recompute = asked.settings.get("optimizer", "adamw"), asked.settings.get("recompute", "none")
-    done, settings = trained(block, str(optimizer), str(recompute), asked.parts)
-    parts = {"accumulate": float(asked.parts)} if asked.parts > 1 else {}
-    return done.stage(name), settings | parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,10 +327,10 @@ sees `image_side` pixels a side; `image_frames` of the clip are encoded with it 
         self, asked: AskedNetwork, net: Any, latent: Grid, seen: int, used: dict[str, float]
     ) -> Pipeline:
         layers = asked.layers()
-        stage, state = _step(asked, self._call(layers, net, latent, seen), "denoiser")
+        stage = self._call(layers, net, latent, seen).stage("denoiser")
         kept = {k: v for k, v in used.items() if k in ("width", "height", "frames")}
         said = ("latents and text states are made before training",)
-        return _finish(asked, [stage], "clip" if "frames" in used else "image", kept | state, said)
+        return _finish(asked, [stage], "clip" if "frames" in used else "image", kept, said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,10 +366,9 @@ class Shape:
         latent = (1, vae.latents, 1)
         if asked.trained:
             layers = asked.layers()
-            stage, state = _step(asked, net.block(layers, latent, self.image_tokens), "denoiser")
-            return _finish(
-                asked, [stage], "shape", state, ("latents and image states are made before training",)
-            )
+            stage = net.block(layers, latent, self.image_tokens).stage("denoiser")
+            said = ("latents and image states are made before training",)
+            return _finish(asked, [stage], "shape", {}, said)
         points = (side + 1) ** 3
         stages = [
             facts.part(self.image_encoder).block(plain, (self.image_side,) * 2).stage("image_encoder"),
@@ -408,8 +403,8 @@ class Reconstruction:
         side, layers, sides = asked.count("grid", self.grid), asked.layers(), (self.image_side,) * 2
         planes = net.planes(layers, (self.image_side // encoder.patch) ** 2 + encoder.extra)
         if asked.trained:
-            stage, state = _step(asked, planes, "planes")
-            return _finish(asked, [stage], "shape", state, ("image states are made before training",))
+            said = ("image states are made before training",)
+            return _finish(asked, [planes.stage("planes")], "shape", {}, said)
         stages = [
             encoder.block(asked.layers(quantised=False), sides).stage("image_encoder"),
             planes.stage("planes"),
@@ -460,9 +455,9 @@ class Voxels:
         said = [f"a surface crosses {voxels:,} of 64 x 64 x 64 voxels, which depends on the shape"]
         said.append("convolutions over voxels count absent neighbours too")
         if asked.trained:
-            stage, state = _step(asked, net.block(layers, voxels, pictured), "latents")
+            stage = net.block(layers, voxels, pictured).stage("latents")
             said.append("latents and image states are made before training")
-            return _finish(asked, [stage], "shape", {"voxels": voxels} | state, said)
+            return _finish(asked, [stage], "shape", {"voxels": voxels}, said)
         form = asked.settings.get("form")
         if form is not None and form not in self.forms:
             raise UsageError(
@@ -520,8 +515,8 @@ class Structure:
         entry, trunk = net.embed(layers, tokens, atoms), net.cycle(layers, tokens, rows)
         denoiser, judge = net.denoise(layers, tokens, atoms, samples), net.judge(layers, tokens)
         if asked.trained:
-            stage, state = _step(asked, join(entry, trunk, denoiser, judge), "model")
-            return _finish(asked, [stage], "structure", used | state, ("the trunk passes once",))
+            stage = join(entry, trunk, denoiser, judge).stage("model")
+            return _finish(asked, [stage], "structure", used, ("the trunk passes once",))
         stages = [
             entry.stage("embedder"),
             trunk.stage("trunk", cycles),
@@ -580,8 +575,9 @@ class Voice:
         if isinstance(net, CodecVoice):
             return self._coded(asked, net, seconds, tokens)
         if asked.trained:
-            stage, state = _step(asked, net.block(asked.layers(), frames, tokens), "model")
-            return _finish(asked, [stage], "utterance", used | state)
+            return _finish(
+                asked, [net.block(asked.layers(), frames, tokens).stage("model")], "utterance", used
+            )
         steps = asked.count("steps", self.steps) if self.steps else 1
         guided = bool(self.steps) and asked.number("guidance", self.guidance, 0.0) > 0
         main = net.block(asked.layers().times(1 + guided), frames, tokens)
@@ -610,8 +606,7 @@ class Voice:
         first, text = net.latents + tokens + 2, math.ceil(tokens)
         if asked.trained:
             whole = net.voice(layers, before) + net.run(layers, math.ceil(first + codes), 0.0, codes, text)
-            stage, state = _step(asked, whole, "model")
-            return _finish(asked, [stage], "utterance", used | state)
+            return _finish(asked, [whole.stage("model")], "utterance", used)
         again = replace(
             net.run(layers, math.ceil(first + codes), 0.0, 0, text), parameters=0, weight_bytes=0.0
         )
@@ -638,8 +633,7 @@ class Voice:
         used = {"audio_s": seconds, "tokens": tokens, "codes": net.books * frames, "reference_s": before}
         if asked.trained:
             whole = join(net.run(asked.layers(), first + frames), net.predict(asked.layers().times(frames)))
-            stage, state = _step(asked, whole, "model")
-            return _finish(asked, [stage], "utterance", used | state)
+            return _finish(asked, [whole.stage("model")], "utterance", used)
         layers, vocoder = asked.layers().times(net.passes), facts.part(self.vocoder)
         prompt = replace(net.run(layers, first), parameters=0, weight_bytes=0.0)
         stages = [prompt.stage("prompt"), net.run(layers, 1, first + frames / 2.0).stage("decoder", frames)]
@@ -693,16 +687,14 @@ class Text:
                 raise UsageError(
                     f"{asked.name} has no decoder: it takes no {word}", f"leave {word} out", field=word
                 )
-        stage, state = _step(asked, net.block(layers, tokens), "encoder")
-        return _finish(asked, [stage], "sample", {"tokens": tokens} | state)
+        return _finish(asked, [net.block(layers, tokens).stage("encoder")], "sample", {"tokens": tokens})
 
     def _written(self, asked: AskedNetwork, net: SeqToSeq, tokens: int) -> Pipeline:
         """Texts that are read, and texts written from them; or a training step on both."""
         layers, targets = asked.layers(), asked.count("targets", self.targets or tokens)
         used: dict[str, float] = {"tokens": tokens, "targets": targets}
         if asked.trained:
-            stage, state = _step(asked, net.block(layers, tokens, targets), "model")
-            return _finish(asked, [stage], "sample", used | state)
+            return _finish(asked, [net.block(layers, tokens, targets).stage("model")], "sample", used)
         beams = layers.times(asked.count("beams", 1))
         used |= {"beams": beams.batch / layers.batch} if "beams" in asked.settings else {}
         kept = layers.bytes(tokens, 2 * net.heads * net.ahead.head_dim * net.decoder)
@@ -753,18 +745,14 @@ class Vision:
             net = replace(net, inside=bias == "inside")
         width, height = asked.sides((self.width, self.height), net.multiple)
         grid = (self.depth, height, width) if self.depth else (height, width)
-        stage, state = _step(asked, net.block(layers, grid), "model")
         windows = 1.0 if asked.trained else asked.number("windows", self.windows)
-        stages = [replace(stage, calls=windows)]
+        stages = [net.block(layers, grid).stage("model", windows)]
         if hasattr(net, "halves") and not asked.trained:
             names = ("encoder", "decoder")
             stages = [b.stage(n, windows) for n, b in zip(names, net.halves(layers, grid), strict=True)]
         if self.text:
-            text = facts.part(self.text).block(layers, self.text_tokens)
-            second, more = _step(asked, text, "text_encoder")
-            stages.append(second)
-            state = {key: value + more[key] for key, value in state.items()}
-        return _finish(asked, stages, "image", {"width": width, "height": height} | state)
+            stages.append(facts.part(self.text).block(layers, self.text_tokens).stage("text_encoder"))
+        return _finish(asked, stages, "image", {"width": width, "height": height})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -805,7 +793,7 @@ class Speech:
         layers = asked.layers()
         if isinstance(net, Whisper):
             used["tokens"] = tokens
-            stages, state, members = self._windows(asked, net, seconds, tokens)
+            stages, members = self._windows(asked, net, seconds, tokens)
             said += (
                 [f"a batch is of windows of {net.window_s:g} s"] if members > 1 and asked.batch > 1 else []
             )
@@ -814,11 +802,10 @@ class Speech:
             ends = isinstance(net, Transducer) or (isinstance(net, Conformer) and net.predict > 0)
             if asked.trained:
                 step = net.step(layers.times(net.frames(seconds))) if ends else LayerBlock()
-                stage, state = _step(asked, join(body, step), "model")
-                stages = [stage]
+                stages = [join(body, step).stage("model")]
             else:
                 calls = net.calls(seconds, tokens) if ends else 0
-                stages, state = [body.stage("encoder")], {}
+                stages = [body.stage("encoder")]
                 stages += [net.step(layers).stage("decoder", calls)] if ends else []
         wanted = asked.settings.get("part")
         if wanted is not None:
@@ -832,12 +819,12 @@ class Speech:
                     instead=known,
                 )
             stages = found
-        return _finish(asked, stages, "utterance", used | state, said, members)
+        return _finish(asked, stages, "utterance", used, said, members)
 
     def _windows(
         self, asked: AskedNetwork, net: Whisper, seconds: float, tokens: float
-    ) -> tuple[list[Stage], dict[str, float], int]:
-        """Stages, bytes of a training step, and windows of a recording where a batch is of windows.
+    ) -> tuple[list[Stage], int]:
+        """Stages, and windows of a recording where a batch is of windows.
 
         Windows of a batch overlap (every `hop_s` seconds one begins), and a round of a batch takes as many steps as
         the window with most to say.
@@ -848,8 +835,7 @@ class Speech:
             together = layers.times(windows)
             words = max(1, round(each))
             whole = join(net.encode(together), net.states(together), net.step(together, words, words, words))
-            stage, state = _step(asked, whole, "model")
-            return [stage], state, 1
+            return [whole.stage("model")], 1
         hop, members, rounds, steps = asked.number(HOP, net.window_s, 0.0), 1, windows, tokens
         if hop and windows > 1:
             members = windows if asked.batch == 1 else math.ceil(seconds / min(hop, net.window_s))
@@ -871,7 +857,7 @@ class Speech:
         ]
         stages += [prompt.stage("prompt", rounds)] if self.prompt else []
         # a part that is asked for alone is the network's, as benches call it
-        return [*stages, decoder if "part" in asked.settings else replace(decoder, host=spoken)], {}, members
+        return [*stages, decoder if "part" in asked.settings else replace(decoder, host=spoken)], members
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -890,16 +876,15 @@ class Recommend:
         """Lookups and the dense part."""
         net, layers = facts.part(self.network), asked.layers().times(asked.number("pairs", 1.0))
         if not isinstance(net, DLRM):
-            stage, state = _step(asked, net.block(layers), "model")
-            return _finish(asked, [stage], "sample", state)
+            return _finish(asked, [net.block(layers).stage("model")], "sample", {})
         table = str(asked.settings.get("table", net.table))
         if table not in FORMATS:
             raise UsageError(f"table '{table}' is no number format", "int8, fp16 or fp32", field="table")
         tables = replace(net, table=table).embeddings(layers)
-        stage, state = _step(asked, net.block(layers), "dense")
+        dense = _finish(asked, [net.block(layers).stage("dense")], "sample", {})
         if asked.trained:  # rows that were read are updated in place: as many again are read and written
             tables = replace(tables, ops=(*tables.ops, (2.0, tables.ops[0][1])))
-        return _finish(asked, [tables.stage("embeddings"), stage], "sample", state)
+        return replace(dense, stages=(tables.stage("embeddings"), *dense.stages))
 
 
 TASKS: Mapping[str, type[Any]] = {
@@ -1031,6 +1016,5 @@ def from_macs(
     net = Sized(params_m=params_m, gmacs=gmacs, macts_m=macts_m, style=style)
     asked = AskedNetwork(name, batch, precision, trained, {})
     layers = asked.layers()
-    stage, state = _step(asked, net.block(layers, (224, 224)), "model")
     said = ["only parameters and multiply-adds are known: equal square layers"]
-    return _finish(asked, [stage], "sample", state, said)
+    return _finish(asked, [net.block(layers, (224, 224)).stage("model")], "sample", {}, said)

@@ -11,9 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from chipwise.errors import UsageError, check_known
+from chipwise.errors import check_known
 from chipwise.values import dataclass
-from chipwise.workload.backward import LOGITS, SAVED, STATES, backwards, moments_of, update
 from chipwise.workload.formats import FORMATS, Format
 from chipwise.workload.op import Op, attention, convolution, gemm, lookup, pointwise
 from chipwise.workload.pipeline import Stage
@@ -146,7 +145,9 @@ class LayerBlock:
                 *sorted(op.dims.items()),
             )
             joined[key] = (joined[key][0] + n if key in joined else n, op)
-        return Stage(name, tuple(joined.values()), calls, self.parameters, self.weight_bytes, self.peak)
+        sizes = self.parameters, self.weight_bytes, self.peak
+        again = self.kept - self.spared + self.again_kept
+        return Stage(name, tuple(joined.values()), calls, *sizes, kept_bytes=self.kept, again_bytes=again)
 
 
 def join(*blocks: LayerBlock) -> LayerBlock:
@@ -416,39 +417,6 @@ class Layers:
             self.mlp(tokens, width, inner, gated=gated).beside(held),
             self.residual(tokens, width),
         )
-
-
-LOSS, LOSS_PASSES = "loss", 3.0
-"""Name of the operator of a loss over a vocabulary, and count: tensors of logits that it reads or writes, one of which
-is kept. Exact: logits twice, and logarithms of probabilities."""
-
-
-def trained(
-    block: LayerBlock, optimizer: str = "adamw", recompute: str = "none", parts: int = 1
-) -> tuple[LayerBlock, dict[str, float]]:
-    """A training step of a forward pass, done `parts` times before weights are updated, and the settings that say what
-    it keeps: bytes of gradients and optimiser states, those that layers save, entries of logits.
-
-    `optimizer`: one of `catalog.trainer.OPTIMIZERS`, "none" without an update. `peak` holds what the backward pass
-    needs; with `recompute` "full", layers of transformers keep their input alone and the forward pass is computed
-    twice.
-    """
-    if recompute not in ("none", "full"):
-        raise UsageError(f"recompute '{recompute}' is not known", "none or full", instead=("none", "full"))
-    moments = moments_of(optimizer)
-    tail = (
-        () if moments is None or not block.parameters else (_once(update(float(block.parameters), moments)),)
-    )
-    kept, forward = block.kept, block.ops
-    if recompute == "full":
-        kept, forward = kept - block.spared + block.again_kept, tuple((2.0 * n, op) for n, op in block.ops)
-    passes = tuple((parts * n, op) for n, op in forward + backwards(block.ops))
-    logits = sum(n * float(op.dims["m"] * op.dims["n"]) for n, op in block.ops if op.name == LOGITS)
-    losses = sum(n * float(op.bytes) / LOSS_PASSES for n, op in block.ops if op.name == LOSS)
-    settings = {STATES: block.weight_bytes + (moments or 0.0) * block.parameters}
-    settings |= {SAVED: kept - losses} if recompute == "none" else {}
-    settings |= {LOGITS: logits} if logits else {}
-    return replace(block, ops=passes + tail, peak=kept + block.peak), settings
 
 
 def _once(op: Op) -> tuple[float, Op]:

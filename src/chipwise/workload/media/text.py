@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Literal
 
 from chipwise.values import dataclass
-from chipwise.workload.media.layers import LOSS, LOSS_PASSES, LayerBlock, Layers, join
+from chipwise.workload.backward import LOSS, LOSS_PASSES
+from chipwise.workload.media.layers import LayerBlock, Layers, join
 
 
 @dataclass(frozen=True, kw_only=True)
