@@ -12,6 +12,7 @@ ChipwiseError            exit code
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -277,12 +278,18 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     for candidate in islice(known, MOST_KNOWN):
         key, tail = _spelt(candidate)
         score = max(map(likeness, {key, tail}))
-        if wanted in key:
+        if wanted in key and _begins_word(candidate, wanted):
             score = max(score, 0.75 + 0.25 * len(wanted) / len(key))
         scored.append((score, candidate))
     scored.sort(key=lambda pair: (-pair[0], pair[1]))
     near = (candidate for score, candidate in scored if score >= ALIKE and candidate.isprintable())
     return tuple(islice(near, count))
+
+
+def _begins_word(name: str, text: str) -> bool:
+    """Whether a plain text stands in a name from the begin of a word or a number on: `lama` not in `salamandra`."""
+    words = re.findall(r"[^\W\d_]+|\d+", name.lower())
+    return any("".join(words[at:]).startswith(text) for at in range(len(words)))
 
 
 def _plain(text: str) -> str:
