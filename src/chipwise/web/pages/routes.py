@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
-from chipwise.api.requests.kinds import FORMER
+from chipwise.api.requests.kinds import FORMER, TRAINED
 from chipwise.api.requests.kinds import Request as Question
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.chips import get_chip, load_chips
@@ -122,6 +122,11 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if "application/json" in request.headers.get("accept", ""):
             return await _json(view.verb)(request)
         asked = given(request.query_params.multi_items())
+        own = "train" if asked.get("task") in TRAINED and view.verb == "plan" else view.verb
+        if (
+            own != view.verb and "hx-request" not in request.headers
+        ):  # as `plan --task train` on the command line
+            return RedirectResponse(f"/{own}?{query_of(asked)}", 307)
         opened = _opened(request) and not asked.pop(AT_ONCE, "")
         whole, into = "hx-request" not in request.headers, request.headers.get("hx-target", "")
         # a browser shows the page first, without a question that of the example, and then fetches the answer
