@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice, takewhile
 
@@ -103,6 +103,16 @@ class Sentence(str):
             return head.name
         name, colon, _ = str(head).partition(":")
         return name if colon and name.isidentifier() else ""
+
+
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
+COMMAND = re.compile(r"\bchipwise [a-z]")
+
+
+def renamed(line: str, call: Callable[[str], str]) -> str:
+    """A line with its options of the command line as others `call` those fields: `--tpot 54ms` is `tpot 54ms` for
+    agents. One with a command stays as it is."""
+    return line if COMMAND.search(line) else OPTION.sub(lambda o: call(o[1].replace("-", "_")), line)
 
 
 def listed(verb: str, command: str = "") -> Sentence:

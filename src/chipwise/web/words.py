@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.catalog.parsed import names
+from chipwise.errors import renamed
 from chipwise.report.table import Table
 
 LABELS: Mapping[str, str] = names("web/data/form.toml")["labels"]
 """Names that say less than they could; all others are read as they are written."""
-OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
-COMMAND = re.compile(r"\bchipwise [a-z]")
 
 
 def label_of(field: str) -> str:
@@ -23,9 +21,7 @@ def label_of(field: str) -> str:
 def in_words(line: str) -> str:
     """A line without options of the command line: `--tpot 54ms` is the field `TPOT target 54ms`. One with a command
     stays as it is."""
-    if COMMAND.search(line):
-        return line
-    return OPTION.sub(lambda option: label_of(option[1].replace("-", "_")), line)
+    return renamed(line, label_of)
 
 
 def plainly(table: Table) -> Table:
