@@ -19,7 +19,6 @@ from chipwise.errors import (
     UsageError,
     listed,
     nearest,
-    renamed,
     shorten,
 )
 
@@ -140,13 +139,6 @@ def test_shorten_bounds_the_length(text: str, width: int) -> None:
 
 def test_shorten_takes_the_sting_out_of_control_characters() -> None:
     assert shorten("a\nb\x1b[31mc\x00") == "a b?[31mc?"
-
-
-def test_options_are_called_as_others_call_fields() -> None:
-    said = "25% cheaper with --prefix-hit 50% (limit: --utilisation 70%)"
-    assert renamed(said, str) == "25% cheaper with prefix_hit 50% (limit: utilisation 70%)"
-    command = "chipwise plan MODEL --rate 10/s"
-    assert renamed(command, str) == command
 
 
 def test_a_name_stands_in_another_from_the_begin_of_a_word_on() -> None:

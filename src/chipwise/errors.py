@@ -12,11 +12,10 @@ ChipwiseError            exit code
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 
 from chipwise.values import dataclass
 
@@ -103,16 +102,6 @@ class Sentence(str):
             return head.name
         name, colon, _ = str(head).partition(":")
         return name if colon and name.isidentifier() else ""
-
-
-OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
-COMMAND = re.compile(r"\bchipwise [a-z]")
-
-
-def renamed(line: str, call: Callable[[str], str]) -> str:
-    """A line with its options of the command line as others `call` those fields: `--tpot 54ms` is `tpot 54ms` for
-    agents. One with a command stays as it is."""
-    return line if COMMAND.search(line) else OPTION.sub(lambda o: call(o[1].replace("-", "_")), line)
 
 
 def listed(verb: str, command: str = "") -> Sentence:
@@ -298,8 +287,11 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
 
 def _begins_word(name: str, text: str) -> bool:
     """Whether a plain text stands in a name from the begin of a word or a number on: `lama` not in `salamandra`."""
-    words = re.findall(r"[^\W\d_]+|\d+", name.lower())
-    return any("".join(words[at:]).startswith(text) for at in range(len(words)))
+    return any(
+        _plain(name[at:]).startswith(text)
+        for at, (before, first) in enumerate(pairwise(" " + name))
+        if first.isalnum() and (not before.isalnum() or before.isdigit() != first.isdigit())
+    )
 
 
 def _plain(text: str) -> str:

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from chipwise.errors import renamed
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Match
-from chipwise.report.answer import by_kind
+from chipwise.report.answer import by_kind, renamed
 from chipwise.report.catalogue import CHIPS, MODELS, NETWORKS, ChipsReport, EvidenceReport, ModelsReport
 from chipwise.report.desk import DESK, LocalReport
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport

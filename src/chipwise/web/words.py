@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from chipwise.catalog.parsed import names
-from chipwise.errors import renamed
+from chipwise.report.answer import renamed
 from chipwise.report.table import Table
 
 LABELS: Mapping[str, str] = names("web/data/form.toml")["labels"]

@@ -58,10 +58,15 @@ DRAWN = 12
 """Plans with a price whose cost and speed are drawn, besides those on the front: others are no choice."""
 
 
+def _drawn(report: PlanReport) -> list[tuple[PlanRecord, PriceRecord]]:
+    """The first plans with a price and those of the front, each with its price."""
+    priced = [(p, p.price) for p in report.plans if p.price]
+    return [pair for at, pair in enumerate(priced) if at < DRAWN or pair[0].on_front]
+
+
 def _points(report: PlanReport) -> list[dict[str, Any]]:
     """A point of the first plans with a price and of the front. Names where there is room, the front first."""
-    priced = [(p, p.price) for p in report.plans if p.price]
-    priced = [pair for at, pair in enumerate(priced) if at < DRAWN or pair[0].on_front]
+    priced = _drawn(report)
     sides = halves([price.mid for _, price in priced])
     rows = [_point(p, price) | {"half": half} for (p, price), half in zip(priced, sides, strict=True)]
     first = sorted(rows, key=lambda r: (not r["on_front"], r["rank"]))

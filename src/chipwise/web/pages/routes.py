@@ -122,11 +122,8 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if "application/json" in request.headers.get("accept", ""):
             return await _json(view.verb)(request)
         asked = given(request.query_params.multi_items())
-        own = "train" if asked.get("task") in TRAINED and view.verb == "plan" else view.verb
-        if (
-            own != view.verb and "hx-request" not in request.headers
-        ):  # as `plan --task train` on the command line
-            return RedirectResponse(f"/{own}?{query_of(asked)}", 307)
+        if _trained(view, request, asked):
+            return RedirectResponse(f"/train?{query_of(asked)}", 307)
         opened = _opened(request) and not asked.pop(AT_ONCE, "")
         whole, into = "hx-request" not in request.headers, request.headers.get("hx-target", "")
         # a browser shows the page first, without a question that of the example, and then fetches the answer
@@ -159,6 +156,11 @@ def _page(view: View, *, home: bool = False) -> Handler:
         return HTMLResponse(text, status, _headers(view, result, pushed=pushed))
 
     return handler
+
+
+def _trained(view: View, request: Request, asked: Mapping[str, str]) -> bool:
+    """Whether an address asks `plan` about training, which `plan --task train` answers on the command line."""
+    return view.verb == "plan" and asked.get("task") in TRAINED and "hx-request" not in request.headers
 
 
 def _opened(request: Request) -> bool:
