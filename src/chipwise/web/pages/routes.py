@@ -149,13 +149,17 @@ def _page(view: View, *, home: bool = False) -> Handler:
         }
         if whole:
             context |= _form(view, values, home=home)
-        fragment = "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
-        name = "page.html" if whole else fragment
+        name = "page.html" if whole else _fragment(into, result)
         text = await run_in_threadpool(environment().get_template(name).render, context)
         pushed = among is None and early and not _there(request, asked)
         return HTMLResponse(text, status, _headers(view, result, pushed=pushed))
 
     return handler
+
+
+def _fragment(into: str, result: Mapping[str, Any]) -> str:
+    """The template of what goes into a place of a page."""
+    return "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
 
 
 def _trained(view: View, request: Request, asked: Mapping[str, str]) -> bool:
