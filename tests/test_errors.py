@@ -139,3 +139,9 @@ def test_shorten_bounds_the_length(text: str, width: int) -> None:
 
 def test_shorten_takes_the_sting_out_of_control_characters() -> None:
     assert shorten("a\nb\x1b[31mc\x00") == "a b?[31mc?"
+
+
+def test_a_name_stands_in_another_from_the_begin_of_a_word_on() -> None:
+    known = ("BSC-LT/salamandra-2b", "huggyllama/llama-7b", "nvidia-h100-sxm5")
+    assert nearest("lama", known) == ("huggyllama/llama-7b",)
+    assert nearest("h100", known) == ("nvidia-h100-sxm5",)

@@ -15,7 +15,7 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 
 from chipwise.values import dataclass
 
@@ -277,12 +277,21 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     for candidate in islice(known, MOST_KNOWN):
         key, tail = _spelt(candidate)
         score = max(map(likeness, {key, tail}))
-        if wanted in key:
+        if wanted in key and _begins_word(candidate, wanted):
             score = max(score, 0.75 + 0.25 * len(wanted) / len(key))
         scored.append((score, candidate))
     scored.sort(key=lambda pair: (-pair[0], pair[1]))
     near = (candidate for score, candidate in scored if score >= ALIKE and candidate.isprintable())
     return tuple(islice(near, count))
+
+
+def _begins_word(name: str, text: str) -> bool:
+    """Whether a plain text stands in a name from the begin of a word or a number on: `lama` not in `salamandra`."""
+    return any(
+        _plain(name[at:]).startswith(text)
+        for at, (before, first) in enumerate(pairwise(" " + name))
+        if first.isalnum() and (not before.isalnum() or before.isdigit() != first.isdigit())
+    )
 
 
 def _plain(text: str) -> str:

@@ -139,7 +139,7 @@ JUDGED = [
     ("an A100 is not faster than an H100", "true", "Bandwidths"),
     ("MI300X beats H100 in Llama 70B", "true with a condition", "MLPerf llama2-70b"),
     ("B200 is 4x faster than H100 for training", "misleading", "training"),
-    ("the MI300X has 2.4x the memory of an H100", "true", "memory 2.40"),
+    ("the MI300X has 2.4x the memory of an H100", "true", "2.40x (memory)"),
     ("MI300X has 192 GB and 5.3 TB/s", "true", "192 GiB"),
     ("M3 Ultra has 512GB", "true", "512 GiB"),
     ("A100 80GB has 3 TB/s", "false", "2.04 TB/s"),
@@ -181,7 +181,7 @@ JUDGED = [
     ("An H100 does not have 80 GB of memory", "false", "80 GiB"),
     ("Trainium2 has 667 TFLOPS in bf16", "true", "dense peak in bf16"),
     ("Gaudi 3 has 1,835 TFLOPS in FP8", "true with a condition", "editions of a sheet"),
-    ("An MI300X needs 4x the power of an RTX 4090", "misleading", "power limit 1.67"),
+    ("An MI300X needs 4x the power of an RTX 4090", "misleading", "1.67x (power limit)"),
     ("An H100 uses less power than an A100", "false", "power limit"),
     # memory and comparisons
     (
@@ -199,7 +199,7 @@ JUDGED = [
     ("A GB200 NVL72 has 130 TB/s of NVLink bandwidth", "true with a condition", "both directions"),
     ("8x H200 have 1.1 TB of memory", "true", "1,128 GiB"),
     ("8x H100 have 1 TB of memory", "false", "640 GiB"),
-    ("H100 and H200 have the same compute", "true", "dense bf16 peak 1.00"),
+    ("H100 and H200 have the same compute", "true", "1.00x (dense bf16 peak)"),
     ("Cerebras needs 100 chips for Llama 3.1 70B", "false", "4 in bf16"),
     ("Cerebras runs Llama 3.1 8B at 50 tokens per second maximum", "false", "vendor's service"),
     ("DeepSeek V3 in BF16 needs 1.3 TB", "true", "In 16 bit"),

@@ -23,6 +23,7 @@ from chipwise.api.placing import Given
 from chipwise.api.requests.field import Asked, outer
 from chipwise.api.requests.verbs import VERBS
 from chipwise.cli.app import COMMANDS as SUMMARIES
+from chipwise.cli.app import GROUPS
 from chipwise.parallel.layout import Layout
 from chipwise.workload.workload import Workload
 from command_line import Run
@@ -272,7 +273,18 @@ def test_every_command_is_tried_here() -> None:
 
 
 def test_version(run: Run) -> None:
-    assert run("--version").out == f"{__version__}\n"
+    assert run("--version").out == run("version").out == f"{__version__}\n"
+
+
+def test_help_is_a_word_too(run: Run) -> None:
+    assert run("help").out == run("--help").out
+    assert run("help", "plan").out == run("plan", "--help").out
+
+
+def test_help_shows_commands_by_what_they_are_for(run: Run) -> None:
+    whole = run("--help").out
+    titles = [line.split("─")[1].strip() for line in whole.splitlines() if line.startswith("╭")]
+    assert titles == [*GROUPS, "Options"]
 
 
 @pytest.mark.parametrize(

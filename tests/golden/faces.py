@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chipwise.cli.app import app
+from chipwise.cli.app import GROUPS, app
 from chipwise.mcp.tools import listed
 from chipwise.report.terminal import EXPLAINED
 from chipwise.web.openapi import openapi
@@ -91,7 +91,7 @@ def _help(command: str) -> Iterator[tuple[str, Answer]]:
         elif row := ROW.fullmatch(line):
             typed, means = row.groups()
             rows.append((f"{name} | {typed}", {"says": means or ""}))
-            if title == "Commands" and not typed.startswith("-"):
+            if title in ("Commands", *GROUPS) and not typed.startswith("-"):
                 below.append(f"{command} {typed}".strip())
         elif not line.startswith("╰") and line.strip():
             head.append(line.strip())

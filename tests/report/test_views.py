@@ -13,7 +13,7 @@ from chipwise import api
 from chipwise.api.placing import Terms
 from chipwise.api.requests.verbs import VERBS
 from chipwise.errors import InfeasibleError
-from chipwise.report.answer import Answer
+from chipwise.report.answer import Answer, renamed
 from chipwise.report.glossary import GLOSSARY
 from chipwise.report.plans import PlanReport, breakdown_view, plan_view
 from chipwise.report.records import Figure
@@ -209,3 +209,10 @@ def test_measured_rows_beyond_the_interval_are_said_to_be() -> None:
     outside = replace(report, interval=(1.1 * report.anchored.value, 2.0 * report.anchored.value))
     assert "outside the interval" not in str(inside)
     assert "outside the interval" in str(outside)
+
+
+def test_options_are_called_as_others_call_fields() -> None:
+    said = "25% cheaper with --prefix-hit 50% (limit: --utilisation 70%)"
+    assert renamed(said, str) == "25% cheaper with prefix_hit 50% (limit: utilisation 70%)"
+    command = "chipwise plan MODEL --rate 10/s"
+    assert renamed(command, str) == command

@@ -448,8 +448,8 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
 
 def test_a_long_table_is_folded(site: str) -> None:
     text = httpx.get(f"{site}/frontier", params=VIEWS["frontier"].example, timeout=60).text
-    (count,) = re.findall(r"<summary>All (\d+) lines</summary>", text)
-    folded = text[text.index("<summary>All ") :]
+    (count,) = re.findall(r"<summary>(\d+) more lines</summary>", text)
+    folded = text[text.index(" more lines</summary>") :]
     assert folded[: folded.index("</details>")].count("<tr") == int(count) + 1
 
 
@@ -914,6 +914,34 @@ def test_what_is_wrong_is_said_on_the_page(site: str, query: str, told: str) -> 
     assert answer.status_code == 422
     assert told in answer.text
     assert "<script>alert" not in answer.text
+
+
+def test_training_is_led_to_its_page(site: str) -> None:
+    asked = {"model": "meta-llama/Llama-3.1-8B", "task": "train", "tokens": "1T"}
+    answer = httpx.get(f"{site}/plan", params=asked)
+    assert answer.status_code == 307
+    assert answer.headers["location"] == f"/train?{urlencode(sorted(asked.items()))}"
+
+
+def test_a_page_names_fields_and_no_options(site: str) -> None:
+    text = httpx.get(f"{site}/plan", params=VIEWS["plan"].example, timeout=60).text
+    verdict = text[text.index('id="verdict"') : text.index("</ul>", text.index('id="verdict"'))]
+    cheaper = text[text.index("What would make it cheaper") : text.index("About the first plan")]
+    assert "Utilisation 70%" in verdict
+    assert "--" not in verdict + re.sub(r"<[^>]+>", "", cheaper)
+
+
+def test_a_network_shows_its_ranking_and_bars(site: str) -> None:
+    text = httpx.get(f"{site}/plan", params={"model": "sdxl", "rate": "2/s"}, timeout=120).text
+    assert text.count('data-chart="first-') == 3
+    assert text.index(">1</td>") < text.index("more lines</summary>")
+
+
+def test_a_machine_shows_models_and_commands_that_start_them(site: str) -> None:
+    text = httpx.get(f"{site}/local", params={**VIEWS["local"].example}, timeout=60).text
+    assert "all on it" not in text
+    assert text.count("data-copy") == 3
+    assert "llama-server -hf " in text
 
 
 def test_a_refusal_is_a_page_too() -> None:

@@ -73,7 +73,7 @@ def machine_asked(
 def machine_words(machine: Machine, plan: PlanRecord) -> tuple[str, ...]:
     """What an answer about a machine rests on beside the figures of its parts."""
     several = len(plan.parts) > 1 or plan.layout.pp > 1
-    said = ["parts of the machine work on a token one after the other"] if several else []
+    said = ["the parts of the machine run their layers in sequence"] if several else []
     how, host = get_runtime(plan.runtime).offload, machine.host
     if how is not None and host is not None and any(p.chip == host.chip.id for p in plan.parts):
         if how.streams_from:

@@ -200,7 +200,7 @@ class MachineAsked:
         shown = models[: self.wish.most]
         notes = dict.fromkeys(words for _, said in found.models for words in said)
         rest = len(self.wanted) - len(found.refused) - len(shown)
-        more = [f"{rest} more of them are not listed: --most"] if rest else []
+        more = [f"{rest} more models run too: raise --most to see them"] if rest else []
         return Preferred(tuple(shown), (*notes, *more))
 
     def refusal(self, found: ModelsFound) -> InfeasibleError:

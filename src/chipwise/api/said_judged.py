@@ -583,7 +583,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         return _held(saying, work)
     if not ratios:
         return None
-    said = ", ".join(f"{what} {work.figure(what, value, 'x')}" for what, value in ratios.items())
+    said = ", ".join(f"{work.figure(what, value, 'x')}x ({what})" for what, value in ratios.items())
     because = f"{_few(a)} over {_few(b)}{row.words and f', {row.words}'}: {said}."
     if saying.always:
         verdict, found = _always(saying, ratios)
@@ -646,8 +646,8 @@ def _always(saying: Saying, ratios: Mapping[str, float]) -> tuple[str, str]:
 
     against = [what for what, ratio in ratios.items() if so(ratio) == saying.denied]
     if against:
-        return "false", f"{'It can be so' if saying.denied else 'Not always'}: {', '.join(against)}."
-    return "true", f"{len(ratios)} choices of what is left open were tried, none speaks against it."
+        return "false", f"{'It can be so' if saying.denied else 'Not always'}: {'; '.join(against)}."
+    return "true", f"{len(ratios)} choices of what it leaves open were tried; none contradicts it."
 
 
 UNSURE = preferences().unseen

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from chipwise.cli.app import app
 
     _open_streams()
-    tokens = _with_negatives(list(sys.argv[1:] if arguments is None else arguments))
+    tokens = _with_negatives(_as_options(list(sys.argv[1:] if arguments is None else arguments)))
     EXPLAINED.set(EVERYTHING in tokens)
     tokens = ["--help" if token == EVERYTHING else token for token in tokens]
     try:
@@ -92,6 +92,13 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _as_options(tokens: list[str]) -> list[str]:
+    """`chipwise help plan` and `chipwise version` as the options that they are here."""
+    if tokens[:1] == ["help"]:
+        return [*tokens[1:], "--help"]
+    return ["--version"] if tokens == ["version"] else tokens
 
 
 def _with_negatives(tokens: Sequence[str]) -> list[str]:

@@ -6,57 +6,71 @@ from collections.abc import Sequence
 from typing import Any
 
 import cyclopts
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from chipwise import __version__
 
-COMMANDS = {
-    "planning:plan": "Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds "
-    "them.",
-    "planning:fit": "Does it fit: memory by kind on every chip, smallest count, largest batch and context, "
-    "what would help.",
-    "planning:estimate": "One plan in full: its times, what they are made of, its memory.",
-    "planning:explain": "What bounds a plan and what would change it: shares of time and elasticities, memory "
-    "by kind.",
-    "planning:compare": "The best plan of each of some chips, side by side.",
-    "machines:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles "
-    "with their interval.",
-    "machines:local": "What a machine of your own can run, in which format and how fast, with the commands; "
-    "or what to buy.",
-    "planning:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what "
-    "bounds it.",
-    "planning:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, "
-    "together or apart: time of a step, days, cost, and what bounds it.",
-    "machines:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it costs, "
-    "and what one machine more or fewer would change.",
-    "sweep:sweep": "Ask one verb over a grid or random cells: CSV, Parquet and a report, resumable after a kill.",
-    "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or "
-    "files of weights.",
-    "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
-    "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
-    "suites:calibrate": "Fit parameters to your own measurements, starting from those shipped.",
-    "suites:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
-    "saving:replay": "Make a saved answer again from the facts saved with it; the same to nine digits, or what "
-    "differs.",
-    "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, question.",
-    "serving:web": "Serve the page and the HTTP API: GET /, POST /v1/<verb>, GET /v1/docs.",
-    "serving:mcp": "Serve the verbs as tools of the Model Context Protocol, for agents.",
-    "serving:watch": "Hold the TTFT and TPOT of a running vLLM against the predicted intervals of its plan, for "
-    "Prometheus.",
-    "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
-    "about:doctor": "Verify the installation and its data files, or describe this machine.",
-    "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",
-    "about:glossary": "Glossary of terms.",
-    "catalogue:chips": "Chips: list, search, show, compare.",
-    "catalogue:systems": "Machines, pods and slices: list, show.",
-    "catalogue:runtimes": "Serving software: list, show.",
-    "catalogue:models": "Bundled models: list, search, show.",
-    "evidence:evidence": "Published results and your own: list, show, search, match, claim, import, export.",
-    "measure:measure": "Time what runs here: operators of this machine, a model, an endpoint; it goes to your store.",
-    "claim:claim": "What is said about hardware, checked: list, check.",
-    "catalogue:offers": "Prices: rental offers, tokens of APIs.",
+GROUPS = {
+    "Choose": {
+        "planning:plan": "Rank chips, counts and layouts for a workload: time, throughput, cost and bottleneck.",
+        "planning:compare": "The best plan of each of some chips, side by side.",
+        "planning:fit": "Does it fit: memory by kind on every chip, smallest count, largest batch and context, what "
+        "would help.",
+        "machines:local": "What a machine of your own can run, in which format and how fast, with the commands; or "
+        "what to buy.",
+        "machines:fleet": "Many demands on what you own, rent and call: which runs where, at which hours, what it "
+        "costs, and what one machine more or fewer would change.",
+        "planning:train": "Rank chips, counts and layouts for a training run: step time, days, cost, goodput and "
+        "bottleneck.",
+        "planning:rl": "Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights "
+        "over, together or apart: time of a step, days, cost and bottleneck.",
+        "sweep:sweep": "Ask one verb over a grid or random cells: CSV, Parquet and a report, resumable after a kill.",
+    },
+    "Look into one deployment": {
+        "planning:estimate": "One plan in full: its times, what they are made of, its memory.",
+        "planning:explain": "The bottleneck of a plan and what would help: shares of time, elasticities, memory by "
+        "kind.",
+        "machines:simulate": "A deployment request by request: recorded arrivals, a rate, or all at once; percentiles"
+        " with their interval.",
+        "kernel:kernel": "One operator on one or several chips: mapping, bytes per memory level, roofline, time.",
+        "kernel:trace": "The operators, parameters and memory of your own model: a PyTorch module, ONNX, or files of "
+        "weights.",
+    },
+    "Keep an answer and launch it": {
+        "saving:launch": "Files that start a saved plan with a tool, and the benchmark that verifies its estimate.",
+        "saving:replay": "Make a saved answer again from the facts saved with it; the same to nine digits, or what "
+        "differs.",
+        "saving:diff": "What changed between two saved answers and why: the model of cost, prices, catalogue, "
+        "question.",
+        "serving:watch": "Hold the TTFT and TPOT of a running vLLM against the predicted intervals of its plan, for "
+        "Prometheus.",
+    },
+    "Evidence and accuracy": {
+        "evidence:evidence": "Published results and your own: list, show, search, match, claim, import, export.",
+        "claim:claim": "Statements about hardware, checked: list, check.",
+        "measure:measure": "Time what runs here: operators of this machine, a model, an endpoint; it goes to your "
+        "store.",
+        "suites:predict": "Predict the measured columns of a table of rows; measured columns in it are ignored.",
+        "suites:calibrate": "Fit parameters to your own measurements, starting from those shipped.",
+        "suites:validate": "Refit without each part of a table of measurements in turn, and report the errors on it.",
+    },
+    "Catalogue": {
+        "catalogue:chips": "Chips: list, search, show, compare.",
+        "catalogue:systems": "Machines, pods and slices: list, show.",
+        "catalogue:models": "Bundled models: list, search, show.",
+        "catalogue:runtimes": "Serving software: list, show.",
+        "catalogue:offers": "Prices: rental offers, tokens of APIs.",
+    },
+    "Serve, check and look up": {
+        "serving:web": "Serve the page and the HTTP API: GET /, POST /v1/<verb>, GET /v1/docs.",
+        "serving:mcp": "Serve the verbs as tools of the Model Context Protocol, for agents.",
+        "about:doctor": "Verify the installation and its data files, or describe this machine.",
+        "about:glossary": "Glossary of terms.",
+        "about:completion": "A script that completes commands and options: source <(chipwise completion bash).",
+    },
 }
-"""Where each command is, with the first line of its docstring."""
+"""What commands are for, and where each is, with the first line of its docstring."""
+COMMANDS = {place: summary for commands in GROUPS.values() for place, summary in commands.items()}
 
 
 def read(type_: Any, tokens: Sequence[cyclopts.Token]) -> Any:
@@ -79,5 +93,10 @@ app = App(
     default_parameter=Parameter(converter=read, negative=()),
 )
 
-for place, summary in COMMANDS.items():
-    app.command(f"chipwise.cli.{place}", name=place.partition(":")[2], help=summary)
+for at, (title, commands) in enumerate(GROUPS.items()):
+    group = Group(title, sort_key=at)
+    for nth, (place, summary) in enumerate(commands.items()):
+        app.command(
+            f"chipwise.cli.{place}", name=place.partition(":")[2], help=summary, group=group, sort_key=nth
+        )
+app["--help"].group = app["--version"].group = Group("Options", sort_key=len(GROUPS))

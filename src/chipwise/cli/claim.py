@@ -12,7 +12,7 @@ from chipwise.errors import CommandText, Sentence, UnknownNameError
 
 claim = App(
     name="claim",
-    help="What is said about hardware, checked: list, check.",
+    help="Statements about hardware, checked: list, check.",
     help_format="plaintext",
 )
 

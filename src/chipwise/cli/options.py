@@ -23,7 +23,7 @@ from chipwise.report.table import Format, Table, render
 from chipwise.report.terminal import tell, waiting
 from chipwise.values import dataclass
 
-OTHERS = "Besides"
+OTHERS = "Further options"
 """What options are about that a question alone has."""
 FIRST = ("model", "fleet")  # the fields that need no option before them
 

@@ -39,7 +39,7 @@ def plan(
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
     output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
-    """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
+    """Rank chips, counts and layouts for a workload: time, throughput, cost and bottleneck."""
     if given["task"] in ("train", "finetune"):
         from chipwise.cli.planning import plan_training
 
@@ -81,7 +81,7 @@ def explain(
     tpot: Target = None,
     output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
-    """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
+    """The bottleneck of a plan and what would help: shares of time, elasticities, memory by kind."""
     _placed(given, ttft=ttft, tpot=tpot)
     report = output.of("explain", ExplainRequest(**given))
     output.show(report.tables(), report)
@@ -130,14 +130,14 @@ def train(
     all_: Annotated[bool, Parameter(name="--all", help="show every chip that has a plan")] = False,
     output: SavedOutput = SavedOutput(),  # noqa: B008
 ) -> None:
-    """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
+    """Rank chips, counts and layouts for a training run: step time, days, cost, goodput and bottleneck."""
     _show(TrainRequest(**given), output, everything=all_)
 
 
 @taking(RlRequest)
 def rl(given: dict[str, Any], *, output: SavedOutput = SavedOutput()) -> None:  # noqa: B008
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
-    apart: time of a step, days, cost, and what bounds it."""
+    apart: time of a step, days, cost and bottleneck."""
     report = output.of("rl", RlRequest(**given))
     output.show(report.tables(), report)
 

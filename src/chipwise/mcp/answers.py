@@ -10,7 +10,7 @@ from typing import Any
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Match
-from chipwise.report.answer import by_kind
+from chipwise.report.answer import by_kind, renamed
 from chipwise.report.catalogue import CHIPS, MODELS, NETWORKS, ChipsReport, EvidenceReport, ModelsReport
 from chipwise.report.desk import DESK, LocalReport
 from chipwise.report.evidence import NOTICE, RESULTS, ClaimReport, MatchReport
@@ -79,12 +79,21 @@ class RowsInShort:
     named: Callable[[Any], str] = lambda row: f"{row.chips:,}x {row.chip}"
 
 
+def _fields(line: str) -> str:
+    """A line as those read it who send fields: `prefix_hit 50%` for `--prefix-hit 50%`."""
+    return renamed(line, str)
+
+
 def _planned(report: PlanReport) -> dict[str, Any]:
     """How many chips have a plan, and what would make the first one cheaper."""
     planned = {p.chip for p in report.plans}
     every = len(planned) + len(report.refused)
     counted = f"{len(planned)} of {every} chips have a plan" if every > 1 else ""
-    return {"model": ", ".join(report.model.words), "counted": counted, "cheaper": cheaper(report)}
+    return {
+        "model": ", ".join(report.model.words),
+        "counted": counted,
+        "cheaper": list(map(_fields, cheaper(report))),
+    }
 
 
 def _generated(report: MediaReport) -> dict[str, Any]:
@@ -140,7 +149,7 @@ def rows_answer(report: Any) -> dict[str, Any]:
     rest = [how.named(row) for row in rows[how.shown :]]
     more = [*rest[:NAMED], *([f"and {len(rest) - NAMED} more"] if len(rest) > NAMED else [])]
     return {
-        "verdict": " ".join(report.verdict()),
+        "verdict": " ".join(_fields(line) for line in report.verdict()),
         **how.own(report),
         report.rows: lines(rows[: how.shown], how.columns),
         "more": more,

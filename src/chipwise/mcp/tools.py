@@ -88,7 +88,7 @@ SAID: Mapping[str, Offered] = {
         ("model",),
     ),
     "explain": Offered(
-        "What bounds a deployment",
+        "The bottleneck of a deployment",
         "Shares of time by resource, what 10 % more of each gives, and memory by kind.",
         rows_answer,
         ("model", "chip", "tp", "pp", "concurrency", "rate", "in", "out", "precision", "runtime"),
@@ -114,7 +114,7 @@ SAID: Mapping[str, Offered] = {
     ),
     "rl": Offered(
         "Plan reinforcement learning",
-        "A loop of sampling answers and training on them: time of a step, days, dollars, what bounds it.",
+        "A loop of sampling answers and training on them: time of a step, days, dollars, bottleneck.",
         rows_answer,
         ("model", "chips", "counts", "prompts", "in", "out"),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
@@ -13,6 +14,16 @@ from chipwise.report.table import Table
 WIDTH = 80
 Charts = Mapping[str, Callable[[], Any]]
 """What makes each picture of an answer, by its name."""
+
+
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]+)")
+COMMAND = re.compile(r"\bchipwise [a-z]")
+
+
+def renamed(line: str, call: Callable[[str], str]) -> str:
+    """A line with its options of the command line as others `call` those fields: `--tpot 54ms` is `tpot 54ms` for
+    agents. One with a command stays as it is."""
+    return line if COMMAND.search(line) else OPTION.sub(lambda o: call(o[1].replace("-", "_")), line)
 
 
 class AnswerOrigin(Protocol):

@@ -168,7 +168,7 @@ def _verdict(report: LocalReport) -> str:
     where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
     if len(report.models) == 1:
         return f"{report.machine} runs {what}{where}."
-    return f"Of {len(report.models)} models that {report.machine} runs, first: {what}{where}."
+    return f"Best of {len(report.models)} models for {report.machine}: {what}{where}."
 
 
 def _instead(report: LocalReport) -> str:

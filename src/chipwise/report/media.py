@@ -452,9 +452,8 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
 
 
 def _software(runtime: str) -> str:
-    """The name of software in a sentence: a way to run a framework behind it."""
-    name, _, way = get_media_runtime(runtime).name.partition(", ")
-    return f"{name} ({way})" if way else name
+    """The name of software in a sentence."""
+    return get_media_runtime(runtime).name
 
 
 def _how(p: MediaPlan) -> list[str]:

@@ -63,7 +63,7 @@ class RlReport(Ranking[RlPlanRecord]):
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def verdict(self) -> tuple[str, ...]:
-        """What to take, how long it runs and what bounds it."""
+        """What to take, how long it runs and its bottleneck."""
         return _verdict(self)
 
     def tables(self, command: str = "", *, everything: bool = False) -> tuple[Table, ...]:

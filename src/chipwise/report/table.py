@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from html import escape
 from typing import IO, Any, Literal
 
@@ -19,6 +19,8 @@ from chipwise.values import dataclass
 Format = Literal["table", "json", "csv", "md"]
 ENDS = re.compile(r"\[[^]]*\]")  # of an interval: they stay on one line
 FORMULA = re.compile(r"[=@\t]|[-+](?![\d.\s]|$)")
+SHORT = 8
+"""unit: characters. Chosen: a figure with its unit, such as 1.47 s; moves where a cell of a page may be broken."""
 DASH = "-"  # what is not known, or does not apply
 
 
@@ -99,6 +101,11 @@ class Table:
             frozenset(c.head for c in shown if c.prose),
         )
 
+    def part(self, start: int, end: int) -> Table:
+        """Some of its rows, without the lines below."""
+        records = None if self.records is None else self.records[start:end]
+        return replace(self, rows=self.rows[start:end], records=records, foot=())
+
     def text(self, width: int | None = None, *, bold: bool = False) -> str:
         """Lines of at most `width` columns (default: those of the terminal, at most 100), never a broken word."""
         return show(self, width_of() if width is None else width, bold=bold)
@@ -145,7 +152,8 @@ class Table:
                 "none": text == DASH,
             }
             classes = " ".join(kind for kind, holds in kinds.items() if holds)
-            shown = ENDS.sub(r'<span class="ends">\g<0></span>', escape(text))
+            unbroken = text.replace(" ", "\u00a0") if name in self.right and len(text) <= SHORT else text
+            shown = ENDS.sub(r'<span class="ends">\g<0></span>', escape(unbroken))
             if first and text in links:
                 shown = f'<a href="{escape(links[text])}">{shown}</a>'
             return f'<td class="{classes}" data-head="{escape(name)}">{shown}</td>'

@@ -109,8 +109,9 @@ def _known(verb: str) -> str:
 
 def _unknown(verb: str) -> RefusedError:
     """The refusal of a verb that there is not."""
-    hint = f"one of {', '.join(VERBS)}"
-    return RefusedError(404, Problem("unknown-name", "no such verb", hint, nearest(verb, VERBS)))
+    near = nearest(verb, VERBS)
+    hint = f"did you mean {', '.join(near)}?" if near else f"one of {', '.join(VERBS)}"
+    return RefusedError(404, Problem("unknown-name", f"unknown verb '{shorten(verb)}'", hint, near))
 
 
 def _successor(request: Request, address: str) -> dict[str, str]:
@@ -201,7 +202,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     what, hint = str(error.detail), ""
     if error.status_code == 404:
         what = f"nothing is at {shorten(path, 60)}"
-        hint = "there are /, /v1/<verb>, /v1/jobs, /v1/docs, /v1/openapi.json, /healthz"
+        hint = "the page is /, the HTTP API is described at /v1/docs and /v1/openapi.json"
     elif error.status_code == 405:
         name = path.rpartition("/")[2]
         if allowed == "POST" and name not in ("jobs", *VERBS, *FORMER):

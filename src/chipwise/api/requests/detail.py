@@ -35,7 +35,7 @@ class _Inside(EstimateOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorsRequest(_Inside):
-    """Every operator of a plan: FLOPs, bytes, seconds and what bounds it, in decoding and in prefill."""
+    """Every operator of a plan: FLOPs, bytes, seconds and bottleneck, in decoding and in prefill."""
 
     def run(self) -> OperatorsReport:
         """Both phases of the plan. Raises the errors of `api.estimate`."""

@@ -32,7 +32,7 @@ def _help(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelRequest(Asked):
-    """One operator on one or several chips: mapping, bytes per memory level, roofline, time and what bounds it.
+    """One operator on one or several chips: mapping, bytes per memory level, roofline, time and bottleneck.
 
     gemm: m, n, k. attention (causal, over a cache): kv, heads. conv (square): size, channels, filters. experts (of
     the busiest rank): tokens, hidden, inter, experts, top_k. norm, softmax, elementwise (16 bit): m, n. copy: bytes.

@@ -123,7 +123,9 @@ def question_in(kinds: Mapping[str, type[Request]], verb: str, given: Mapping[st
 
 def _no_field(verb: str, name: str, known: Mapping[str, Any]) -> UnknownNameError:
     """That a verb has no such field, and which is meant where another tool calls it so."""
-    error = UnknownNameError(f"field of {verb}", name, known, f"it has {', '.join(known)}")
+    error = UnknownNameError(f"field of {verb}", name, known)
+    if not error.nearest:
+        error.hint = f"it has {', '.join(known)}"
     called = ELSEWHERE.get(name.lower().replace("-", "_"), "").split()
     if ours := next((other for other in called if other in known), ""):
         error.nearest = (ours,)
@@ -138,7 +140,7 @@ def question_of(kind: type[Request], verb: str, given: Mapping[str, Any]) -> Req
     known = {outer(f): f for f in fields(kind)}  # type: ignore[arg-type]
     if given.get("task") in TRAINED and verb != "train":
         said = f"{verb} does not answer the task {given['task']}"
-        raise UsageError(said, "the verb train does", field="task")
+        raise UsageError(said, "the verb train does, with the same fields", field="task")
     also = {name: other for name, other in ALSO.items() if other in known and other not in given}
     given = {name if name in known else also.get(name, name): value for name, value in given.items()}
     for name in given:

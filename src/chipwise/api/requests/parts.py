@@ -72,8 +72,8 @@ from chipwise.workload.workload import (
 if TYPE_CHECKING:
     from chipwise.api.media_asked import Sampling
 
-TTFT = "target for the time to the first token, e.g. 500ms; serving alone: 2s"
-TPOT = "target for the time per output token, e.g. 30ms; serving alone: 50ms"
+TTFT = "target for the time to the first token, e.g. 500ms; default 2s (serve)"
+TPOT = "target for the time per output token, e.g. 30ms; default 50ms (serve)"
 LENGTH = figure("", low=1, high=1e8)
 RATE = figure("1/s", low=1e-9, high=1e8)
 

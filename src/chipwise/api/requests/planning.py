@@ -219,7 +219,7 @@ BY_CLOCK = (
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest(ChoiceRequest, PlanOptions):
-    """Rank chips, counts and layouts for a workload: time, throughput, cost, and what bounds them."""
+    """Rank chips, counts and layouts for a workload: time, throughput, cost and bottleneck."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Task = ask(TASK, "serve")
@@ -534,7 +534,7 @@ class EstimateRequest(EstimateOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainRequest(EstimateRequest):
-    """What bounds a plan and what would change it: shares of time and elasticities, memory by kind."""
+    """The bottleneck of a plan and what would help: shares of time, elasticities, memory by kind."""
 
     serial: str | None = ask(SERIAL, reading=SHARE)
 

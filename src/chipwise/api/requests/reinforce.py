@@ -24,7 +24,7 @@ MOST_ANSWERS = 1_000_000
 @dataclass(frozen=True, kw_only=True)
 class RlRequest(ChoiceRequest, Money):
     """Reinforcement learning on one fleet: sampling answers, scoring, training and handing weights over, together or
-    apart: time of a step, days, cost, and what bounds it."""
+    apart: time of a step, days, cost and bottleneck."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     chips: str | None = ask(

@@ -24,7 +24,7 @@ DAY_S = 86400.0
 
 @dataclass(frozen=True, kw_only=True)
 class TrainRequest(ChoiceRequest, OwnChips, Money, TrainOptions):
-    """Rank chips, counts and layouts for a training run: step time, days, cost, goodput, and what bounds it."""
+    """Rank chips, counts and layouts for a training run: step time, days, cost, goodput and bottleneck."""
 
     model: str = ask(MODEL, MISSING, file=True, reading=CONFIG)
     task: Literal["train", "finetune"] = ask("train from scratch, or fine-tune adapters", "train")

@@ -14,7 +14,7 @@ from chipwise.report.charts.frontier import AXES, frontier_curves
 from chipwise.report.charts.kernel import level_bars, time_bars
 from chipwise.report.charts.load import CURVES, day_curve, load_curve
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.charts.plans import METRICS, bars, pareto
+from chipwise.report.charts.plans import METRICS, OF_NETWORK, bars, pareto
 from chipwise.report.charts.roofline import kernel_roofline, roofline
 from chipwise.report.charts.sweep import machines_by_hour, sweep_front, sweep_map
 from chipwise.report.charts.timeline import pipeline_step, request_timeline, stage_timeline
@@ -94,7 +94,14 @@ def _load_charts(answer: Any) -> Charts:
 
 def _media_charts(answer: Any) -> Charts:
     timed = next((p for p in answer.plans if p.stages), None)
-    return {} if timed is None else {"timeline": lambda: stage_timeline(timed)}
+    found: dict[str, Callable[[], Any]] = {}
+    if timed is not None:
+        found["timeline"] = lambda: stage_timeline(timed)
+    plans = answer.plans[:12]
+    for name, (_, _, of) in OF_NETWORK.items():
+        if any(map(of, plans)):
+            found[name] = lambda name=name: bars(plans, name, OF_NETWORK)  # type: ignore[misc]
+    return found
 
 
 def _frontier_charts(answer: Any) -> Charts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chipwise.report.charts.spec import (
@@ -19,6 +19,8 @@ from chipwise.report.charts.spec import (
     ticks,
     tip,
 )
+from chipwise.report.media import MediaPlan
+from chipwise.report.plan import Plan
 from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.report.records import Figure, PriceRecord
 
@@ -26,9 +28,10 @@ Row = dict[str, Any]
 NAMES = 14
 """Points that are named at most."""
 Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
+OfNetwork = tuple[str, str, Callable[[MediaPlan], Figure | None]]
 
 
-def _price(p: PlanRecord) -> Figure | None:
+def _price(p: Plan) -> Figure | None:
     return Figure(p.price.mid, p.price.low, p.price.high, "published", False) if p.price else None
 
 
@@ -44,11 +47,26 @@ METRICS: dict[str, Metric] = {
     "speed": ("Speed for one user", "output tokens/s", lambda p: p.tokens_per_s_per_user),
     "rate": ("Throughput of a chip", "output tokens/s per chip", lambda p: p.tokens_per_s_per_chip),
 }
+OF_NETWORK: dict[str, OfNetwork] = {
+    "cost": ("Cost", "dollars per hour", _price),
+    "usd_1000": ("Cost of samples", "dollars per 1,000 samples", lambda p: p.usd_per_1000),
+    "time": ("Time of a request", "seconds", lambda p: p.latency_s),
+    "rate": ("Throughput", "samples/s of all chips at most", lambda p: p.samples_per_s),
+}
+"""The same of models without tokens."""
+DRAWN = 12
+"""Plans with a price whose cost and speed are drawn, besides those on the front: others are no choice."""
+
+
+def _drawn(report: PlanReport) -> list[tuple[PlanRecord, PriceRecord]]:
+    """The first plans with a price and those of the front, each with its price."""
+    priced = [(p, p.price) for p in report.plans if p.price]
+    return [pair for at, pair in enumerate(priced) if at < DRAWN or pair[0].on_front]
 
 
 def _points(report: PlanReport) -> list[dict[str, Any]]:
-    """A point of every plan with a price. Names where there is room, the front first."""
-    priced = [(p, p.price) for p in report.plans if p.price]
+    """A point of the first plans with a price and of the front. Names where there is room, the front first."""
+    priced = _drawn(report)
     sides = halves([price.mid for _, price in priced])
     rows = [_point(p, price) | {"half": half} for (p, price), half in zip(priced, sides, strict=True)]
     first = sorted(rows, key=lambda r: (not r["on_front"], r["rank"]))
@@ -75,6 +93,13 @@ def without_price(report: PlanReport) -> str:
     )
 
 
+def _window(rows: Sequence[Row], mid: str, low: str, high: str) -> list[float]:
+    """The ends of an axis on which the points fill the picture: intervals may reach beyond it."""
+    mids = [row[mid] for row in rows]
+    least, most = min(row[low] for row in rows), max(row[high] for row in rows)
+    return [max(least, 0.7 * min(mids)), min(most, 1.4 * max(mids))]
+
+
 def pareto(report: PlanReport) -> Spec:
     """Dollars per hour against tokens per second that one user sees, front and intervals of both. Plans without a known
     price are left out, which `without_price` says; one at least has one.
@@ -86,9 +111,11 @@ def pareto(report: PlanReport) -> Spec:
     words = ", ".join(f"{r['plan']} at {said(r['usd'])} $/h and {said(r['speed'])} tokens/s" for r in front)
     apart = f" {apart}" if (apart := without_price(report)) else ""
     place = {
-        "x": ratio("usd", "dollars per hour, all chips (log)"),
-        "y": ratio("speed", "tokens/s that one user sees (log)"),
+        "x": ratio("usd", "dollars per hour, all chips (log)", [r["usd"] for r in rows]),
+        "y": ratio("speed", "tokens/s that one user sees (log)", [r["speed"] for r in rows]),
     }
+    for channel, mid, low, high in (("x", "usd", "usd_low", "usd_high"), ("y", "speed", "slow", "fast")):
+        place[channel]["scale"]["domain"] = _window(rows, mid, low, high)
     shown = tip(
         {
             "plan": "plan",
@@ -102,7 +129,7 @@ def pareto(report: PlanReport) -> Spec:
         }
     )
     picked = {"param": "pick", "empty": False}
-    whisker = {"type": "rule", "opacity": 0.22, "strokeWidth": 1.5}
+    whisker = {"type": "rule", "clip": True, "opacity": 0.22, "strokeWidth": 1.5}
     return chart(
         f"Cost against speed of {len(rows)} plans; left is cheaper, up is faster. On the front: {words}.{apart}",
         height=360,
@@ -147,9 +174,9 @@ def pareto(report: PlanReport) -> Spec:
     )
 
 
-def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
-    """One figure of `METRICS` of several plans with its interval, in the order of the plans."""
-    title, unit, of = METRICS[metric]
+def bars(plans: Sequence[Any], metric: str, among: Mapping[str, Any] = METRICS) -> Spec:
+    """One figure of `METRICS`, or of others that the plans have, with its interval, in the order of the plans."""
+    title, unit, of = among[metric]
     found = [(p, of(p)) for p in plans]
     rows = [
         {
@@ -176,7 +203,7 @@ def bars(plans: Sequence[PlanRecord], metric: str) -> Spec:
             {
                 "mark": {"type": "bar", "height": 13, "opacity": 0.85, "cornerRadiusEnd": 2},
                 "encoding": {
-                    "x": axis("mid", unit, axis=ticks(4), scale={"domainMax": 1.12 * most, "nice": False}),
+                    "x": axis("mid", unit, axis=ticks(4), scale={"domainMax": 1.3 * most, "nice": False}),
                     "color": {"value": ACCENT},
                     "tooltip": tip(
                         {"plan": "plan", "mid": unit, "low": "low", "high": "high", "basis": "basis"}

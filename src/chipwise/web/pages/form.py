@@ -18,10 +18,9 @@ from chipwise.api.requests.kernel import KernelRequest
 from chipwise.api.requests.parts import TOKENS, SampleOptions
 from chipwise.catalog.parsed import names
 from chipwise.values import dataclass
+from chipwise.web.words import label_of
 
 _SAID = names("web/data/form.toml")
-LABELS: Mapping[str, str] = _SAID["labels"]
-"""Names that say less than they could; all others are read as they are written."""
 AREAS = ("own_chips",)
 """Fields of several lines."""
 LISTS = {"model": "models", "chip": "chips", "chips": "several"}
@@ -139,7 +138,7 @@ def _control(f: Any, name: str, hint: Any, value: Any) -> Control:
         kind = "number" if _is(hint, int) or _is(hint, float) else "text"
     return Control(
         name=name,
-        label=LABELS.get(name, name.replace("_", " ").capitalize()),
+        label=label_of(name),
         help=str(f.metadata.get("help", "")),
         kind=kind,
         value="" if value is None else str(value),

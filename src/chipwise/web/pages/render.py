@@ -20,6 +20,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 from chipwise.units import format_bytes, format_count, format_number
 from chipwise.web.views import VIEWS
+from chipwise.web.words import in_words
 
 HERE = Path(__file__).parents[1]
 STATIC = HERE / "static"
@@ -42,6 +43,7 @@ def environment() -> Environment:
         "span_s": _span_s,
         "span": _span,
         "layout": _layout,
+        "words": in_words,
         "product": _product,
         "percent": lambda x, digits=0: f"{100 * x:.{digits}f} %",
         "json": lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),

@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from chipwise.api.requests.doors import problem_of, read_request
-from chipwise.api.requests.kinds import FORMER
+from chipwise.api.requests.kinds import FORMER, TRAINED
 from chipwise.api.requests.kinds import Request as Question
 from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.chips import get_chip, load_chips
@@ -122,6 +122,8 @@ def _page(view: View, *, home: bool = False) -> Handler:
         if "application/json" in request.headers.get("accept", ""):
             return await _json(view.verb)(request)
         asked = given(request.query_params.multi_items())
+        if _trained(view, request, asked):
+            return RedirectResponse(f"/train?{query_of(asked)}", 307)
         opened = _opened(request) and not asked.pop(AT_ONCE, "")
         whole, into = "hx-request" not in request.headers, request.headers.get("hx-target", "")
         # a browser shows the page first, without a question that of the example, and then fetches the answer
@@ -147,13 +149,22 @@ def _page(view: View, *, home: bool = False) -> Handler:
         }
         if whole:
             context |= _form(view, values, home=home)
-        fragment = "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
-        name = "page.html" if whole else fragment
+        name = "page.html" if whole else _fragment(into, result)
         text = await run_in_threadpool(environment().get_template(name).render, context)
         pushed = among is None and early and not _there(request, asked)
         return HTMLResponse(text, status, _headers(view, result, pushed=pushed))
 
     return handler
+
+
+def _fragment(into: str, result: Mapping[str, Any]) -> str:
+    """The template of what goes into a place of a page."""
+    return "answer/cheaper.html" if into == CHEAPER and "record" in result else "fragment.html"
+
+
+def _trained(view: View, request: Request, asked: Mapping[str, str]) -> bool:
+    """Whether an address asks `plan` about training, which `plan --task train` answers on the command line."""
+    return view.verb == "plan" and asked.get("task") in TRAINED and "hx-request" not in request.headers
 
 
 def _opened(request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""One plan from inside: memory, what bounds it, its operators, how it behaves under load, and what starts it."""
+"""One plan in detail: memory, its bottleneck, its operators, how it behaves under load, and what starts it."""
 
 from __future__ import annotations
 

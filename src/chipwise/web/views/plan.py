@@ -15,19 +15,17 @@ from chipwise.catalog.snapshot import today
 from chipwise.report.catalogue import chip_record
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
-from chipwise.report.charts.plans import METRICS, bars, pareto, without_price
+from chipwise.report.charts.plans import DRAWN, METRICS, bars, pareto, without_price
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
 from chipwise.units import format_number
 from chipwise.web.views.chips import ChipSheet, sheet_of
-from chipwise.web.views.view import MODEL, PageChart, View, link, named, price_badge
+from chipwise.web.views.view import FEW, MODEL, PageChart, View, link, named, price_badge
 
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
-FEW = 4
-"""Plans whose bars are read in five seconds."""
 FIVE_SECONDS = ("cost", "speed", "rate")
 CURVES = 6
 """Chips whose curves of throughput against speed are drawn below the plans."""
@@ -47,7 +45,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "Cost against speed",
             pareto(report),
             "Diamonds: no plan is both cheaper and faster. Click a plan for details; drag a rectangle to mark plans "
-            f"in the table. Bars are 80 % intervals, for cost the range of prices. {without_price(report)}".rstrip(),
+            "in the table. Bars are 80 % intervals, for cost the range of prices. "
+            f"{_undrawn(report)}{without_price(report)}".rstrip(),
         )
     ]
     if len(priced) < 2:
@@ -74,6 +73,12 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "How they were ranked, and what was left out": ranking(report, plans, everything=True),
         },
     }
+
+
+def _undrawn(report: PlanReport) -> str:
+    """How many plans with a price are left to the table."""
+    rest = [p for p in report.plans if p.price and not p.on_front][DRAWN:]
+    return f"{len(rest)} dearer plans are in the table alone. " if rest else ""
 
 
 def _ways(report: PlanReport) -> list[tuple[str, dict[str, str]]]:

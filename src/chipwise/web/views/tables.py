@@ -61,7 +61,22 @@ def _fit(question: FitRequest, report: FitReport) -> dict[str, Any]:
 def _local(question: LocalRequest, report: LocalReport) -> dict[str, Any]:
     first = report.models[0] if report.models else None
     badges = [(first.basis, first.basis), (f"scores {first.scores}", "")] if first else []
-    return {"badges": [b for b in badges if b[0]]}
+    found: dict[str, Any] = {"badges": [b for b in badges if b[0]]}
+    if first is None or report.buy:
+        return found
+    speeds = [r.tokens_per_s for r in report.models]
+    (table,) = report.tables(everything=True)
+    commands = {f"{engine}: {text}" for engine, text in first.commands.items()}
+    return found | {
+        "template": "local.html",
+        "load": table.head[-2],
+        "scale": (min(s.low for s in speeds), max(s.high for s in speeds)),
+        "notes": [
+            line
+            for line in table.foot
+            if line.removeprefix("#1").strip() not in commands and line not in report.assumptions
+        ],
+    }
 
 
 def _fleet(question: FleetRequest, report: PortfolioReport) -> dict[str, Any]:
@@ -148,7 +163,7 @@ KERNEL = View(
 )
 STATEMENTS = View(
     verb="check_statement",
-    tab="Statements",
+    tab="Fact check",
     title="Fact check",
     lead="Statements about hardware with a verdict, how sure it is, and the command whose figures show it.",
     example={},

@@ -13,18 +13,24 @@ from chipwise.api.requests.verbs import VERBS
 from chipwise.catalog.configs import INLINE
 from chipwise.catalog.snapshot import today
 from chipwise.report.answer import by_kind
+from chipwise.report.charts.plans import OF_NETWORK, bars
 from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import Table
 from chipwise.values import dataclass
+from chipwise.web.words import plainly
 
 NETWORK = "charts.html"
 LONG = 120
 """Characters of a value that is not repeated under a picture."""
 FIRST = 3
 """Chips that a glance compares."""
+FEW = 4
+"""Plans whose bars are read in five seconds."""
+OF_REQUEST = ("cost", "time", "rate")
+"""What is read so of models without tokens."""
 MODEL = "meta-llama/Llama-3.1-70B"
 
 
@@ -68,7 +74,7 @@ class View:
             "top": _top(record),
             "charts": (),
             "badges": (),
-            "tables": record.tables(everything=True),
+            "tables": [plainly(table) for table in record.tables(everything=True)],
         }
         if said := record.verdict():
             common["verdict"] = said
@@ -111,12 +117,19 @@ def _generated(report: MediaReport) -> dict[str, Any]:
         [PageChart("timeline", "Timeline of one request", stage_timeline(timed[0]), note)] if timed else []
     )
     first = report.plans[0] if report.plans else None
+    few = report.plans[:FEW] if len(report.plans) > 1 else ()
+    glance = [
+        PageChart(f"first-{n}", OF_NETWORK[n][0], bars(few, n, OF_NETWORK))
+        for n in OF_REQUEST
+        if any(map(OF_NETWORK[n][2], few))
+    ]
     said = report.verdict()
     # which hardware stands large, an API below
     large = next((i for i, words in enumerate(said) if first and f"{first.machines} " in words), 0)
     badges = [(first.latency_s.basis, first.latency_s.basis), price_badge(first.price)] if first else []
     return {
         "charts": charts,
+        "glance": glance,
         "verdict": (*said[large : large + 1], *said[:large], *said[large + 1 :]),
         "badges": [b for b in badges if b[0]],
     }
