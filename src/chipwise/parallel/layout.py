@@ -161,7 +161,7 @@ class Reason(Enum):
     TP_WIDTH = "tp does not divide the feed-forward width: choose a divisor"
     TP_DOMAIN = "tp leaves the scale-up domain: choose at most its size"
     PP_LAYERS = "more pipeline stages than layers: choose fewer"
-    STAGES = "more pipeline stages than hold the model twice over: choose fewer"
+    STAGES = "more than twice the pipeline stages that hold the model: choose fewer"
     VIRTUAL = "a virtual stage without a layer, embedding or head: choose fewer"
     INTERLEAVED = "virtual stages need micro-batches in multiples of the stages: choose vp 1"
     SCHEDULE = "the software of this chip has no such pipeline schedule: choose 1f1b"

@@ -166,9 +166,10 @@ def _hopeless(
     c: Contenders,
 ) -> dict[str, frozenset[tuple[int, ...]]]:
     """Layouts by chip that miss a target where they were `APART` times as fast, or are then still dearer than its
-    cheapest plan that is kept by more than better evidence may cost."""
+    cheapest plan that is kept by more than better evidence may cost; and those in more stages than are tried."""
     good = e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)
     slow = (e.reason == 0) & ~good.any(axis=1)
+    deep = e.reason == REASONS.index(Reason.STAGES)
     least = np.where(c.cost > 0.0, c.cost / APART, c.cost * APART)  # below 0 it counts what is done
     if w.driven and w.rate_per_s is not None:
         most = np.max(np.where(good, np.nan_to_num(e.prediction.requests_per_s), 0.0), axis=1)
@@ -184,7 +185,7 @@ def _hopeless(
         mine = e.group.which == i
         known = c.cost[mine & live & kept(c.chance, w.confidence)]
         enough = np.min(known, initial=np.inf)
-        lost = mine & (slow | (live & (least > enough + preferences().evidence * abs(enough))))
+        lost = mine & (slow | deep | (live & (least > enough + preferences().evidence * abs(enough))))
         rows = np.flatnonzero(lost)
         found[deployment.chip.id] = frozenset(zip(*(part[rows].tolist() for part in columns), strict=True))
     return found
