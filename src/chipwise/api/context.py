@@ -320,7 +320,7 @@ class Context:
         elif lengths.prompt_cv or lengths.output_cv:
             yield f"lengths log-normal, deviation over mean {lengths.prompt_cv:g} in and {lengths.output_cv:g} out"
         else:
-            yield "all requests of mean lengths"
+            yield "every request has the mean length"
         if prefix is None:
             yield "no prefix cache"
         else:

@@ -116,16 +116,16 @@ def weighed(
     """What the first of ranked plans that keep what was asked costs a month rented and owned, and dollars a month of an
     `api` (None: nobody sells it); of a job as long as that runs. None where nothing is paid. An API is chosen where it
     costs less by more than a change is worth naming for, and no provider or region of machines was named. Chips that
-    are owned are in use at all hours, as rented ones are, unless the user says less; where nobody sells those of the
-    first plan, they are those of the plan that is cheapest to own, but not of a job, which takes other machines another
-    time. What is rented is paid for while it runs where its replicas follow the load (`scaling`)."""
+    are owned are in use at all hours, as rented ones are, unless the user says less; they are those of the plan that is
+    cheapest to own, but of a job those of the first, for another job takes other machines. What is rented is
+    paid for while it runs where its replicas follow the load (`scaling`)."""
     first = plans[0]
     if pricing is None or first.price is None:
         return None
     bought, named = pricing.kind == "own", bool(pricing.provider or pricing.region)
     rent = _rented(first, pricing, today)
-    others = plans[1:] if job is None else ()
-    own = _owned(first, pricing, rent, api) or _others_owned(others, pricing, rent, api)
+    owned = [first] if bought or job is not None else plans
+    own = _least_owned(owned, pricing, rent, api)
     share = 1.0 if scaling is None else scaling.share
     run = own.usd_per_month if bought and own else share * first.price.mid * HOURS_PER_MONTH
     choice: Way = "own" if bought else "rent"
@@ -185,12 +185,12 @@ def called(first: PlanRecord | MediaPlan, sold: Sequence[ApiRecord], w: Workload
     return 3600.0 * HOURS_PER_MONTH * rate * sold[0].usd_per_request if sold and rate else None
 
 
-def _others_owned(
+def _least_owned(
     plans: Sequence[Plan], pricing: Pricing, rent: PriceRecord | None, api: float | None
 ) -> OwningRecord | None:
-    """The plan that costs the least a month to own."""
+    """The plan that costs the least a month to own; its machines are named where it is not the first."""
     owned = ((p, _owned(p, pricing, rent, api)) for p in plans)
-    found = [replace(own, machines=p.machines) for p, own in owned if own]
+    found = [own if p is plans[0] else replace(own, machines=p.machines) for p, own in owned if own]
     return min(found, key=lambda own: own.usd_per_month, default=None)
 
 

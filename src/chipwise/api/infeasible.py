@@ -41,6 +41,9 @@ FULLER = 2.0  # times the rate that is carried: no less of a reserve makes more 
 NARROW = "--precision int4"
 """The narrowest weights that all servers read."""
 
+WIDE = "--precision bf16"
+"""Weights that software for every chip reads."""
+
 Asked = tuple[str, Limits, Workload]
 """A question asked again: of one chip, within limits, for a workload."""
 
@@ -82,6 +85,19 @@ def _narrower(tried: Sequence[CandidateFormat]) -> CandidateFormat | None:
         return None
     found = answered(lambda name: load_generating(graph.model.name, name, None), NARROW.split()[-1])
     return None if found is None else CandidateFormat(replace(context, found=found), stored=False)
+
+
+def wider(market: Market, tried: Sequence[CandidateFormat]) -> list[str]:
+    """Wide weights, where software reads those alone, and a plan with them keeps what is asked."""
+    context = tried[0].context
+    found = answered(
+        lambda name: load_generating(context.found.graph.model.name, name, None), WIDE.split()[-1]
+    )
+    if found is None:
+        return []
+    one = CandidateFormat(replace(context, found=found), stored=False)
+    plans = answered(lambda asked: Space.over(asked, [one]).plans(), market) or []
+    return [WIDE] if any(p.keeps_targets(context.workload.confidence) for p in plans) else []
 
 
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:
@@ -222,7 +238,9 @@ def no_plan(
     elif rejected.get(Reason.SLO):
         what, hint = _slower(slow, workload), "relax the target, or shorten --in"
     else:
-        return _nowhere(name, reasons, refusals, never, short=bool(rejected.get(Reason.MEMORY)))
+        why = [*(r.detail for r in never), *(r.reason.value for r in refusals), "no chips were given"][0]
+        why += f"; what works: {either(ways)}" if ways else ""
+        return _nowhere(name, reasons, why, short=bool(rejected.get(Reason.MEMORY)))
     works = f"what works: {either(ways)}" if ways else hint
     return InfeasibleError(f"{name}: {what}", works, reasons=reasons, reachable=best)
 
@@ -233,20 +251,12 @@ def _slower(slow: Sequence[Refusal], w: Workload) -> str:
     return f"no plan meets the targets at any batch; nearest is {near.chip}: {_targets(near, w)}"
 
 
-def _nowhere(
-    name: str,
-    reasons: Mapping[str, int],
-    refusals: Sequence[Refusal],
-    never: Sequence[RefusalRecord],
-    *,
-    short: bool,
-) -> InfeasibleError:
+def _nowhere(name: str, reasons: Mapping[str, int], why: str, *, short: bool) -> InfeasibleError:
     """The error where nothing is in reach: all are `short` of memory, or what was in the way of the first."""
     if short:
         seen = Sentence(CommandText(f"fit {shlex.quote(name)}", "shows what would"))
         return InfeasibleError(f"{name} does not fit on what was asked", seen, reasons=reasons, see="fit")
-    why = [*(r.detail for r in never), *(r.reason.value for r in refusals), "no chips were given"]
-    return InfeasibleError(f"{name}: no plan", why[0], reasons=reasons)
+    return InfeasibleError(f"{name}: no plan", why, reasons=reasons)
 
 
 def _costs(dearer: PlanRecord, usd_per_h: float) -> tuple[str, dict[str, float]]:

@@ -18,7 +18,7 @@ from chipwise.api.context import Context
 from chipwise.api.deciding import apis, decision
 from chipwise.api.desk import assembled, machine_record, token_s
 from chipwise.api.estimating import AskedLoad, asked
-from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
+from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out, wider
 from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import Given, Terms
@@ -212,6 +212,8 @@ class PlansAsked:
             dearer = min(priced, key=PlanRecord.usd, default=None)
         short = list(space.refusals.values())
         ways = ways_out(self.market, space.formats, short, timed=timed)
+        if space.never and not short:
+            ways = wider(self.market, space.formats)
         name = self.context.found.graph.model.name
         return no_plan(name, workload, space.rejected, short, space.never, dearer, ways)
 

@@ -163,7 +163,7 @@ def _corrected(tokens: Sequence[str], option: str, every: Collection[Argument]) 
     if meant:
         line = [meant.get(name, name) + sign + value for name, sign, value in pairs]
         return f"unknown option {', '.join(meant)}: {_line(line)}"
-    for known in every:
+    for known in every if option not in names else ():
         if option.lstrip("-") in (known.get_choices() or ()):
             left = [token for token in tokens if token != option]
             return f"unknown option {option}: {_line([*left, known.name, option.lstrip('-')])}"

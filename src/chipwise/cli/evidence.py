@@ -172,7 +172,7 @@ def export_file(
 
 def _count(count: int | None) -> int | None:
     if count is not None and not 1 <= count <= 1_000_000:
-        raise UsageError(f"--count {count}: not a count of chips", "at least 1")
+        raise UsageError(f"--count {count}: it must be at least 1")
     return count
 
 

@@ -114,8 +114,8 @@ def _placed(given: dict[str, Any], **targets: str | None) -> None:
     for name, value in targets.items():
         if value is not None:
             raise UsageError(
-                f"--{name} is a target, and one given plan is shown as it is",
-                "--concurrency or --rate sets its load",
+                f"one given plan takes --concurrency or --rate, not --{name}, which is a target",
+                "plan takes targets",
                 field=name,
             )
 

@@ -38,7 +38,7 @@ from chipwise.units import Array, Real
 from chipwise.values import dataclass
 from chipwise.workload.lengths import Lengths
 
-VALID = "Poisson arrivals, at most 90 % of the time on prompts, no preemption; else only a simulation can say"
+VALID = "Poisson arrivals, at most 90 % of the time on prompts, no preemption; outside this range, simulate"
 
 MOST_BUSY = 0.9
 """share of time: up to which quantiles of waits are answered. Chosen: closer to saturation a wait depends on how long

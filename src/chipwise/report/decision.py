@@ -47,7 +47,7 @@ class OwningRecord:
     nothing of them), with the network between several; and the watts that they draw at the plugs before cooling.
     `above_rent` and `above_api`: the share of all hours above whose use it costs less than renting, or the API, for as
     many hours (None: it never does, or that has no price). `assumed` names figures that the user did not give.
-    `machines`: of another plan, where nobody sells the chips of the first."""
+    `machines`: of another plan, where that is cheaper to own than the first, or the first is not for sale."""
 
     usd_per_month: float
     purchase_usd: float

@@ -109,7 +109,7 @@ def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -
 
 
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
-    star = "The star marks the plan at full load. " if report.speeds else ""
+    star = "The star marks the plan at its load. " if report.speeds else ""
     measured = (
         "Crosses are measurements, faint ones of similar models. Each stands as far from its curve as the measurement "
         "was from the prediction for its own lengths and formats: on the curve it confirms the model."
