@@ -25,16 +25,16 @@ SECONDS_PER_DAY = 86400.0
 
 
 def apis(
-    first: PlanRecord | MediaPlan,
+    first: PlanRecord | MediaPlan | None,
     model: str,
     workload: Workload,
     today: date,
     providers: Collection[str] = (),
 ) -> tuple[ApiRecord, ...]:
     """What tokens of the same weights cost from an API, cheapest first, and the rate above which the first plan costs
-    less: its dollars per hour over those of a request, None where that is more than it serves. Of these `providers`
-    (none: of all) prices that are not stale, older ones where there is no other; none of a vendor that has ended the
-    model, or does not read prompts of that length."""
+    less: its dollars per hour over those of a request, None where that is more than it serves, or there is no plan. Of
+    these `providers` (none: of all) prices that are not stale, older ones where there is no other; none of a vendor
+    that has ended the model, or does not read prompts of that length."""
     if workload.task == "local":
         return ()
     length = workload.prompt_tokens + workload.output_tokens
@@ -50,9 +50,10 @@ def apis(
     return tuple(sorted(found, key=lambda api: (api.usd_per_request, api.provider, api.model)))
 
 
-def _record(price: ApiPrice, first: PlanRecord | MediaPlan, w: Workload, today: date) -> ApiRecord:
+def _record(price: ApiPrice, first: PlanRecord | MediaPlan | None, w: Workload, today: date) -> ApiRecord:
     usd, vendor = _per_request(price, w), load_api_vendors().get(price.provider)
-    even = None if first.price is None else first.price.mid / 3600.0 / usd
+    even = None if first is None or first.price is None else first.price.mid / 3600.0 / usd
+    even = None if first is None or even is None or even > first.largest_requests_per_s else even
     return ApiRecord(
         provider=price.provider,
         model=price.model,
@@ -60,7 +61,7 @@ def _record(price: ApiPrice, first: PlanRecord | MediaPlan, w: Workload, today: 
         usd_per_million_out=price.output_usd_per_million,
         usd_per_request=usd,
         usd_per_h=None if w.rate_per_s is None else 3600.0 * w.rate_per_s * usd,
-        break_even_per_s=None if even is None or even > first.largest_requests_per_s else even,
+        break_even_per_s=even,
         chip=price.chip,
         base_url=vendor.base_url if vendor else "",
         key=vendor.key if vendor else "",

@@ -49,6 +49,7 @@ from chipwise.search.deployments import few_of, machine_for
 from chipwise.search.reach import NOWHERE, Reach
 from chipwise.search.space import FEW_WORDS, Limits
 from chipwise.search.targets import meets
+from chipwise.units import format_number
 from chipwise.values import dataclass
 from chipwise.workload.curve import RateCurve
 from chipwise.workload.workload import Workload
@@ -214,8 +215,18 @@ class PlansAsked:
         ways = ways_out(self.market, space.formats, short, timed=timed)
         if space.never and not short:
             ways = wider(self.market, space.formats)
+        ways = [*ways, *self._called()]
         name = self.context.found.graph.model.name
         return no_plan(name, workload, space.rejected, short, space.never, dearer, ways)
+
+    def _called(self) -> list[str]:
+        """The cheapest API of the model, where it carries the load for no more than the limit of dollars per hour."""
+        most, name = self.market.limits.max_usd_per_h, self.context.found.graph.model.name
+        sold = apis(None, name, self.workload, self.context.today) if most is not None else ()
+        hours = [(api.usd_per_h, api.provider) for api in sold if api.usd_per_h is not None]
+        return [
+            f"the API of {who} at {format_number(usd)} $/h" for usd, who in hours[:1] if usd <= (most or 0.0)
+        ]
 
     def start_s(self, p: PlanRecord) -> float:
         """Seconds until one more replica of a plan serves; 0 where it has one, or is a machine of parts."""

@@ -24,9 +24,9 @@ class Preferences:
     `more_stages`: of pipelines. `worth`: what a
     named change saves. `unmeasured`: what an API of unknown speed may cost where exacting targets were named.
     `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a user wants.
-    `standstill`: of the time of a run. `even`, `idle`: of what less certainty would save. `told`, `noticed`: the least
-    difference of a cost, and of other figures, that is worth a sentence. `rounded`, `tie`, `unseen`: ratios up to which
-    what somebody says is not refuted.
+    `standstill`: of the time of a run. `even`, `idle`, `costly`: of what less certainty would save. `told`,
+    `noticed`: the least difference of a cost, and of other figures, that is worth a sentence. `rounded`, `tie`,
+    `unseen`: ratios up to which what somebody says is not refuted.
     """
 
     confidence: float
@@ -55,6 +55,7 @@ class Preferences:
     desk_tokens_per_s: float
     standstill: float
     even: float
+    costly: float
     idle: float
     told: float
     noticed: float

@@ -36,6 +36,7 @@ from chipwise.report.plan import (
     notes,
     peak_words,
     scaling_words,
+    steadier,
     taken,
 )
 from chipwise.report.records import (
@@ -446,6 +447,7 @@ def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
         founded(p, p.latency_s.basis),
         *_together(report),
         *_dearer(report, p),
+        *_several(report),
         *_measured(report, p),
         *_alike(alike, "speed" if report.owned or report.unpriced else "cost"),
     )
@@ -488,6 +490,16 @@ def _dearer(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     else:
         more = f"{report.extra:.1%}"
     return (f"It costs {more} more than the cheapest, {which}, because {_because(p, c)}.",)
+
+
+def _several(report: MediaReport) -> tuple[str, ...]:
+    """The best plan on chips that are surer to be had than those of the first."""
+    ranked = [p for p in report.plans if p.rank and p.verdict != "no"]
+    found = None if report.owned or not report.kept else steadier(ranked, _timed)
+    if found is None:
+        return ()
+    words, p = found
+    return (f"{words}: {p.machines} ({', '.join(_how(p))}), {cost_words(p.price, p.chips)}.",)
 
 
 def _because(p: MediaPlan, c: MediaPlan) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import numpy as np
 
 from chipwise.catalog.chips import recalled_words
-from chipwise.catalog.offer import age_days
+from chipwise.catalog.offer import MARKETPLACES, age_days
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.quality import QualityRecord, quality_words
 from chipwise.catalog.snapshot import today
@@ -142,6 +142,24 @@ def numbered(
                 yield j + 1
 
     return tuple(replace(p, ties=tuple(ties(i))) for i, p in enumerate(made))
+
+
+def steadier(plans: Sequence[P], keeps: Callable[[P], bool]) -> tuple[str, P] | None:
+    """Where a marketplace or one provider alone rents the first of ranked plans: the best that several providers rent
+    and that keeps what was asked, with words for that. None where there is none, or nothing is in doubt."""
+    price = plans[0].price
+    if price is None or not (price.sellers == 1 or price.provider in MARKETPLACES):
+        return None
+    found = next(
+        (
+            p
+            for p in plans
+            if p.price and p.price.sellers > 1 and p.price.provider not in MARKETPLACES and keeps(p)
+        ),
+        None,
+    )
+    words = "Outside marketplaces" if price.provider in MARKETPLACES else "From several providers"
+    return None if found is None else (words, found)
 
 
 def saving(plans: Sequence[P], c: Contenders, confidence: float) -> tuple[P | None, float]:

@@ -41,6 +41,7 @@ from chipwise.report.plan import (
     notes,
     peak_words,
     scaling_words,
+    steadier,
     taken,
 )
 from chipwise.report.records import (
@@ -461,17 +462,13 @@ def _certainty(report: PlanReport) -> list[str]:
     """What the confidence costs beyond even odds, where it is most of the plan."""
     even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
     first = report.plans[0]
-    if even is None or even.saves < COSTLY or first.price is None or even.price is None:
+    if even is None or even.saves < preferences().costly or first.price is None or even.price is None:
         return []
     points = 100.0 * (report.workload.confidence - preferences().even)
     return [
         f"The last {points:.0f} points of certainty cost ${format_number(first.price.mid - even.price.mid)}/h: at even "
         f"odds ({even.options}) {even.chips}x {first.chip} ({even.spread}) do, ${figures.mid(even.price)}/h."
     ]
-
-
-COSTLY = 0.25
-"""unit: share of the cost. Chosen: what certainty may cost without standing in the verdict; moves one sentence."""
 
 
 def _cheapest_api(report: PlanReport) -> ApiRecord | None:
@@ -565,14 +562,12 @@ def _alternatives(report: PlanReport) -> list[str]:
 
 
 def _several(report: PlanReport) -> list[str]:
-    """The best plan on chips that several providers rent, where one alone rents those of the first."""
-    first = report.plans[0]
-    if first.price is None or first.price.sellers != 1:
+    """The best plan on chips that are surer to be had than those of the first."""
+    found = steadier(report.plans, lambda p: p.keeps_targets(report.workload.confidence))
+    if found is None:
         return []
-    several = next((p for p in report.plans if p.price and p.price.sellers > 1), None)
-    if several is None:
-        return []
-    return [f"From several providers: {several.machines} ({several.spread}){_cost(report, several, ', ')}."]
+    words, p = found
+    return [f"{words}: {p.machines} ({p.spread}){_cost(report, p, ', ')}."]
 
 
 def _apart(p: PlanRecord, first: PlanRecord) -> str:
