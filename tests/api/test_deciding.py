@@ -276,6 +276,17 @@ def test_where_nobody_sells_the_chips_of_the_first_plan_another_is_owned(report:
     assert decision(report.plans, (), Pricing(), LOAD, DAY).own.machines == ""
 
 
+def test_what_is_owned_is_the_cheapest_to_own_of_all_that_keep_the_targets() -> None:
+    with on_the_day():
+        rented = cw.plan("meta-llama/Llama-3.1-70B", rate="10/s", chips="b200-sxm,h100", evidence="none")
+        bought = cw.plan(
+            "meta-llama/Llama-3.1-70B", rate="10/s", chips="b200-sxm,h100", price="own", evidence="none"
+        )
+    assert rented.plans[0].chip != bought.plans[0].chip
+    assert rented.decision.own.machines == bought.plans[0].machines
+    assert rented.decision.own.usd_per_month == pytest.approx(bought.decision.own.usd_per_month)
+
+
 def test_a_rack_is_not_bought_for_one_of_its_chips(report: PlanReport) -> None:
     one = replace(report.plans[0], chip="gb200-nvl72", chips=1)
     assert decision((one,), (), Pricing(), LOAD, DAY).own is None

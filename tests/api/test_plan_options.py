@@ -10,6 +10,7 @@ import pytest
 
 import chipwise as cw
 from chipwise.api.requests.planning import EstimateRequest, ExplainRequest, FitRequest, PlanRequest
+from chipwise.catalog.offer import MARKETPLACES
 from chipwise.catalog.price import rent_basis
 from chipwise.catalog.snapshot import today
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
@@ -361,6 +362,16 @@ def test_a_refusal_says_its_reserve_and_what_less_of_it_would_do() -> None:
     needed = re.search(r"utilisation (\d+)%", str(refused.value.hint))
     assert needed
     assert cw.plan("google/gemma-3-27b-it", **asked | {"utilisation": needed[0].split()[1]}).plans
+
+
+def test_beside_a_marketplace_stands_the_best_plan_of_several_providers() -> None:
+    report = cw.plan("Qwen/Qwen3-4B", rate="5/s", chips="rtx-4090,l40s", evidence="none")
+    first, other = report.plans
+    assert first.price.provider in MARKETPLACES
+    assert f"Outside marketplaces: {other.machines}" in " ".join(str(report).split())
+    pictures = cw.plan("sdxl", rate="2/s", chips="rtx-4090,l40s", evidence="none")
+    assert pictures.plans[0].price.provider in MARKETPLACES
+    assert f"Outside marketplaces: {pictures.plans[1].machines}" in " ".join(str(pictures).split())
 
 
 def test_beside_one_seller_stands_the_best_plan_of_several() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from docs.generate.console import on_the_day
 
+import chipwise as cw
 from chipwise.api.requests.doors import read_request
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.errors import InfeasibleError
@@ -53,6 +54,24 @@ def test_what_works_was_tried(asked: dict[str, Any], named: tuple[str, ...]) -> 
     assert tuple(" ".join(way.split()[::2]) for way in ways) == named
     for way in ways:
         assert ask(**{**asked, **changed(way)}).kept, way
+
+
+def test_an_api_within_the_limit_of_dollars_is_a_way_out() -> None:
+    with pytest.raises(InfeasibleError) as refused, on_the_day():
+        cw.plan("Qwen/Qwen3-235B-A22B", rate="2/s", max_usd_per_h=5, chips="mi300x,h100", evidence="none")
+    assert re.search(r"the API of \w+ at 3\.\d+ \$/h", refused.value.hint)
+    with pytest.raises(InfeasibleError) as refused, on_the_day():
+        cw.plan("Qwen/Qwen3-235B-A22B", rate="2/s", max_usd_per_h=1, chips="mi300x,h100", evidence="none")
+    assert "the API of" not in refused.value.hint
+
+
+def test_wide_weights_are_a_way_out_where_software_reads_those_alone() -> None:
+    with pytest.raises(InfeasibleError, match="does not run mxfp4") as refused:
+        cw.plan("openai/gpt-oss-120b", rate="1/s", chips="trainium2", evidence="none")
+    assert refused.value.hint.endswith("what works: precision bf16")
+    assert cw.plan(
+        "openai/gpt-oss-120b", rate="1/s", chips="trainium2", precision="bf16", evidence="none"
+    ).kept
 
 
 def test_the_likeliest_says_what_would_keep_the_targets() -> None:

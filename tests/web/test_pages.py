@@ -437,6 +437,10 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     on.open(path)
     expect(page.locator(".since")).to_contain_text("gone 7 → unknown")
     assert page.locator("#kept a").all_inner_texts()[1].startswith("model meta-llama/Llama-3.1-8B")
+    on.open("/train?model=meta-llama/Llama-3.1-8B&tokens=1B&chips=h100&counts=8")
+    assert any("tokens 1B" in text for text in page.locator("#kept a").all_inner_texts()), (
+        "other questions too"
+    )
     fill = page.locator("[data-fill]")
     if fill.count():
         asked = json.loads(fill.first.get_attribute("data-fill") or "")
