@@ -311,7 +311,8 @@ def test_a_notebook_shows_the_same_table_as_html(plans: Any) -> None:
     page.feed(plans._repr_html_())
     (table,) = plans.tables()
     assert tuple(page.cells["th"]) == table.columns
-    assert tuple(page.cells["td"]) == tuple(cell for row in table.rows for cell in row)
+    shown = tuple(cell.replace("\u00a0", " ") for cell in page.cells["td"])  # figures do not break
+    assert shown == tuple(cell for row in table.rows for cell in row)
 
 
 def test_html_escapes_everything() -> None:

@@ -120,7 +120,7 @@ def test_nothing_stands_above_what_is_no_dearer_no_slower_and_no_less_likely(
 
 
 def test_a_target_that_nothing_keeps_is_refused_in_the_first_words(run: Run) -> None:
-    done = run("plan", "Qwen/Qwen3-32B", "--rate", "10/s", "--tpot", "1ms")
+    done = run("plan", "Qwen/Qwen3-32B", "--rate", "10/s", "--tpot", "1.2ms")
     assert done.code == 4
     assert "No plan meets" in done.out
 

@@ -350,7 +350,7 @@ def test_one_run_of_a_cell_corrects_its_neighbours(truth: Path) -> None:
         assert after.mean() < (0.7 if near else 1.0) * before.mean(), (figure, near)
         assert np.median(after) < (0.7 if near else 1.02) * np.median(before), (figure, near)
     for many, held in inside.items():
-        assert 0.75 < np.mean(held) < 0.88, many
+        assert 0.75 < np.mean(held) < 0.9, many
 
 
 def figures_of(lines: Residuals) -> Iterator[tuple[str, Residuals]]:

@@ -300,7 +300,7 @@ def test_what_does_not_fit_is_told_the_offloading_that_does() -> None:
 def test_a_training_step_that_does_not_fit_is_told_a_spread_that_does() -> None:
     with pytest.raises(InfeasibleError, match="short per device") as refused:
         EstimateRequest(model=FLUX, chip="8xh100", training=True, batch=8).run()
-    assert "--settings recompute=full --spread dp=4,fsdp=1" in str(refused.value)
+    assert "--settings recompute=full --spread ulysses=2,fsdp=1" in str(refused.value)
 
 
 def test_fit_offloads_before_it_says_no() -> None:

@@ -45,7 +45,7 @@ def test_full_load_uses_up_a_mean_target() -> None:
     plan = ASKED.run().plans[0]
     assert plan.tpot_s is not None
     # nearly: beyond, a pass is full of prompts and more load gives no more tokens
-    assert 0.9 < max(plan.tpot_s.mid / 0.03, plan.ttft_s.mid / 0.5) <= 1.0 + 1e-9
+    assert 0.85 < max(plan.tpot_s.mid / 0.03, plan.ttft_s.mid / 0.5) <= 1.0 + 1e-9
 
 
 def test_the_default_leaves_room_for_the_error_of_the_prediction() -> None:

@@ -238,8 +238,7 @@ def no_plan(
     elif rejected.get(Reason.SLO):
         what, hint = _slower(slow, workload), "relax the target, or shorten --in"
     else:
-        why = [*(r.detail for r in never), *(r.reason.value for r in refusals), "no chips were given"][0]
-        why += f"; what works: {either(ways)}" if ways else ""
+        why = _in_the_way(refusals, never, ways)
         return _nowhere(name, reasons, why, short=bool(rejected.get(Reason.MEMORY)))
     works = f"what works: {either(ways)}" if ways else hint
     return InfeasibleError(f"{name}: {what}", works, reasons=reasons, reachable=best)
@@ -249,6 +248,12 @@ def _slower(slow: Sequence[Refusal], w: Workload) -> str:
     """That no chip meets the targets, and which comes nearest."""
     near = min(slow, key=lambda r: _miss(r, w))
     return f"no plan meets the targets at any batch; nearest is {near.chip}: {_targets(near, w)}"
+
+
+def _in_the_way(refusals: Sequence[Refusal], never: Sequence[RefusalRecord], ways: Sequence[str]) -> str:
+    """What was in the way of the first chip, and what works all the same."""
+    why = [*(r.detail for r in never), *(r.reason.value for r in refusals), "no chips were given"][0]
+    return f"{why}; what works: {either(ways)}" if ways else why
 
 
 def _nowhere(name: str, reasons: Mapping[str, int], why: str, *, short: bool) -> InfeasibleError:
