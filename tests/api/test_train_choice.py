@@ -268,7 +268,7 @@ def test_the_chance_of_a_deadline_is_said_and_ranks() -> None:
     (first,) = report.plans
     # known levels say on which side of the prediction runs lie, which the ends of an interval alone do not
     plain = chance(most, first.days.mid, first.days.low, first.days.high)
-    assert first.chance == pytest.approx(plain, abs=0.05)
+    assert first.chance == pytest.approx(plain, abs=0.12)
     assert not report.kept
     said = " ".join(report.verdict())
     assert said.startswith("No plan meets the deadline of ")
