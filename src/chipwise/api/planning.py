@@ -222,11 +222,11 @@ class PlansAsked:
     def _called(self) -> list[str]:
         """The cheapest API of the model, where it carries the load for no more than the limit of dollars per hour."""
         most, name = self.market.limits.max_usd_per_h, self.context.found.graph.model.name
-        sold = apis(None, name, self.workload, self.context.today) if most is not None else ()
-        hours = [(api.usd_per_h, api.provider) for api in sold if api.usd_per_h is not None]
-        return [
-            f"the API of {who} at {format_number(usd)} $/h" for usd, who in hours[:1] if usd <= (most or 0.0)
-        ]
+        if most is None:
+            return []
+        sold = apis(None, name, self.workload, self.context.today)
+        paid = [(api.usd_per_h, api.provider) for api in sold if api.usd_per_h is not None]
+        return [f"the API of {who} at {format_number(usd)} $/h" for usd, who in paid[:1] if usd <= most]
 
     def start_s(self, p: PlanRecord) -> float:
         """Seconds until one more replica of a plan serves; 0 where it has one, or is a machine of parts."""

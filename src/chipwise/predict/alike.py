@@ -44,14 +44,9 @@ class Alike:
         _, first, of = np.unique(np.stack([which, *columns]), axis=1, return_index=True, return_inverse=True)
         return first, of.reshape(-1)
 
-    def own(self, value: Real) -> bool:
-        """Whether a value, [kind, ...] or shared by all, has a row for each kind."""
-        return np.ndim(value) > 1 and len(self.first) > 1 and np.shape(value)[0] == len(self.first)
-
     def spread(self, value: Real) -> Real:
-        """A value of kinds for every row."""
-        found: Array = np.asarray(value)[self.of] if self.own(value) else np.asarray(value)
-        return found
+        """A value of kinds, [kind, ...] or shared by all, for every row."""
+        return _rows(value, len(self.first), self.of)
 
     def price(self, op: Op, seconds: Callable[[Op, Device, CostParameters], Cost]) -> Cost:
         """The exposed `seconds` of an operator of all kinds: of those that have the very same, on the same chip, once.
@@ -64,20 +59,13 @@ class Alike:
         if key not in self.known:
             self.known[key] = self.device.take(first), self.numbers.take(first)
         cost = seconds(self._of(op, first), *self.known[key])
-        each = len(first)
-
-        def again(value: Real) -> Real:
-            one = np.ndim(value) > 1 and each > 1 and np.shape(value)[0] == each
-            found: Array = np.asarray(value)[back] if one else np.asarray(value)
-            return found
-
-        return Cost({name: again(value) for name, value in cost.exposed.items()})
+        return Cost({name: _rows(value, len(first), back) for name, value in cost.exposed.items()})
 
     def _of(self, op: Op, some: NDArray[np.intp]) -> Op:
         """The operator of some kinds."""
 
         def taken(value: Real) -> Real:
-            return np.asarray(value)[some] if self.own(value) else value
+            return _rows(value, len(self.first), some)
 
         return replace(
             op,
@@ -93,13 +81,24 @@ class Alike:
         Kinds are told apart by one number each, a sum of all theirs with weights that nothing else has."""
         total = self.which * _WEIGHTS[0]
         values = (op.flops, op.weight_bytes, op.activation_bytes, op.kv_bytes, *op.dims.values())
-        for weight, value in zip(_WEIGHTS[1:], values, strict=False):
-            if self.own(value):
+        for weight, value in zip(_WEIGHTS[1 : len(values) + 1], values, strict=True):
+            if _own(value, len(self.first)):
                 table = np.asarray(value, dtype=float).reshape(len(self.first), -1)
                 scale = np.abs(table).max() or 1.0
                 total = total + weight * (table @ _COLUMNS[: table.shape[1]]) / scale
         _, first, back = np.unique(total, return_index=True, return_inverse=True)
         return (first, back.reshape(-1)) if len(first) <= SAVED * len(self.first) else None
+
+
+def _own(value: Real, count: int) -> bool:
+    """Whether a value, [count, ...] or shared by all, has a row for each."""
+    return np.ndim(value) > 1 and count > 1 and np.shape(value)[0] == count
+
+
+def _rows(value: Real, count: int, at: NDArray[np.intp]) -> Real:
+    """The rows `at` of a value that has one for each of `count`; the value itself where all share it."""
+    found: Array = np.asarray(value)
+    return found[at] if _own(value, count) else found
 
 
 _WEIGHTS = np.random.default_rng(1).uniform(1.0, 2.0, 32)

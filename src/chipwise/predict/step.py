@@ -83,8 +83,7 @@ def step_parts(
 
     Where experts lie over a network and the runtime works on two halves of a batch in turn, exchanges of one half hide
     behind the other's work; `_overlapped`."""
-    for part, cost in parts_alike(sharded, step, device, efficiency, overheads, None):
-        yield part, cost.cost if isinstance(cost, Repeated) else cost
+    yield from _of_rows(parts_alike(sharded, step, device, efficiency, overheads, None))
 
 
 def parts_alike(

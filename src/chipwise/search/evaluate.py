@@ -219,10 +219,10 @@ def engines_of(
     d = group.deployments[0]
     flat = group.layouts()
     size = len(group.which)
-    experts = any("E" in block.axes for _, block in graph.distinct())
+    experts = graph.routed
 
     def table(of: Group) -> PassTable:
-        return _tables(graph, of, requests, (efficiency, overheads), by_part=by_part)
+        return _table(graph, of, requests, (efficiency, overheads), by_part=by_part)
 
     def column(value: Real) -> Array:
         return np.array(np.broadcast_to(np.asarray(value, dtype=float), (size,)))
@@ -251,7 +251,7 @@ def engines_of(
     )
 
 
-def _tables(
+def _table(
     graph: Graph,
     group: Group,
     requests: Requests,
@@ -263,26 +263,17 @@ def _tables(
     network, apart from the others: only of them is each pass asked for by halves too."""
     layout, domain = group.layouts(), np.asarray(group.device().domain)
     wide = np.asarray(layout.tp * layout.dp > domain) & rates[1].two_batches
-    if not wide.any() or wide.all():
-        return _table(graph, group, requests, rates, by_part=by_part)
-    rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
-    found = [_table(graph, group.take(some), requests.take(some), rates, by_part=by_part) for some in rows]
-    return PassTable.join(found).take(np.argsort(np.concatenate(rows)))
-
-
-def _table(
-    graph: Graph,
-    group: Group,
-    requests: Requests,
-    rates: tuple[CostParameters, Overheads],
-    *,
-    by_part: bool,
-) -> PassTable:
+    if wide.any() and not wide.all():
+        rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
+        found = [
+            _table(graph, group.take(some), requests.take(some), rates, by_part=by_part) for some in rows
+        ]
+        return PassTable.join(found).take(np.argsort(np.concatenate(rows)))
     d, at = group.deployments[0], group.which.reshape(-1, 1)
     device, (efficiency, overheads) = group.device(trailing=1), rates
     each, own, alike = efficiency.take(at), overheads.take(at), _alike(group, requests, efficiency)
     sharded = group.sharded(graph)
-    experts = any("E" in block.axes for _, block in graph.distinct())
+    experts = graph.routed
 
     def parts(of: Sharded) -> PartsOf:
         return lambda step: parts_alike(of, step, device, each, own, alike)

@@ -195,7 +195,7 @@ def layouts_for(graph: Graph, d: Deployment, limits: Limits) -> Iterator[tuple[i
     """
     domain, most = int(d.device.domain), _most_devices(d, limits)
     features = d.runtime.features
-    experts = any("E" in block.axes for _, block in graph.distinct())
+    experts = graph.routed
     stages = _stages(min(graph.layers, most)) if "pp" in features else [1]
     for tp, dp, eps in _ranks(min(domain, most), features, experts=experts):
         whole = [p for p in stages if tp * dp * p <= most and not (tp * dp * p) % d.chip.devices_per_package]
