@@ -211,6 +211,7 @@ class Space:
     considered: int = 0
     rejected: Counter[Reason] = field(default_factory=Counter)
     choices: list[tuple[CandidateFormat, Choice]] = field(default_factory=list)
+    searched: list[tuple[CandidateFormat, Found]] = field(default_factory=list)
 
     @classmethod
     def over(cls, market: Market, tried: Iterable[CandidateFormat]) -> Space:
@@ -235,6 +236,19 @@ class Space:
     def workload(self) -> Workload:
         """What is asked of the model."""
         return self.formats[0].context.workload
+
+    def anew(self, confidence: float, limits: Limits) -> Space:
+        """What is chosen from what was priced for targets that are to hold with another confidence, or within other
+        limits of chips and dollars, of no fewer; nothing is priced again."""
+        made = Space(replace(self.market, limits=limits), never=self.never)
+        for one, found in self.searched:
+            if one.at_last and made.found:
+                break
+            context = one.context
+            workload = replace(context.workload, confidence=confidence)
+            other = replace(one, context=replace(context, workload=workload))
+            made._take(other, found.anew(workload, limits))
+        return made
 
     def _hopeless(self, one: CandidateFormat, chips: Sequence[Chip]) -> bool:
         """Whether a format has no plan that could come first: it has no room, or is read too slowly."""
@@ -279,6 +293,10 @@ class Space:
         result, never = market.searched(one)
         if not self.formats:
             self.never = never
+        self._take(one, result)
+
+    def _take(self, one: CandidateFormat, result: Found) -> None:
+        self.searched.append((one, result))
         self.formats.append(one)
         self.considered += result.considered
         self.rejected += result.rejected
@@ -286,7 +304,7 @@ class Space:
             self.refusals[chip] = self.refusals[chip].closer(refusal) if chip in self.refusals else refusal
         choices: list[Choice] = []
         for mine in result.choices.values():
-            every = market.limits.every or self.market.limits.by != "chip"
+            every = self.market.limits.every or self.market.limits.by != "chip"
             choices += mine if every else shortlist(mine, self.workload.confidence)
             self.choices += [(one, choice) for choice in mine]
         for context in self._paid(one.context):

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import product
 
 import numpy as np
 
@@ -31,11 +30,6 @@ LATER = 1.25  # times a target that is not kept yet, that is asked next
 TARGETS = ("ttft_s", "tpot_s")  # of the targets those that bound a load
 LOWER = 0.9  # times a rate that is not carried yet
 MORE = (2, 3, 4, 6, 8)  # times the chips that one has
-LESS_SURE = (
-    0.8,
-    0.7,
-    0.6,
-)  # probabilities that targets hold, tried where a rate is not carried as surely as asked
 FULLER = 2.0  # times the rate that is carried: no less of a reserve makes more of it
 
 NARROW = "--precision int4"
@@ -101,16 +95,14 @@ def wider(market: Market, tried: Sequence[CandidateFormat]) -> list[str]:
 
 
 def kept_with(market: Market, tried: Sequence[CandidateFormat], likeliest: PlanRecord) -> list[str]:
-    """The changes with which targets are kept that no plan keeps as surely as asked: later ones, found by asking on the
-    chip of the `likeliest`, or the confidence that it has."""
-    w, found = tried[0].context.workload, list[str]()
-    if any(chip.id == likeliest.chip for chip in market.chips):
-        first, further = float(likeliest.ttft_s), float(likeliest.tpot_s or 0.0)
-        near = Refusal(likeliest.chip, Reason.SLO, Reach(first, further, further, likeliest.requests_per_s))
-        found = working(partial(_fewest, market, tried), _later(w, market.limits, [near]))
-    if likeliest.chance is not None and likeliest.chance >= preferences().even:
-        found.append(f"--confidence {math.floor(100.0 * likeliest.chance + 0.2):.0f}%")
-    return found
+    """The later targets that are kept, where no plan keeps those that were asked as surely, found by asking on the chip
+    of the `likeliest`."""
+    if not any(chip.id == likeliest.chip for chip in market.chips):
+        return []
+    first, further = float(likeliest.ttft_s), float(likeliest.tpot_s or 0.0)
+    near = Refusal(likeliest.chip, Reason.SLO, Reach(first, further, further, likeliest.requests_per_s))
+    later = _later(tried[0].context.workload, market.limits, [near])
+    return working(partial(_fewest, market, tried), later)
 
 
 def _fewest(market: Market, tried: Sequence[CandidateFormat], asked: Asked) -> int | None:
@@ -130,17 +122,12 @@ def _less_load(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str
 
 
 def _fuller(w: Workload, limits: Limits, best: Refusal) -> Iterator[tuple[str, Asked]]:
-    """Less of the reserve for bursts, where the load needs no more than `fullest`; targets that hold less surely."""
+    """Less of the reserve for bursts, where the load needs no more than `fullest`."""
     if w.rate_per_s is None or w.rate_per_s > FULLER * best.reach.requests_per_s:
         return
     needed = math.ceil(100.0 * w.utilisation * w.rate_per_s / best.reach.requests_per_s + 1.0) / 100.0
-    loads = (needed,) if w.utilisation < needed <= preferences().fullest else ()
-    less = [sure for sure in LESS_SURE if sure < w.confidence]
-    alone = [*((load, w.confidence) for load in loads), *((w.utilisation, sure) for sure in less)]
-    for load, sure in (*alone, *product(loads, less)):
-        words = [f"--utilisation {load:.0%}"] * (load != w.utilisation)
-        words += [f"--confidence {sure:.0%}"] * (sure != w.confidence)
-        yield " ".join(words), (best.chip, limits, replace(w, utilisation=load, confidence=sure))
+    if w.utilisation < needed <= preferences().fullest:
+        yield f"--utilisation {needed:.0%}", (best.chip, limits, replace(w, utilisation=needed))
 
 
 def _more_of_mine(w: Workload, limits: Limits, near: Sequence[Refusal]) -> Iterator[tuple[str, Asked]]:

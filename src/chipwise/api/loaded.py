@@ -118,9 +118,8 @@ def check_length(found: Loaded, tokens: float) -> None:
         what = f"{tokens:,.0f} tokens are more than {model.name} can read: {model.max_context:,}"
         longer = reading(found, tokens)
         if longer:
-            raise UsageError(
-                what, f"of its dimensions {longer[0]} reads as many", field="model", instead=longer
-            )
+            hint = f"{longer[0]} has its dimensions and reads as many"
+            raise UsageError(what, hint, field="model", instead=longer)
         raise UsageError(what, "prompt and output together: a smaller --in or --out", field="in")
 
 

@@ -22,6 +22,7 @@ from chipwise.api.infeasible import kept_with, no_plan, refusal_record, ways_out
 from chipwise.api.nearest import beside_published
 from chipwise.api.over_time import over_time
 from chipwise.api.placing import Given, Terms
+from chipwise.api.remedies import up
 from chipwise.api.scaling import start_up_s
 from chipwise.api.scaling_day import DayHeld, over_a_day
 from chipwise.calibrate.parameters import Parameters
@@ -29,6 +30,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.failures import failing_fleets
 from chipwise.catalog.machine import DESKS, Machine, parse_machine
+from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.system import systems_for
 from chipwise.errors import InfeasibleError, UnknownNameError, UsageError, shorten
@@ -37,6 +39,7 @@ from chipwise.predict.fleet import Day, at_most_away, over_day
 from chipwise.report.assemble import (
     cheapest_plan,
     fully_ready,
+    goal,
     model_record,
     rank_plans,
     workload_record,
@@ -90,10 +93,22 @@ def desk_plan(
 
 @dataclass(frozen=True)
 class PlansFound:
-    """What the search has found, and the best plans of it, in no order."""
+    """What the search has found, and the best plans of it, in no order. `firm`: what it has found for targets that hold
+    as surely as was asked, where `space` is what there is for less (None: it is that)."""
 
     space: Space
     plans: list[PlanRecord]
+    firm: Space | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """What these plans are for."""
+        return self.space.workload
+
+    @property
+    def less(self) -> bool:
+        """Whether they are for less certainty than was asked."""
+        return self.firm is not None and self.workload.confidence < self.firm.workload.confidence
 
 
 @dataclass(frozen=True)
@@ -160,6 +175,43 @@ class PlansAsked:
         return self.context.workload
 
     def candidates(self) -> PlansFound:
+        """What the search finds; where targets that hold as surely as asked are not to be had within the limits, or
+        cost `sure` times as much as likely ones and nobody named that certainty, what it finds for less."""
+        found = self._found()
+        if self.workload.task == "local" or not found.space.searched:
+            return found
+        return self._likely(found) or self._nearest(found) or found
+
+    def _likely(self, found: PlansFound) -> PlansFound | None:
+        """Plans that keep their targets with the probability `likely`, where the rest of what was asked costs too much
+        or is not to be had, and was not named."""
+        p, w, limits = preferences(), self.workload, self.market.limits
+        if w.firm or w.confidence <= p.likely or limits.have:
+            return None
+        best = next(iter(rank_plans(found.plans, w)), None)
+        if best is not None and best.keeps_targets(w.confidence) and best.load >= p.idle * w.utilisation:
+            return None
+        space = found.space.anew(p.likely, limits)
+        plans = space.plans()
+        other = next(iter(rank_plans(plans, space.workload)), None) if plans else None
+        if other is None or not other.keeps_targets(p.likely):
+            return None
+        before = goal(best, w, paid=True) if best is not None and best.keeps_targets(w.confidence) else None
+        after = goal(other, w, paid=True)
+        dear = p.sure_named if w.exacting else p.sure
+        if before is not None and (after is None or after.mid * dear > before.mid):
+            return None
+        return PlansFound(space, plans, found.space)
+
+    def _nearest(self, found: PlansFound) -> PlansFound | None:
+        """Where there is no plan at all, those that take all that the limits allow."""
+        if found.plans:
+            return None
+        space = found.space.anew(self.workload.confidence, replace(self.market.limits, nearest=True))
+        plans = space.plans()
+        return PlansFound(space, plans, found.space) if plans else None
+
+    def _found(self) -> PlansFound:
         """What the search finds; the parts of a machine together are one of the plans."""
         room = np.inf if self.machine is None else self.machine.memory_bytes
         tried = formats(self.model, self.context, self.terms, self.market.chips, room, every=self.every)
@@ -195,29 +247,44 @@ class PlansAsked:
         def dated(p: PlanRecord) -> PlanRecord:
             return _with_up(replace(p, day=self.day(p, curve)))
 
-        in_order = rank_plans([dated(p) for p in plans], self.workload)
-        replicated = _replicated(self.model, self.workload, self.terms, self.market.limits)
+        workload = found.workload
+        in_order = rank_plans([dated(p) for p in plans], workload)
+        replicated = _replicated(self.model, workload, self.terms, self.market.limits)
         return Preferred(
-            *over_a_day(in_order, DayHeld(curve, self.workload, *replicated, self.terms.scaling, dated))
+            *over_a_day(in_order, DayHeld(curve, workload, *replicated, self.terms.scaling, dated))
         )
 
     def refusal(self, found: PlansFound) -> InfeasibleError:
         """Why nothing is left, with what would be within a larger budget, and what works."""
-        space, timed = found.space, self.curve is not None
-        limits, workload = self.market.limits, self.workload
-        dearer = None
-        if limits.max_usd_per_h is not None or (workload.job and workload.job.max_usd is not None):
-            unlimited = replace(self.market, limits=replace(limits, max_usd_per_h=None))
-            free = [replace(one, context=one.context.without_budget()) for one in space.formats]
-            priced = [p for p in Space.over(unlimited, free).plans() if p.price]
-            dearer = min(priced, key=PlanRecord.usd, default=None)
-        short = list(space.refusals.values())
-        ways = ways_out(self.market, space.formats, short, timed=timed)
-        if space.never and not short:
-            ways = wider(self.market, space.formats)
-        ways = [*ways, *self._called()]
+        space, workload = found.space, self.workload
+        short, ways = list(space.refusals.values()), self._ways(space)
         name = self.context.found.graph.model.name
-        return no_plan(name, workload, space.rejected, short, space.never, dearer, ways)
+        return no_plan(name, workload, space.rejected, short, space.never, self._dearer(space), ways)
+
+    def _paying(self, space: Space) -> list[str]:
+        """The limit of dollars per hour with which there is a plan."""
+        dearer = None if self.market.limits.max_usd_per_h is None else self._dearer(space)
+        return [f"--max-usd-per-h {up(dearer.price.mid)}"] if dearer and dearer.price else []
+
+    def _dearer(self, space: Space) -> PlanRecord | None:
+        """The cheapest plan above a limit of dollars; None without such a limit."""
+        limits, job = self.market.limits, self.workload.job
+        if limits.max_usd_per_h is None and (job is None or job.max_usd is None):
+            return None
+        unlimited = replace(self.market, limits=replace(limits, max_usd_per_h=None))
+        free = [replace(one, context=one.context.without_budget()) for one in space.formats]
+        priced = [p for p in Space.over(unlimited, free).plans() if p.price]
+        return min(priced, key=PlanRecord.usd, default=None)
+
+    def _ways(self, space: Space) -> list[str]:
+        """Changes with which a question without a plan has one, and an API within the limits."""
+        short = list(space.refusals.values())
+        if space.never and not short:
+            return [*wider(self.market, space.formats), *self._called()]
+        return [
+            *ways_out(self.market, space.formats, short, timed=self.curve is not None),
+            *self._called(),
+        ]
 
     def _called(self) -> list[str]:
         """The cheapest API of the model, where it carries the load for no more than the limit of dollars per hour."""
@@ -246,7 +313,7 @@ class PlansAsked:
 
     def _ordered(self, space: Space, plans: list[PlanRecord]) -> Preferred[PlanRecord]:
         """The plans in order; where a log drives the load the first are simulated."""
-        workload, limits = self.workload, self.market.limits
+        workload, limits = space.workload, self.market.limits
         in_order = rank_plans(plans, workload)
         if not workload.driven or workload.log is None or workload.log.rate_per_s is None:
             return Preferred(in_order)
@@ -258,13 +325,14 @@ class PlansAsked:
     def record(self, found: PlansFound, chosen: Preferred[PlanRecord]) -> PlanReport:
         """The answer with plans in order, and published results beside the first."""
         space, in_order, timed = found.space, chosen.plans, chosen.said
-        context, market, workload = self.context, self.market, self.workload
+        context, market, workload = self.context, self.market, found.workload
         model = model_record(context.found.graph, context.found.config)
         first, planned = in_order[0], {p.chip for p in in_order}
         kept = first.keeps_targets(workload.confidence)
         missing = (refusal_record(r, workload) for c, r in space.refusals.items() if c not in planned)
         least, saves = (None, 0.0) if timed else cheapest_plan(first, [p for _, p in space.found], workload)
         stored = _stored(space, first) if first.converted and not timed else []
+        surer = self._surer(found)
         return PlanReport(
             model=model,
             workload=workload_record(workload),
@@ -278,10 +346,25 @@ class PlansAsked:
             cheapest=least,
             saves=saves,
             kept=kept,
-            ways=() if kept or first.peak else tuple(kept_with(market, space.formats, first)),
+            ways=() if (kept and not found.less) or surer or first.peak else self._kept_with(found, first),
+            surer=surer,
             by=market.limits.by,
             max_watts=market.limits.max_watts,
         )
+
+    def _surer(self, found: PlansFound) -> PlanRecord | None:
+        """The first of the plans that keep targets as surely as was asked, where those in order are for less."""
+        plans = rank_plans(found.firm.plans(), self.workload) if found.firm else ()
+        return next((p for p in plans if p.keeps_targets(self.workload.confidence)), None)
+
+    def _kept_with(self, found: PlansFound, first: PlanRecord) -> tuple[str, ...]:
+        """Changes with which targets are kept as surely as asked, where the first plan does not."""
+        if found.firm is not None:
+            before = rank_plans(found.firm.plans(), self.workload)
+            if not before:
+                return (*self._paying(found.firm), *self._ways(found.firm))
+            first = before[0]
+        return tuple(kept_with(self.market, (found.firm or found.space).formats, first))
 
     def assumptions(self, plans: Sequence[PlanRecord], timed: Sequence[str]) -> tuple[str, ...]:
         """What is assumed of the workload and the search."""
@@ -318,13 +401,13 @@ class PlansAsked:
         if its and not timed:
             cheaper = levers(first, its, space.context(first.precision), self.model, again)
         day = self.context.today
-        sold = apis(first, report.model.name, self.workload, day)
+        sold = apis(first, report.model.name, found.workload, day)
         return replace(
             report,
             software=_other_software(space, report.plans, timed=timed),
             levers=cheaper,
             apis=sold,
-            decision=decision(report.plans, sold, self.context.pricing, self.workload, day),
+            decision=decision(report.plans, sold, self.context.pricing, found.workload, day),
         )
 
 

@@ -31,15 +31,55 @@ from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
 
 
+@dataclass(frozen=True)
+class Priced:
+    """A group that was priced, and how far that may be off. `again`: of chips of which other software was tried before,
+    so that a deployment of which no layout is in question says nothing."""
+
+    evaluated: Evaluated
+    caution: Caution
+    again: bool
+
+
 @dataclass
 class Found:
     """The choices that can come first and the nearest refusal of every chip, the candidates priced, and what they fell
-    to."""
+    to. `priced` are the groups that all of it was chosen from, at `prices`."""
 
+    prices: Mapping[str, Rent | OwnCosts | None] = field(default_factory=dict)
     choices: dict[str, list[Choice]] = field(default_factory=dict)
     refusals: dict[str, Refusal] = field(default_factory=dict)
     considered: int = 0
     rejected: Counter[Reason] = field(default_factory=Counter)
+    priced: list[Priced] = field(default_factory=list)
+
+    def anew(self, workload: Workload, limits: Limits) -> Found:
+        """What is chosen from the same candidates for targets that are to hold with another confidence, or within other
+        limits of chips and dollars, of no fewer."""
+        made, limits = Found(self.prices), limits.paid(self.prices)
+        for one in self.priced:
+            caution = replace(one.caution, confidence=workload.confidence)
+            made.add(replace(one, caution=caution), workload, limits)
+        for chip in made.choices:
+            made.refusals.pop(chip, None)
+        return made
+
+    def add(self, one: Priced, workload: Workload, limits: Limits) -> Chosen:
+        """Choose from a group that was priced, and add what it has."""
+        chosen = choose(one.evaluated, workload, self.prices, limits, one.caution)
+        self.priced.append(one)
+        self.considered += one.evaluated.plans
+        self.rejected += chosen.counts
+        for choice in chosen.choices:
+            self.choices.setdefault(choice.deployment.chip.id, []).append(choice)
+        group = one.evaluated.group
+        tried = {group.deployments[i].chip.id for i in set(group.which.tolist())}
+        for refusal in chosen.refusals:
+            if one.again and refusal.chip not in tried:
+                continue
+            known = self.refusals.get(refusal.chip)
+            self.refusals[refusal.chip] = known.closer(refusal) if known else refusal
+        return chosen
 
 
 def search(
@@ -50,20 +90,22 @@ def search(
 ) -> Found:
     """Search `offered`, which may hold several runtimes of a chip in order of preference: under the first every layout,
     under the others those that it leaves in question."""
-    found, asked, limits = Found(), limits, limits.paid(prices)
+    found, asked, limits = Found(prices), limits, limits.paid(prices)
     caution, place = context.caution(offered), {id(d): i for i, d in enumerate(offered)}
 
-    def wary(group: Group) -> Caution:
-        return caution.take(np.array([place[id(d)] for d in group.deployments], dtype=np.intp))
+    def priced(group: Group, *, again: bool = False) -> Priced:
+        rates = context.rates(group.deployments)
+        own = caution.take(np.array([place[id(d)] for d in group.deployments], dtype=np.intp))
+        return Priced(evaluate(context.found.graph, group, context.workload, *rates), own, again)
 
     usual = list({d.chip.id: d for d in reversed(offered)}.values())
     hopeless: dict[str, frozenset[tuple[int, ...]]] = {}
     for group in candidates(context.found.graph, tuple(usual), limits):
-        chosen = _added(found, context, group, prices, limits, wary(group))
+        chosen = found.add(priced(group), context.workload, limits)
         hopeless |= chosen.hopeless() if len(usual) < len(offered) else {}
     others = tuple(d for d in offered if not any(d is first for first in usual))
     for group in candidates(context.found.graph, others, limits, hopeless):
-        _added(found, context, group, prices, limits, wary(group), again=True)
+        found.add(priced(group, again=True), context.workload, limits)
     dear = [d.chip.id for d in usual if limits.chips(d.chip.id) < asked.chips(d.chip.id)]
     for chip in dear:  # more of it are not paid for, whatever stands in the way of so few
         why = found.refusals.get(chip, Refusal(chip, Reason.BUDGET, NOWHERE))
@@ -73,34 +115,6 @@ def search(
     for chip in found.choices:
         found.refusals.pop(chip, None)
     return found
-
-
-def _added(
-    found: Found,
-    context: Context,
-    group: Group,
-    prices: Mapping[str, Rent | OwnCosts | None],
-    limits: Limits,
-    caution: Caution,
-    *,
-    again: bool = False,
-) -> Chosen:
-    """Price a group and add what it has to what was found. `again`: a deployment of which no layout is in question says
-    nothing."""
-    rates = context.rates(group.deployments)
-    priced = evaluate(context.found.graph, group, context.workload, *rates)
-    chosen = choose(priced, context.workload, prices, limits, caution)
-    found.considered += priced.plans
-    found.rejected += chosen.counts
-    for choice in chosen.choices:
-        found.choices.setdefault(choice.deployment.chip.id, []).append(choice)
-    tried = {group.deployments[i].chip.id for i in set(group.which.tolist())}
-    for refusal in chosen.refusals:
-        if again and refusal.chip not in tried:
-            continue
-        known = found.refusals.get(refusal.chip)
-        found.refusals[refusal.chip] = known.closer(refusal) if known else refusal
-    return chosen
 
 
 def shortlist(choices: Sequence[Choice], confidence: float) -> list[Choice]:

@@ -24,8 +24,9 @@ class Preferences:
     `more_stages`: of pipelines. `worth`: what a
     named change saves. `unmeasured`: what an API of unknown speed may cost where exacting targets were named.
     `horizon_train`, `horizon_finetune`: days of a run. `desk_tokens_per_s`: the pace a user wants.
-    `standstill`: of the time of a run. `even`, `idle`, `costly`: of what less certainty would save. `told`,
-    `noticed`: the least difference of a cost, and of other figures, that is worth a sentence. `rounded`, `tie`,
+    `standstill`: of the time of a run. `even`, `likely`, `sure`, `sure_named`, `idle`, `costly`: of what less certainty
+    would save. `told`, `noticed`: the least difference of a cost, and of other figures, that is worth a sentence.
+    `rounded`, `tie`,
     `unseen`: ratios up to which what somebody says is not refuted.
     """
 
@@ -55,6 +56,9 @@ class Preferences:
     desk_tokens_per_s: float
     standstill: float
     even: float
+    likely: float
+    sure: float
+    sure_named: float
     costly: float
     idle: float
     told: float

@@ -20,8 +20,9 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, cast
@@ -64,12 +65,13 @@ class Hour:
 @dataclass(frozen=True)
 class Rent:
     """Renting from `quotes`, offers with a price that count on the day; `stale`: none of them is surely recent.
-    `spot`: at their spot price."""
+    `spot`: at their spot price. `wanted`: the region that was asked for, where none of them is there."""
 
     chip: str
     quotes: tuple[Offer, ...]
     stale: bool
     spot: bool = False
+    wanted: str = ""
 
     def hour(self, chips: Real, group: Real = 1) -> Hour:
         """What `chips` cost an hour, in whole machines, where every `group` of them shares one machine.
@@ -298,30 +300,37 @@ def _product(chip_id: str) -> str:
 
 
 def rent_basis(
-    chip_id: str, today: dt.date, *, providers: tuple[str, ...] = (), region: str = "", spot: bool = False
+    chip_id: str,
+    today: dt.date,
+    *,
+    providers: tuple[str, ...] = (),
+    regions: tuple[str, ...] = (),
+    spot: bool = False,
 ) -> Rent:
     """Renting a chip: the offers that count on the day `today`.
 
-    `providers` (none: all), `region` and `spot` narrow the offers. Raises `UsageError` where no offer states a price,
+    `providers`, `regions` (none: all) and `spot` narrow the offers. Raises `UsageError` where no offer states a price,
     saying to give one; `UnknownNameError` for an unknown chip.
     """
     chip = get_chip(chip_id).id
     found = (
         _offered(chip, today, spot)
-        if not (providers or region)
-        else _rent(chip, today, providers, region, spot)
+        if not (providers or regions)
+        else _rent(chip, today, providers, regions, spot)
     )
     if not found.quotes:
-        what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), region)))
+        what = " ".join(filter(None, (chip, "spot" * spot, " or ".join(providers), " or ".join(regions))))
         raise NoPriceError(f"no offer states a price for {what}", "give what you pay: --price-of CHIP=USD")
     return found
 
 
-def _rent(chip: str, today: dt.date, providers: tuple[str, ...], region: str, spot: bool) -> Rent:
+def _rent(
+    chip: str, today: dt.date, providers: tuple[str, ...], regions: tuple[str, ...], spot: bool
+) -> Rent:
     asked = (
         o
         for o in offers_of(_product(chip))
-        if (not providers or o.provider in providers) and (not region or region in o.regions)
+        if (not providers or o.provider in providers) and (not regions or set(regions) & set(o.regions))
     )
     quotes, stale = counted(asked, today, spot=spot)
     return Rent(chip, quotes, stale, spot)
@@ -330,7 +339,7 @@ def _rent(chip: str, today: dt.date, providers: tuple[str, ...], region: str, sp
 @per_snapshot
 def _offered(chip: str, today: dt.date, spot: bool) -> Rent:
     """Renting from anybody, anywhere: what most questions ask, several times each."""
-    return _rent(chip, today, (), "", spot)
+    return _rent(chip, today, (), (), spot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +400,11 @@ EUROPE = (
 """How names of regions in Europe begin, at clouds that do not write `eu` first."""
 
 
+MISTYPED = 0.9
+"""ratio of letters: from which on a region is taken to be mistyped. Chosen: us-east1 is us-east-1 (0.94), us-east-2 is
+another (0.89); moves only whether a region is refused or another's price stands in."""
+
+
 def _continent(region: str) -> str:
     """The part of the world of a region, as its name says it."""
     return "eu" if region.startswith(EUROPE) else region.partition("-")[0]
@@ -402,26 +416,38 @@ class Pricing:
 
     `provider` (several: separated by commas) and `region` narrow offers; `figures` replaces those of owning by name:
     `capex_usd` of a chip, `power_w`, `years`, `utilisation`, `usd_per_kwh`, `pue`, ... `given` are the user's own
-    prices, dollars per chip and hour by name of the chip: they stand before all offers.
+    prices, dollars per chip and hour by name of the chip: they stand before all offers. In a region of a known part of
+    the world in which the providers state no price those of their other `regions` stand in, of the same part first.
 
-    Raises `UnknownNameError` for a provider without offers, a region in which it (or nobody) has one, or an unknown
-    chip with a price."""
+    Raises `UnknownNameError` for a provider without offers, a region that is like one of its own, or in no known part
+    of the world, or an unknown chip with a price."""
 
     kind: Literal["rent", "spot", "own"] = "rent"
     provider: str = ""
     region: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
     given: Mapping[str, float] = field(default_factory=dict)
+    regions: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         mine = self.providers
         if self.region:
-            asked = (o for o in load_offers() if not mine or o.provider in mine)
-            regions = {region for o in asked for region in o.regions}
-            if self.region not in regions:
-                raise self._nowhere(regions)
+            object.__setattr__(self, "regions", self._regions(mine))
         own = {get_chip(name).id: usd for name, usd in self.given.items()}
         object.__setattr__(self, "given", own)
+
+    def _regions(self, mine: Collection[str]) -> tuple[str, ...]:
+        """The regions whose prices count."""
+        offers = load_offers()
+        known = {region for o in offers if not mine or o.provider in mine for region in o.regions}
+        if self.region in known:
+            return (self.region,)
+        part = _continent(self.region)
+        near = {region for region in known if _continent(region) == part}
+        typed = get_close_matches(self.region, known, 1, cutoff=MISTYPED)
+        if typed or not any(_continent(region) == part for o in offers for region in o.regions):
+            raise self._nowhere(known)
+        return tuple(sorted(near or known))
 
     def _nowhere(self, regions: set[str]) -> UnknownNameError:
         """That no price is known in the region, whether or not there is one of that name: where there are prices, and
@@ -469,9 +495,11 @@ class Pricing:
             if self.kind == "own":
                 return own_basis(chip_id, **self.figures)
             spot = self.kind == "spot"
-            return rent_basis(chip_id, today, providers=self.providers, region=self.region, spot=spot)
+            found = rent_basis(chip_id, today, providers=self.providers, regions=self.regions, spot=spot)
         except NoPriceError:
             return None
+        elsewhere = self.region and self.region not in self.regions
+        return replace(found, wanted=self.region) if elsewhere else found
 
 
 def own_basis(

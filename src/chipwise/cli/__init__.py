@@ -217,6 +217,8 @@ def _correct(error: ChipwiseError, tokens: Sequence[str]) -> None:
             told = [token] if "=" in token else [*tokens[i : i + 2]]
             told[-1] = f"{option}={instead[0]}" if len(told) == 1 else instead[0]
             error.hint = _line([*tokens[:i], *told, *tokens[i + len(told) :]])
+    if instead and error.field == "model" and tokens[1:] and not tokens[1].startswith("-"):
+        error.hint = f"{error.hint}: {_line([tokens[0], instead[0], *tokens[2:]])}"
 
 
 def _answer(error: ChipwiseError) -> None:

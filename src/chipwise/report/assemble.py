@@ -133,8 +133,8 @@ def price_record(basis: Rent | OwnCosts | None, chips: int, group: int = 1) -> P
         f"{'spot price' if basis.spot else 'on-demand list price'} of whole instances, range over providers"
     )
     places = offer.provider, offer.instance, offer.region, offer.date
-    sellers = len(basis.providers)
-    return PriceRecord(*usd, words, billed, *places, offer.smallest, stale=basis.stale, sellers=sellers)
+    place = PriceRecord(*usd, words, billed, *places, offer.smallest, stale=basis.stale)
+    return replace(place, sellers=len(basis.providers), wanted=basis.wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,7 +273,8 @@ def cost_words(price: PriceRecord | None, chips: int) -> str:
     dated = f", price of {price.date}" if price.date else ", undated"
     idle = f" of work to own, {price.use:.0%} in use" if price.use != 1.0 else " to own, always in use"
     own = f"{idle}{whole}"
-    offer = own if price.use else f" at {price.provider}{whole}{dated}"
+    there = f" in {price.region}, as none is known in {price.wanted}" if price.wanted else ""
+    offer = own if price.use else f" at {price.provider}{there}{whole}{dated}"
     stale = f" (no price from the last {preferences().stale_days:.0f} days)" if price.stale else ""
     return f"about ${figures.mid(price)}/h{offer}{stale}"
 

@@ -215,7 +215,9 @@ class PlanReport(Ranking[PlanRecord]):
     changes that would make the first cheaper, `apis` sell tokens of the same weights, `decision` is whether to call
     one, rent or own (None: no rate, or nothing is paid). `cheapest` is the cheapest plan of those that could come
     first, where it is another, and `saves` the share of the cost of the first. `kept`: a plan keeps the targets as
-    surely as was asked; else the likeliest stands first, and `ways` are changes with which one would. `by`: what plans
+    surely as was asked; else the likeliest stands first, and `ways` are changes with which one would. `surer` is the
+    first plan for the usual certainty, where that costs so much that plans are for less; `ways` those to it, where it
+    is not to be had within the limits. `by`: what plans
     are the best of. `software` are the best plans on the chip of the first under other software, their ranks behind
     those of `plans`. `max_watts`: the limit at the plugs (None: none was asked)."""
 
@@ -239,6 +241,7 @@ class PlanReport(Ranking[PlanRecord]):
     by: By = "chip"
     software: tuple[PlanRecord, ...] = ()
     ways: tuple[str, ...] = ()
+    surer: PlanRecord | None = None
     max_watts: float | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
@@ -459,7 +462,16 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
 
 
 def _certainty(report: PlanReport) -> list[str]:
-    """What the confidence costs beyond even odds, where it is most of the plan."""
+    """What the usual certainty costs, where plans are for less; else what the confidence costs beyond even odds, where
+    it is most of the plan."""
+    usual = f"{preferences().confidence:.0%} probability"
+    if report.surer is not None:
+        p = report.surer
+        return [f"{usual} (--confidence {usual}): {p.machines} ({p.spread}){_cost(report, p, ', ')}."]
+    if report.kept and report.ways:
+        return [
+            f"{usual} is out of reach within the limits; what would give it: {', or '.join(report.ways)}."
+        ]
     even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
     first = report.plans[0]
     if even is None or even.saves < preferences().costly or first.price is None or even.price is None:

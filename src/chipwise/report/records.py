@@ -216,7 +216,8 @@ class PriceRecord:
     providers that count, or one figure of owning; `basis` says how, `billed` are the chips paid for. The offer:
     `provider` and `instance`, `region` and `date` of its price ("" = not stated), and the chips of its smallest
     order. `stale`: the price may be older than 90 days. `sellers`: the providers that count (0: nobody is asked).
-    `use`: the share of the hours in which chips of one's own work (0: these are rented)."""
+    `use`: the share of the hours in which chips of one's own work (0: these are rented). `wanted`: the region that was
+    asked for, where no price is known there."""
 
     low: float
     mid: float
@@ -231,6 +232,7 @@ class PriceRecord:
     stale: bool
     sellers: int = 0
     use: float = 0.0
+    wanted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

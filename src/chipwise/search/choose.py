@@ -97,6 +97,8 @@ def choose(
     """
     e = evaluated
     sized = _sized(e, workload, prices, limits, caution)
+    if limits.nearest:
+        sized = _nearest(e, workload, prices, limits, sized)
     reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
     live, point = reason == 0, sized.point
     columns = _contenders(e, workload, sized, usd_per_h, caution, owned=bool(limits.have))
@@ -324,22 +326,21 @@ def _held(
 ) -> tuple[NDArray[np.int64], Array, Array]:
     """What limits of chips, time and dollars leave: the reason of every candidate (0: a plan), its dollars per hour,
     and the requests/s that the most replicas within the limits sustain."""
-    s, most = sized, sized.most
+    s = sized
     usd_per_h = _hour(e, prices, s.chips, s.together)[0]
     with np.errstate(invalid="ignore", divide="ignore"):
-        over, unknown = s.chips > most, np.zeros(len(most), dtype=bool)
+        over, unknown = s.chips > s.most, np.zeros(len(s.most), dtype=bool)
         if workload.due_per_s is not None:
             over |= s.replicas * s.rate < workload.due_per_s * (1 - 1e-9)
         if limits.max_usd_per_h is not None:
             # an unknown price is no price below the limit
             unknown = ~over & np.isnan(usd_per_h) & np.isfinite(s.chips)
             over |= ~(usd_per_h <= limits.max_usd_per_h)
-            most = np.minimum(most, _affordable(e, prices, s.each, s.together, limits.max_usd_per_h))
         if workload.job is not None and workload.job.max_usd is not None:
             hours = workload.job.tokens / workload.output_tokens / (s.replicas * s.slow) / 3600.0
             unknown |= ~over & np.isnan(usd_per_h) & np.isfinite(s.chips)
             over |= ~unknown & ~(usd_per_h * hours <= workload.job.max_usd)
-        fleet = np.maximum(np.floor(most / s.each) - limits.spare, 0.0)
+        fleet = _most_replicas(e, prices, limits, s)
         sustained = fleet * s.steady
         if workload.pieces is not None:
             sustained = sustained * kept_up(workload.pieces, fleet * s.at_once)
@@ -347,6 +348,50 @@ def _held(
     reason = np.where((s.reason == 0) & unknown, REASONS.index(Reason.NO_PRICE), s.reason)
     reason = np.where((reason == 0) & over, REASONS.index(Reason.BUDGET), reason)
     return reason, usd_per_h, sustained
+
+
+def _most_replicas(
+    e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], limits: Limits, sized: _Sized
+) -> Array:
+    """The most replicas of each candidate that limits of chips and dollars per hour allow beside the spare ones."""
+    most = sized.most
+    if limits.max_usd_per_h is not None:
+        most = np.minimum(most, _affordable(e, prices, sized.each, sized.together, limits.max_usd_per_h))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.maximum(np.floor(most / sized.each) - limits.spare, 0.0))
+
+
+def _nearest(
+    e: Evaluated,
+    workload: Workload,
+    prices: Mapping[str, Rent | OwnCosts | None],
+    limits: Limits,
+    sized: _Sized,
+) -> _Sized:
+    """The same, with all replicas that the limits allow where more were needed to hold targets as surely as asked, and
+    so many hold them in the middle, at no more than `utilisation` of what they carry."""
+    s, fleet = sized, _most_replicas(e, prices, limits, sized)
+    short = (s.reason == 0) & (fleet >= 1.0) & (s.replicas > fleet)
+    if workload.driven and workload.rate_per_s is not None:
+        short &= workload.rate_per_s <= fleet * workload.utilisation * np.nan_to_num(s.largest)
+    rate, slower = s.rate, s.rate / s.slow
+    if workload.pieces is not None:
+        rate = np.where(short, s.steady * kept_up(workload.pieces, fleet * s.at_once), rate)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        alone = s.chips / (s.replicas + limits.spare + s.prompts)
+        prompts = np.ceil(fleet * (s.each / alone - 1.0) * (1 - 1e-9))
+    prompts = np.where(short, prompts + limits.spare * (prompts > 0), s.prompts)
+    replicas = np.where(short, fleet, s.replicas)
+    chips = np.where(short, alone * (replicas + limits.spare + prompts), s.chips)
+    return replace(
+        s,
+        sure=s.sure & ~short,
+        rate=rate,
+        slow=rate / slower,
+        replicas=replicas,
+        prompts=prompts,
+        chips=chips,
+    )
 
 
 def _hour(e: Evaluated, prices: Mapping[str, Rent | OwnCosts | None], chips: Array, together: Array) -> Array:

@@ -39,7 +39,8 @@ class Limits:
     with every chip at its power limit (`fed`: so many of each chip), and, where the user has chips, how many of each.
     `spare` replicas stand beside those that carry the load (N + spare). Of the chips in `few`, cards made for desks and
     those that are rarely for rent, no more than `FEW` are taken, of those in `at_most` so many each. Plans are
-    listed `by` what each is the best of, unless only the first is asked for (`first_alone`)."""
+    listed `by` what each is the best of, unless only the first is asked for (`first_alone`). `nearest`: where that is
+    too little, a plan takes all that is allowed, and keeps its targets as surely as that does."""
 
     max_devices: int = 64
     max_chips: int | None = None
@@ -53,6 +54,7 @@ class Limits:
     at_most: Mapping[str, int] = field(default_factory=dict)
     by: By = "chip"
     first_alone: bool = False
+    nearest: bool = False
 
     @property
     def every(self) -> bool:

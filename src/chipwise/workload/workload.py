@@ -58,11 +58,11 @@ class Workload:
     as possible, no targets; `job` says how many in all and by when (None: there is no end). `local`: one user, one
     machine. `ttft_s` bounds the time to the first token and `tpot_s` the time per further token, `e2e_s` the whole
     answer (None: no limit): means, or what the share `percentile` of requests does not exceed; plans keep them with the
-    probability `confidence`, at no more than `utilisation` of the load that they could carry. `lengths` are
-    distributions with those means (None: all requests alike), `prefix` what a prefix cache answers (None: nothing),
-    `pictures` what comes with every request beside its text, `log` the requests that lengths and load are those of. A
-    lone user wants `pace_per_s` tokens per second, and room for a conversation of `room_tokens`, of which the request
-    is a part (0: for the request alone).
+    probability `confidence` (`firm`: the user's word; else less is taken where the rest costs too much), at no more
+    than `utilisation` of the load that they could carry. `lengths` are distributions with those means (None: all
+    requests alike), `prefix` what a prefix cache answers (None: nothing), `pictures` what comes with every request
+    beside its text, `log` the requests that lengths and load are those of. A lone user wants `pace_per_s` tokens per
+    second, and room for a conversation of `room_tokens`, of which the request is a part (0: for the request alone).
 
     Raises `UsageError` for lengths or targets that cannot be.
     """
@@ -84,6 +84,7 @@ class Workload:
     log: Arrivals | None = field(default=None, compare=False)
     pace_per_s: float = PACE
     room_tokens: float = 0.0
+    firm: bool = True
 
     def __post_init__(self) -> None:
         for name in ("prompt_tokens", "output_tokens"):

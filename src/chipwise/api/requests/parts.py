@@ -420,6 +420,7 @@ class Targets(LengthOptions):
             e2e_s=self.values["e2e"],
             percentile=self.values["percentile"],
             confidence=CONFIDENCE if self.confidence is None else self.values["confidence"],
+            firm=self.confidence is not None,
             utilisation=UTILISATION if self.utilisation is None else self.values["utilisation"],
         )
 
