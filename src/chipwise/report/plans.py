@@ -634,21 +634,40 @@ def tied_words(names: Sequence[str], alike: str = "About the same cost") -> list
 
 
 def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, everything: bool) -> list[str]:
-    """What is said below the plans; refusals one by one, other plans' nearest results and assumptions on request."""
+    """What is said below the plans: what else there is and what the first rests on; on request how plans were ranked,
+    refusals one by one, what is to be known of other plans, and all assumptions."""
     # how a configuration was read is said in any case
     said = report.assumptions if everything else report.model.assumptions
-    assumed = [*_asked(report), *said]
-    unsaid = len(report.assumptions) - len(said)
-    more = f"; {unsaid} more assumptions (--all)" if unsaid else ""
-    foot = [
-        *_software(report),
-        *cheaper(report),
-        _legend(plans),
-        *ranking(report, plans, everything=everything),
-        *first_plan(report, plans, everything=everything),
-        f"assumed: {'; '.join(assumed)}{more}",
-    ]
+    assumed = f"assumed: {'; '.join([*_asked(report), *said])}"
+    foot = [*_software(report), *cheaper(report), _legend(plans)]
+    if everything:
+        foot += [
+            *ranking(report, plans, everything=True),
+            *first_plan(report, plans, everything=True),
+            assumed,
+        ]
+    else:
+        unsaid = len(report.assumptions) - len(said)
+        more = f", and {unsaid} more assumptions" if unsaid else ""
+        foot += [*_beside(report, plans, everything=False), *_of_first(report), assumed]
+        foot.append(f"more (--all): how plans were ranked, what is to be known of each{more}")
     return [*foot, f"next: {command}"] if command else foot
+
+
+def _of_first(report: PlanReport) -> list[str]:
+    """What the first plan rests on, and what is to be known of it."""
+    first = report.plans[0]
+    near = [f"#1: closest published result: {text}" for text in _published([first])]
+    scaled = scaling_words([first])
+    return [
+        *near,
+        *_hosts(first),
+        *_tails(first),
+        *_spare(first),
+        *scaled,
+        *_day(first),
+        *notes([(1, first.note)]),
+    ]
 
 
 def _software(report: PlanReport) -> list[str]:
@@ -667,19 +686,23 @@ def _software(report: PlanReport) -> list[str]:
     return [f"{first.chip} with other software: {'; '.join(said)}"] if said else []
 
 
-def ranking(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
+def ranking(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     """How the `plans` that are shown were ranked, what is not among them and why, and what is to be known of some."""
     first, said = report.plans[0], [f"ranked: {_ranked(report)}"]
-    if any(p.tpot_s is None for p in plans):
-        said.append(ONE_TOKEN)
     said += [] if report.owned else front_words(report.plans, "no plan is both cheaper and faster")
-    said += _unpriced(report)
     if first.ties:
         p = preferences()
         said.append(f"at the cost of #1 within {p.equal:.0%}: {', '.join(map(str, first.ties))}")
-    said += [] if everything else _left(report, plans)
-    said += _refusals(report.refused) if everything else _refused(report.refused)
+    said += _beside(report, plans, everything=True)
     return [*said, *notes((p.rank, p.note) for p in plans)]
+
+
+def _beside(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
+    """What is not among the `plans` that are shown: without a price, further ones, and what has none."""
+    said = [*([ONE_TOKEN] if any(p.tpot_s is None for p in plans) else []), *_unpriced(report)]
+    if everything:
+        return [*said, *_refusals(report.refused)]
+    return [*said, *_left(report, plans), *_refused(report.refused)]
 
 
 def _left(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
@@ -704,10 +727,10 @@ def _unpriced(report: PlanReport) -> list[str]:
     return said + [f"{api.chip}, not for rent: {sells(api)}{dated(api.date, api.age_days)}" for api in sold]
 
 
-def first_plan(report: PlanReport, plans: Sequence[PlanRecord], *, everything: bool) -> list[str]:
+def first_plan(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     """The published results nearest to the first plans, and of the first one machines, tails, day and bottleneck."""
     first = report.plans[0]
-    near = _published(plans[:NAMED] if everything else plans[:1])
+    near = _published(plans[:NAMED])
     said = [f"{', '.join(ranks)}: closest published result: {text}" for text, ranks in near.items()]
     return [
         *said,

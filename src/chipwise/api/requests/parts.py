@@ -383,7 +383,7 @@ class Targets(LengthOptions):
     e2e: str | None = ask("target for the time of a whole answer, e.g. 20s", reading=duration())
     percentile: str | None = ask("what targets hold for, e.g. p99; default: the mean", reading=PERCENTILE)
     confidence: str | None = ask(
-        "required probability that targets hold; 50% plans on midpoints; default: 90%, the upper ends",
+        "required probability that targets hold; 50% plans on midpoints; default: 90%, 75% where more is dear",
         reading=SHARE,
     )
     utilisation: str | None = ask(

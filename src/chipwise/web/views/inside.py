@@ -68,8 +68,8 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "evidence": link("match", {**asked, "count": plan.chips}) if _has("match") else "",
         "foot": [
             *cheaper(report),
-            *ranking(report, report.plans, everything=True),
-            *first_plan(report, report.plans, everything=True),
+            *ranking(report, report.plans),
+            *first_plan(report, report.plans),
         ],
     }
 

@@ -69,8 +69,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "pin": _pin(report),
         "foot": {
             **report.titled(),
-            "About the first plan": first_plan(report, plans, everything=True),
-            "How they were ranked, and what was left out": ranking(report, plans, everything=True),
+            "About the first plan": first_plan(report, plans),
+            "How they were ranked, and what was left out": ranking(report, plans),
         },
     }
 
