@@ -642,8 +642,8 @@ def _foot(report: PlanReport, plans: Sequence[PlanRecord], command: str, *, ever
     foot = [*_software(report), *cheaper(report), _legend(plans)]
     if everything:
         foot += [
-            *ranking(report, plans, everything=True),
-            *first_plan(report, plans, everything=True),
+            *ranking(report, plans),
+            *first_plan(report, plans),
             assumed,
         ]
     else:
