@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from chipwise.catalog.chips import load_chips
 from chipwise.catalog.offer import Offer, load_offers
 from chipwise.catalog.price import (
+    EUROPE,
     Pricing,
     Rent,
     capex_for,
@@ -278,12 +279,25 @@ def test_unknown_providers_and_regions_are_named():
     with pytest.raises(UnknownNameError, match="unknown price of aws in 'us-east1'") as region:
         Pricing(provider="aws", region="us-east1")
     assert "us-east-1" in region.value.nearest
-    with pytest.raises(UnknownNameError, match=r"us-east-1.*in eu: .*nebius eu-north1") as gap:
-        Pricing(provider="aws", region="eu-central-1")
+    with pytest.raises(UnknownNameError, match=r"known are .*us-east-1") as gap:
+        Pricing(provider="aws", region="mars-1")
     assert "without --region" in gap.value.hint
     found = Pricing(region="us-east5").basis("tpu-v6e", DAY)
     assert found is not None
     assert all("us-east5" in quote.region for quote in found.quotes)
+
+
+def test_prices_of_the_nearest_regions_stand_in_where_none_is_known():
+    europe = Pricing(provider="azure", region="northeurope")
+    assert europe.regions
+    assert all(region.startswith(EUROPE) for region in europe.regions)
+    away = Pricing(provider="aws", region="eu-central-1").basis("h100-sxm5-80gb", DAY)
+    assert isinstance(away, Rent)
+    assert away.wanted == "eu-central-1"
+    assert {quote.provider for quote in away.quotes} == {"aws"}
+    known = Pricing(provider="aws", region="us-east-1").basis("h100-sxm5-80gb", DAY)
+    assert isinstance(known, Rent)
+    assert known.wanted == ""
 
 
 def test_what_is_not_for_rent_says_so():

@@ -198,7 +198,7 @@ class PlansAsked:
             return None
         before = goal(best, w, paid=True) if best is not None and best.keeps_targets(w.confidence) else None
         after = goal(other, w, paid=True)
-        dear = p.sure_named if w.exacting else p.sure
+        dear = p.sure_named if w.exacting or w.job is not None else p.sure
         if before is not None and (after is None or after.mid * dear > before.mid):
             return None
         return PlansFound(space, plans, found.space)
