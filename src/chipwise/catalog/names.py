@@ -32,7 +32,7 @@ VERSION = re.compile(r"^\d(\.\d+)?$")
 EXPERTS = re.compile(r"^\d+e$")
 FORMAT = re.compile(
     r"^(gguf|mlx|awq|gptq|exl2|exl3|bnb|marlin|dwq|imatrix|i1|latest|\d+bits?|int\d|w\d+a\d+|gs\d+|uint4|qat|ud|xl"
-    r"|q\d\w*|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
+    r"|kv|q\d\w*|iq\d\w*|[a-z]+\d+plus|bf16|fp16|f16|fp8|nvfp4|mxfp4|mxfp8|float16|dynamic|static|quantized|k|m|s|ggml)$"
 )
 WEIGHTS: Mapping[str, str] = {
     "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "mxfp8", "int4": "int4", "int8": "int8", "awq": "int4",
@@ -40,10 +40,24 @@ WEIGHTS: Mapping[str, str] = {
 }  # fmt: skip
 """Words of names that say in which number format weights are."""
 TUNED = frozenset(
-    ("instruct", "it", "chat", "base", "pt", "hf", "thinking", "preview", "text", "model", "v", "beta")
+    (
+        "instruct",
+        "it",
+        "chat",
+        "base",
+        "pt",
+        "hf",
+        "thinking",
+        "preview",
+        "text",
+        "model",
+        "v",
+        "beta",
+        "abliterated",
+    )
 )
 """How a model was tuned: words that leave its dimensions alone."""
-OTHER_WEIGHTS = frozenset(("thinking", "preview", "beta"))
+OTHER_WEIGHTS = frozenset(("thinking", "preview", "beta", "abliterated"))
 """Of these the words that name another set of weights."""
 ANSWERING = frozenset(("instruct", "it", "chat"))
 """Words for the same: tuned to answer."""
@@ -74,6 +88,7 @@ SELLERS = frozenset(
         "prince-canuma",
         "mradermacher",
         "second-state",
+        "huihui-ai",
         "ai",
     )
 )
@@ -109,9 +124,9 @@ def _words(name: str) -> _Words:
     text = ADDRESS.sub("", name.strip().lower())
     organisation, _, rest = text.rpartition("/")
     rest = rest.removesuffix(".gguf")
-    # 1_8b is 1.8b; llama3 is llama 3, but r1, k2 and e4b stay
-    rest = re.sub(r"(?<=\d)_(?=\d+(b\b|$|-))", ".", rest)
+    # q4_0 is one word; 1_8b is 1.8b; llama3 is llama 3, but r1, k2 and e4b stay
     rest = re.sub(r"\bi?q\d_[a-z0-9_]+", lambda found: found[0].replace("_", ""), rest)
+    rest = re.sub(r"(?<=\d)_(?=\d+(b\b|$|-))", ".", rest)
     pieces: list[str] = []
     for piece in re.split(r"[^a-z0-9.]+", rest):
         piece = piece.strip(".")
