@@ -14,7 +14,14 @@ from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.preferences import preferences
 from chipwise.report.plans import PlanRecord, PlanReport
 
-DEAR = {"model": "zai-org/GLM-4.6", "rate": "5/s", "in_": 4000, "out": 800, "provider": "gcp", "chips": "h200"}
+DEAR = {
+    "model": "zai-org/GLM-4.6",
+    "rate": "5/s",
+    "in_": 4000,
+    "out": 800,
+    "provider": "gcp",
+    "chips": "h200",
+}
 """Targets that nobody named, of which the last points of certainty cost half as much again."""
 
 

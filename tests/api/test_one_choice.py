@@ -174,7 +174,8 @@ def test_the_chance_that_is_printed_is_the_chance_that_ranks(
         return size_fleet(context, choices)
 
     monkeypatch.setattr(candidates, "size_fleet", paired)
-    ask(model, **asked)
+    # at less than that loads lie where they bend more between two points of the grid
+    ask(model, **{"confidence": "90%", **asked})
     compared = [(ranks, printed) for ranks, printed in pairs if printed >= 0.5]
     assert compared
     for ranks, printed in compared:

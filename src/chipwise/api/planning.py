@@ -184,23 +184,27 @@ class PlansAsked:
 
     def _likely(self, found: PlansFound) -> PlansFound | None:
         """Plans that keep their targets with the probability `likely`, where the rest of what was asked costs too much
-        or is not to be had, and was not named."""
+        or is not to be had, and was not named; not where they in turn cost too much beside the likeliest."""
         p, w, limits = preferences(), self.workload, self.market.limits
-        if w.firm or w.confidence <= p.likely or limits.have:
+        named = w.job is not None and w.job.max_usd is not None  # of dollars no chance is told
+        if w.firm or named or w.confidence <= p.likely or limits.have:
             return None
         best = next(iter(rank_plans(found.plans, w)), None)
-        if best is not None and best.keeps_targets(w.confidence) and best.load >= p.idle * w.utilisation:
+        kept = best is not None and best.keeps_targets(w.confidence)
+        if best is not None and kept and best.load >= p.idle * w.utilisation:
             return None
         space = found.space.anew(p.likely, limits)
         plans = space.plans()
-        other = next(iter(rank_plans(plans, space.workload)), None) if plans else None
+        other = next(iter(rank_plans(plans, space.workload)), None)
         if other is None or not other.keeps_targets(p.likely):
             return None
-        before = goal(best, w, paid=True) if best is not None and best.keeps_targets(w.confidence) else None
-        after = goal(other, w, paid=True)
-        dear = p.sure_named if w.exacting or w.job is not None else p.sure
-        if before is not None and (after is None or after.mid * dear > before.mid):
-            return None
+        if best is not None:
+            before, after = (goal(one, w, paid=True) for one in (best, other))
+            dear = p.sure_named if w.exacting or w.job is not None else p.sure
+            if before is None or after is None:
+                return None
+            if after.mid * dear > before.mid if kept else after.mid > before.mid * dear:
+                return None
         return PlansFound(space, plans, found.space)
 
     def _nearest(self, found: PlansFound) -> PlansFound | None:

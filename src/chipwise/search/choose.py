@@ -371,18 +371,18 @@ def _nearest(
     """The same, with all replicas that the limits allow where more were needed to hold targets as surely as asked, and
     so many hold them in the middle, at no more than `utilisation` of what they carry."""
     s, fleet = sized, _most_replicas(e, prices, limits, sized)
-    short = (s.reason == 0) & (fleet >= 1.0) & (s.replicas > fleet)
-    if workload.driven and workload.rate_per_s is not None:
-        short &= workload.rate_per_s <= fleet * workload.utilisation * np.nan_to_num(s.largest)
-    rate, slower = s.rate, s.rate / s.slow
-    if workload.pieces is not None:
-        rate = np.where(short, s.steady * kept_up(workload.pieces, fleet * s.at_once), rate)
     with np.errstate(invalid="ignore", divide="ignore"):
+        short = (s.reason == 0) & (fleet >= 1.0) & (s.replicas > fleet)
+        if workload.driven and workload.rate_per_s is not None:
+            short &= workload.rate_per_s <= fleet * workload.utilisation * np.nan_to_num(s.largest)
+        rate, slower = s.rate, s.rate / s.slow
+        if workload.pieces is not None:
+            rate = np.where(short, s.steady * kept_up(workload.pieces, fleet * s.at_once), rate)
         alone = s.chips / (s.replicas + limits.spare + s.prompts)
         prompts = np.ceil(fleet * (s.each / alone - 1.0) * (1 - 1e-9))
-    prompts = np.where(short, prompts + limits.spare * (prompts > 0), s.prompts)
-    replicas = np.where(short, fleet, s.replicas)
-    chips = np.where(short, alone * (replicas + limits.spare + prompts), s.chips)
+        prompts = np.where(short, prompts + limits.spare * (prompts > 0), s.prompts)
+        replicas = np.where(short, fleet, s.replicas)
+        chips = np.where(short, alone * (replicas + limits.spare + prompts), s.chips)
     return replace(
         s,
         sure=s.sure & ~short,
