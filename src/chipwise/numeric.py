@@ -1,7 +1,8 @@
-"""Where a condition changes, by halving what is left; and records whose fields are numbers or arrays, as columns."""
+"""Where a condition changes, by halving what is left; and records whose fields are numbers or arrays, as columns, and
+what tells them apart."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -52,3 +53,14 @@ def take(value: T, index: Any) -> T:
     """Of a record whose fields are arrays: the entries at `index`, any shape; single numbers stay."""
     columns = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
     return replace(value, **{k: np.asarray(v)[index] for k, v in columns.items() if np.ndim(v)})  # type: ignore[type-var]
+
+
+def content(value: Any) -> Hashable:
+    """What tells a record of texts, numbers, arrays and mappings of these from another: equal for equal numbers."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tobytes()
+    if isinstance(value, Mapping):
+        return tuple((name, content(one)) for name, one in value.items())
+    if is_dataclass(value):
+        return tuple(content(getattr(value, f.name)) for f in fields(value))
+    return value  # type: ignore[no-any-return]

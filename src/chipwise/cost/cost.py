@@ -71,26 +71,22 @@ class Cost:
 def soft_maximum(times: Mapping[str, Real], softness: float) -> Cost:
     """Resources that overlap: t = (sum t_i^q)^(1/q), q = `softness`; q large is the roofline's maximum.
 
-    Each resource is exposed for t_i (t_i / t)^(q - 1) <= t_i, the derivative of log t by log t_i times t, so
-    that exposed parts add to t and read as elasticities; the rest of t_i is hidden.
+    Each resource is exposed for t_i (t_i / t)^(q - 1) = t (t_i / t)^q <= t_i, the derivative of log t by log t_i times
+    t, so that exposed parts add to t and read as elasticities; the rest of t_i is hidden.
     """
     # scaled by the largest so that powers of microseconds do not underflow
     largest: Real = 0.0
     for value in times.values():
         largest = np.maximum(largest, value)
     scale = np.where(np.asarray(largest) > 0, largest, 1.0)
-    ratios = {name: value / scale for name, value in times.items()}
+    powers = {name: (value / scale) ** softness for name, value in times.items()}
     powered: Real = 0.0
-    for ratio in ratios.values():
-        powered = powered + ratio**softness
-    total = scale * np.where(np.asarray(powered) > 0, powered, 1.0) ** (1.0 / softness)
-    exposed: dict[str, Real] = {}
-    hidden: dict[str, Real] = {}
-    for name, value in times.items():
-        part = value * (value / total) ** (softness - 1.0)
-        exposed[name] = part
-        hidden[name] = value - part
-    return Cost(exposed, hidden)
+    for power in powers.values():
+        powered = powered + power
+    powered = np.where(np.asarray(powered) > 0, powered, 1.0)
+    each = scale * powered ** (1.0 / softness) / powered
+    exposed = {name: power * each for name, power in powers.items()}
+    return Cost(exposed, {name: value - exposed[name] for name, value in times.items()})
 
 
 def _add(left: Mapping[str, Real], right: Mapping[str, Real]) -> dict[str, Real]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from chipwise.cost.device import Device
 from chipwise.cost.local import LocalModel
 from chipwise.cost.price import CostParameters, narrow, price
 from chipwise.cost.simt.family import SimtParameters
+from chipwise.numeric import content
 from chipwise.parallel.collective import Comm
 from chipwise.parallel.layout import Layout
 from chipwise.parallel.overlap import behind, stolen_share
@@ -26,7 +28,7 @@ from chipwise.values import dataclass
 from chipwise.workload.graph import Pictures
 from chipwise.workload.moe import busiest_rank, distinct_experts
 from chipwise.workload.op import Op
-from chipwise.workload.step import Columns, Step, is_decoding
+from chipwise.workload.step import Columns, Step, abreast, is_decoding
 
 _Seconds = Callable[[Op, Device, CostParameters], Cost]
 
@@ -96,19 +98,31 @@ def parts_alike(
 ) -> Iterator[tuple[str, Cost | Repeated]]:
     """`step_parts`, where rows are `alike` of each kind of them, unless the step itself differs between rows."""
     wide = np.asarray(sharded.layout.tp * sharded.layout.dp > device.domain)
-    whole = _parts(sharded, step, device, efficiency, overheads, alike)
     if overheads.two_batches and wide.any():
-        halves = _parts(sharded, step.scaled(0.5), device, efficiency, overheads, alike)
         able = wide & np.asarray(step.sequences >= 2.0)
         steals = np.where(step.decodes, 0.0, stolen_share(device.family))
-        whole = _overlapped(_of_rows(whole), _of_rows(halves), able, steals)
-    yield from whole
+        both = abreast([step, step.scaled(0.5)])
+        parts = _of_rows(_parts(sharded, both, device, efficiency, overheads, alike))
+        yield from _overlapped(*_in_two(parts, np.shape(both.tokens)[-1]), able, steals)
+    else:
+        yield from _parts(sharded, step, device, efficiency, overheads, alike)
     if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
         yield from _tower(sharded.graph.pictures, sharded.layout, step, device, efficiency, overheads)
 
 
 def _of_rows(parts: Iterable[tuple[str, Cost | Repeated]]) -> list[tuple[str, Cost]]:
     return [(name, cost.cost if isinstance(cost, Repeated) else cost) for name, cost in parts]
+
+
+def _in_two(parts: Iterable[tuple[str, Cost]], width: int) -> list[list[tuple[str, Cost]]]:
+    """The parts of the first half of so many columns, and those of the other."""
+
+    def some(values: Mapping[str, Real], columns: slice) -> dict[str, Real]:
+        return {name: s[..., columns] if np.shape(s)[-1:] == (width,) else s for name, s in values.items()}
+
+    halves = slice(0, width // 2), slice(width // 2, width)
+    found = list(parts)
+    return [[(p, Cost(some(c.exposed, h), some(c.hidden, h))) for p, c in found] for h in halves]
 
 
 def _tower(
@@ -187,6 +201,8 @@ def _parts(
     prompts = ~np.asarray(step.decodes)
     kernels = _Sums()
 
+    known: dict[Hashable, Any] = {}  # blocks that differ elsewhere have operators and exchanges in common
+
     def asked(op: Op, columns: Columns | None, seconds: _Seconds = price) -> Cost:
         """Of one operator, once, in all columns."""
 
@@ -195,8 +211,12 @@ def _parts(
                 numbers = numbers.beside(decoding if columns is None else np.asarray(decoding)[..., columns])
             return seconds(op, device, numbers)
 
-        cost = beside(op, device, efficiency) if alike is None else alike.price(op, beside)
-        return cost if columns is None else _in_columns(cost, columns, step)
+        key = seconds, id(columns), content(op)
+        if key not in known:
+            cost = beside(op, device, efficiency) if alike is None else alike.price(op, beside)
+            known[key] = cost if columns is None else _in_columns(cost, columns, step)
+        found: Cost = known[key]
+        return found
 
     def times(cost: Cost, repeat: Real) -> Cost | Repeated:
         return cost * repeat if alike is None else Repeated(cost, repeat, alike)
@@ -213,7 +233,9 @@ def _parts(
     for repeat, comm in sharded.comms(step, whole):
         between = comm.axis == "pp"  # stages are of a row, not of its kind
         seen = (whole.layout, network, costs) if between else (sharded.layout, within, efficiency)
-        latency, transfer = comm_time(comm, *seen, overheads)
+        if (key := content(comm)) not in known:
+            known[key] = comm_time(comm, *seen, overheads)
+        latency, transfer = known[key]
         ranks = comm.ranks if alike is None or between else alike.spread(comm.ranks)
         kernels.add(repeat, np.where(np.asarray(ranks) > 1.0, 1.0, 0.0))
         cost = Cost({"launch": latency, "network": transfer})

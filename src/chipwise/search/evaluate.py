@@ -245,7 +245,7 @@ def engines_of(
     sent = _transfer_s(graph, group, requests, layout, overheads)
     return replace(
         engines,
-        prompts=table(Group(group.deployments, group.which, own)),
+        prompts=engines.table if pools is None else table(Group(group.deployments, group.which, own)),
         prompt_servers=servers[:, None],
         transfer_s=column(sent),
     )

@@ -19,7 +19,7 @@ from chipwise.numeric import root
 from chipwise.parallel.layout import Layout, illegal, spans
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.speculative import Speculation
-from chipwise.units import Real
+from chipwise.units import Array
 from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 
@@ -76,7 +76,7 @@ class Limits:
         if self.max_usd_per_h is None:
             return self
         known = {chip: basis for chip, basis in prices.items() if basis is not None}
-        most = {chip: int(affordable(basis, 1.0, 1.0, self.max_usd_per_h)) for chip, basis in known.items()}
+        most = {chip: int(affordable(basis, np.ones(1), np.ones(1), self.max_usd_per_h)[0]) for chip, basis in known.items()}
         return replace(
             self, at_most={**self.at_most, **{c: int(min(n, self.chips(c))) for c, n in most.items()}}
         )
@@ -86,11 +86,11 @@ MOST_REPLICAS = 2**14
 """count: the most replicas that a limit of dollars is tried with. Chosen: more than any plan has; moves nothing."""
 
 
-def affordable(basis: Rent | OwnCosts, each: Real, group: Real, limit: float) -> Real:
-    """The most whole replicas, of `each` chips, `group` of them in one machine, that cost no more than a limit of
-    dollars per hour: more never cost less. Broadcasts."""
-    none = np.zeros(np.broadcast_shapes(np.shape(each), np.shape(group)))
-    return root(lambda n: basis.hour(n * each, group).mid <= limit, none, none + MOST_REPLICAS)[0]
+def affordable(basis: Rent | OwnCosts, each: Array, group: Array, limit: float) -> Array:
+    """The most whole replicas, of `each` chips [N], `group` [N] of them in one machine, that cost no more than a limit
+    of dollars per hour: more never cost less."""
+    none = np.zeros(len(each))
+    return root(lambda n: basis.paid(n * each, group)[0] <= limit, none, none + MOST_REPLICAS)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -111,22 +110,25 @@ def is_decoding(segment: Segment) -> bool:
 
 def abreast(steps: Sequence[Step]) -> Step:
     """Passes side by side in the last axis, so that an operator is asked about once: segments of one kind are one, with
-    no sequences (batch 0) in the columns of passes that lack it."""
+    no sequences (batch 0) in the columns of passes that lack it. Those may be several side by side themselves."""
     shapes = [
         np.broadcast_shapes((1, 1), *(np.shape(v) for s in step.segments for v in (s.batch, s.q, s.kv)))
         for step in steps
     ]
     rows, starts = max(shape[0] for shape in shapes), np.cumsum([0, *(shape[1] for shape in shapes)])
-    kinds: dict[tuple[bool, bool, int], list[tuple[slice, Segment]]] = {}
+    kinds: dict[tuple[bool, bool, int], list[tuple[Columns, Segment]]] = {}
     for place, step in enumerate(steps):
         seen: Counter[tuple[bool, bool]] = Counter()
-        for segment in step.segments:
+        for part, columns in step.by_segment():
+            (segment,) = part.segments
             kind = is_decoding(segment), segment.guessed
-            mine = slice(int(starts[place]), int(starts[place + 1]))
+            mine: Columns = slice(int(starts[place]), int(starts[place + 1]))
+            if columns is not None:
+                mine = np.arange(mine.start, mine.stop)[columns]
             kinds.setdefault((*kind, seen[kind]), []).append((mine, segment))
             seen[kind] += 1
 
-    def joined(of_kind: Sequence[tuple[slice, Segment]], name: str, rest: float) -> Real:
+    def joined(of_kind: Sequence[tuple[Columns, Segment]], name: str, rest: float) -> Real:
         values = [getattr(s, name) for _, s in of_kind]
         same = all(v is values[0] or (np.size(v) == 1 and np.all(v == values[0])) for v in values)
         if name != "batch" and same:
@@ -141,10 +143,9 @@ def abreast(steps: Sequence[Step]) -> Step:
     for (_, guessed, _), of_kind in kinds.items():
         batch, q, kv = (joined(of_kind, *each) for each in (("batch", 0.0), ("q", 1.0), ("kv", 1.0)))
         segments.append(Segment(batch, q, kv, guessed))
-        places = [mine for mine, _ in of_kind]
-        close = all(a.stop == b.start for a, b in pairwise(places))
-        whole = slice(places[0].start, places[-1].stop)
-        columns.append(whole if close else np.concatenate([np.arange(p.start, p.stop) for p in places]))
+        places = np.concatenate([np.arange(starts[-1])[mine] for mine, _ in of_kind])
+        close = len(places) == places[-1] - places[0] + 1
+        columns.append(slice(int(places[0]), int(places[-1]) + 1) if close else places)
     return Step(tuple(segments), tuple(columns))
 
 

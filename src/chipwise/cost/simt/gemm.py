@@ -132,12 +132,17 @@ def gemm(
     )
     traffic = weight_bytes * weights_missed + passing_bytes * passing_missed
     body = soft_maximum(
-        {
-            "compute": np.where(unit.load_bound, 0.0, seconds),
-            "on-chip": np.where(unit.load_bound, seconds, 0.0),
-            "memory": traffic / (rates.memory_bytes_per_s * p.memory_share),
-        },
+        {"units": seconds, "memory": traffic / (rates.memory_bytes_per_s * p.memory_share)},
         cast(float, p.softness),
     )
+    exposed, behind = (
+        {
+            "compute": np.where(unit.load_bound, 0.0, found["units"]),
+            "on-chip": np.where(unit.load_bound, found["units"], 0.0),
+            "memory": found["memory"],
+        }
+        for found in (body.exposed, body.hidden)
+    )
+    body = Cost(exposed, behind)
     hidden = p.ahead * np.minimum(p.start_s, body.total_s)
     return body + Cost({"launch": p.start_s - hidden}, {"launch": hidden})

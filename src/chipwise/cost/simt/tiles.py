@@ -71,22 +71,29 @@ def tiled(
     operands.
     """
     limit = np.minimum(np.maximum(1.0, np.floor(k / MINIMUM_SLICE)), split_limit)
-    rows = {bm: np.ceil(m / bm) for bm, _ in sizes}
+    splits = bool(np.any(limit > 1.0))
+    rows = {bm: np.ceil(m / bm) * batch for bm, _ in sizes}
+    loads = {bm: np.minimum(bm, m) * row_bytes for bm, _ in sizes}
     columns = {bn: np.ceil(n / bn) for _, bn in sizes}
     slice_s = m * n * batch * (SUM_BYTES / (unit_bytes_per_s * units))
     best: Array = np.asarray(np.inf)
     load: Array = np.asarray(False)
     for bm, bn in sizes:
-        tiles = rows[bm] * columns[bn] * batch
-        s = np.minimum(np.maximum(1.0, np.floor(units / tiles)), limit)
+        few = np.asarray(m) <= bm if (bm, bn) in FEW_ROWS else None
+        if few is not None and not few.any():
+            continue
+        tiles = rows[bm] * columns[bn]
+        s: Real = 1.0
+        if splits:
+            s = np.minimum(np.maximum(1.0, np.floor(units / tiles)), limit)
         multiply_s = 2.0 * bm * bn / unit_flops_per_s
-        load_s = (np.minimum(bm, m) * row_bytes + bn * column_bytes) / unit_bytes_per_s
+        load_s = (loads[bm] + bn * column_bytes) / unit_bytes_per_s
         rounds = waves(tiles * s / units, quantisation)
         seconds = rounds * (k / s + prologue) * np.maximum(multiply_s, load_s)
-        seconds = seconds + np.where(s > 1.0, s, 0.0) * slice_s
-        if (bm, bn) in FEW_ROWS:
-            seconds = np.where(np.asarray(m) <= bm, seconds, np.inf)
-        better = seconds < best
-        load = np.where(better, load_s > multiply_s, load)
+        if splits:
+            seconds = seconds + np.where(s > 1.0, s, 0.0) * slice_s
+        if few is not None:
+            seconds = np.where(few, seconds, np.inf)
+        load = np.where(seconds < best, load_s > multiply_s, load)
         best = np.minimum(best, seconds)
     return UnitTime(best, load)
