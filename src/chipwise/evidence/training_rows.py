@@ -363,7 +363,7 @@ class _Degrees:
         pins: dict[str, int | str] = {name: value for name, value in said.items() if value is not None}
         if not self.whole and self.dp and devices % (self.dp * _product(pins)) == 0:
             pins["dp"] = self.dp
-        return pins | ({"ep": self.ep} if self.ep and self.ep > 1 else {})
+        return pins | ({"ep": self.ep} if self.ep else {})
 
     def ranks(self, devices: int) -> int | None:
         """Copies of the model, where that follows."""
@@ -431,7 +431,8 @@ def _layout(
     pins |= {"recompute": recompute} if recompute else {}
     pins |= {"sequence": int(said["sequence"])} if "sequence" in said else {}
     open_ = () if degrees.whole or trainer.zero == (3,) else ("layout",)
-    return pins | {"offload": int(said.get("offload", 0))}, None if batch is None else int(batch), open_
+    offload = int(said.get("offload", row.get("offload", "") not in ("", "0")))
+    return pins | {"offload": offload}, None if batch is None else int(batch), open_
 
 
 def _stages(run: _Entry, degrees: _Degrees) -> dict[str, int | str]:
