@@ -330,6 +330,7 @@ def _recipe(software: Trainer, ask: Ask) -> Recipe:
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         hooked=float(software.hooked),
+        grouped=float(software.grouped),
         stops=float(software.stops),
         # one scale for a whole tensor lets compilers fuse the cast with what makes the operand
         quantises=float(software.quantises and get_format(ask.precision).block_cols > 1),

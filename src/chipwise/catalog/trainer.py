@@ -182,7 +182,7 @@ class Trainer(Software):
     | summed | type in which FSDP sums gradients between ranks: bf16, fp32 |
     | quantises | torchao's products in 8 and 4 bit: operands are narrowed by kernels of their own, and saved in 16 bit
     where they are multiplied in 8 |
-    | graphs, flat, broadcast, hooked, stops | as in `predict.training.values.Recipe` |
+    | graphs, flat, broadcast, hooked, grouped, stops | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -232,6 +232,7 @@ class Trainer(Software):
     flat: bool = False
     broadcast: bool = False
     hooked: bool = False
+    grouped: bool = False
     stops: bool = False
     quantises: bool = False
     summed: Literal["bf16", "fp32"] = "bf16"

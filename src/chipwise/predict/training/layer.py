@@ -122,7 +122,7 @@ def layer_time(
     besides = s.forwards * (forward + core + passes + work.narrow_in_s)
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + (s.full + s.forwards) / 3.0) + t.moe_share * (
-        r.moe_host_s + local * r.expert_host_s
+        r.moe_host_s + (1.0 - recipe.grouped) * local * r.expert_host_s
     )
     host = host * np.where(np.asarray(s.tp) > 1, TENSOR_HOST, 1.0)
     matrices = t.moe_share * local * (t.expert_gates + 1.0)
