@@ -32,6 +32,7 @@ TOLD: Mapping[str, tuple[str, ...]] = {
 }
 # Whose fitted kernels an attention calls, and the matrix instructions that it is written for (none: any chip's).
 LIBRARIES: Mapping[str, tuple[Literal["native", "fa2", "triton"], tuple[str, ...]]] = {
+    "sdpa": ("native", ("wgmma", "tcgen05")),  # cuDNN's before FlashAttention-2, since PyTorch 2.11
     "flash2": ("fa2", ()),
     "flash3": ("native", ("wgmma",)),
     "flash4": ("native", ("wgmma", "tcgen05")),
@@ -339,6 +340,8 @@ class Trainer(Software):
         made = self
         if (name := str(pins.get("attention", ""))) in LIBRARIES:
             library, made_for = LIBRARIES[name]
+            if name == "sdpa" and chip.instruction not in made_for:
+                library, made_for = LIBRARIES["flash2"]
             if made_for and chip.instruction not in made_for:
                 able = ", ".join(n for n, (_, chips) in LIBRARIES.items() if not chips)
                 what = f"attention {name} is written for other matrix units than those of {chip.name}"

@@ -200,7 +200,7 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
     routed = bool(re.search(EXPERTS, name.lower()))
     named = row.get("ask_model") or next((m for pattern, m in _models() if pattern.search(name.lower())), None)
-    if not layers and "/" in name and _bundled(name):
+    if not layers and _bundled(name):
         return name, ()
     if filled or (routed and not number(row, "experts")) or not layers or not hidden:
         if named is not None:
@@ -209,20 +209,18 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
             raise UsageError(
                 f"{name}: its experts are not known", "name a bundled model: chipwise models list"
             )
-    for known in filter(None, (named, _bundled(name))):
-        if _sized(known) == (layers, hidden, number(row, "heads")):
-            return known, ()
+    if named is not None and _sized(named) == (layers, hidden, number(row, "heads")):
+        return named, ()
     return _by_dimensions(run, layers, hidden)
 
 
 @lru_cache(maxsize=256)
-def _bundled(name: str) -> str | None:
-    """The name itself where a model is known by it."""
+def _bundled(name: str) -> bool:
+    """Whether a model is known by its full name, `owner/model`."""
     try:
-        load_model(find_config(name))
+        return name.count("/") == 1 and find_config(name) is not None
     except ChipwiseError:
-        return None
-    return name
+        return False
 
 
 @lru_cache(maxsize=256)
