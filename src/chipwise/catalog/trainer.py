@@ -183,6 +183,7 @@ class Trainer(Software):
     | alone | what of it is otherwise on one device, where nothing is cut up, as `--memory` names it |
     | leaner | policies that it can be told to keep instead, as changes to its own, the leanest last; not said: any |
     | told | what it can be told of its kernels: names of `TOLD` by setting |
+    | permutes | kernels of experts sort tokens to them and back, and apply their activations |
     | copies | a token is sent to each of its experts, not once to each machine that holds any |
     | warps | its attention multiplies by instructions of a warp on chips whose units have later ones |
     | whole_logits | every rank of tensor parallelism holds the logits of all the vocabulary |
@@ -233,6 +234,7 @@ class Trainer(Software):
     alone: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     leaner: tuple[Mapping[str, str], ...] | None = None
     told: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
+    permutes: bool = False
     copies: bool = False
     warps: bool = False
     whole_logits: bool = False
