@@ -199,7 +199,9 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     layers, hidden = number(row, "layers"), number(row, "hidden")
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
     routed = bool(re.search(EXPERTS, name.lower()))
-    named = row.get("ask_model") or next((m for pattern, m in _models() if pattern.search(name.lower())), None)
+    named = row.get("ask_model") or next(
+        (m for pattern, m in _models() if pattern.search(name.lower())), None
+    )
     if not layers and _bundled(name):
         return name, ()
     if filled or (routed and not number(row, "experts")) or not layers or not hidden:
