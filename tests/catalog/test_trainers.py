@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.software import SoftwareTable, all_software
-from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
+from chipwise.catalog.trainer import TOLD, Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES
 
@@ -126,3 +126,27 @@ def test_a_memory_policy_says_which_words_it_knows() -> None:
         policy.changed({"optimizer": "adam-w"})
     with pytest.raises(UnknownNameError, match="unknown memory policy 'optimiser'"):
         policy.changed({"optimiser": "adamw"})
+
+
+def test_kernels_that_are_named_are_those_of_the_trainer_and_of_the_chip() -> None:
+    for t in all_software(Trainer).values():
+        for setting, names in t.told.items():
+            assert set(names) <= set(TOLD[setting]), t.id
+    hopper, ampere, blackwell = (get_chip(c) for c in ("h100-sxm5-80gb", "a100-sxm4-80gb", "b200-sxm"))
+    own = get_trainer("pytorch-fsdp")
+    assert own.refusal({"attention": "flash3"}) == ""
+    assert get_trainer("torchtune").refusal({"attention": "flash3"}) == (
+        "attention flash3: this trainer knows sdpa"
+    )
+    assert get_trainer("maxtext").refusal({"dispatch": "deepep"}).endswith("knows none by name")
+    assert own.as_told({"attention": "flash3"}, hopper).attention == "native"
+    with pytest.raises(UsageError, match="flash3 is written for other matrix units than those of A100"):
+        own.as_told({"attention": "flash3"}, ampere)
+    later = own.as_told({"attention": "flash2"}, blackwell)
+    assert (later.attention, later.warps) == ("fa2", True)
+    assert not own.as_told({"attention": "flash2"}, hopper).warps
+    # PyTorch takes cuDNN's where units have instructions of their own
+    assert own.as_told({"attention": "sdpa"}, hopper).attention == "native"
+    assert own.as_told({"attention": "sdpa"}, ampere).attention == "fa2"
+    assert not own.as_told({"attention": "eager"}, hopper).flash
+    assert own.as_told({}, hopper) is own

@@ -278,3 +278,19 @@ def test_a_trainer_that_is_made_of_another_is_read_by_its_own_name() -> None:
     asked = fields(GPT | {"framework": "Megatron-SWIFT (Megatron-Core)", "chip": "", "accelerator": "H20"})
     assert (asked["trainer"], asked["chips"]) == ("megatron-swift", "h20-96gb")
     assert fields(GPT | {"framework": "Megatron-Core", "chip": "h100-sxm5-80gb"})["trainer"] == "nemo"
+
+
+def test_a_row_in_the_words_of_the_question_asks_so() -> None:
+    row = {
+        **GPT, "model": "Qwen/Qwen3-0.6B", "layers": "", "hidden": "", "heads": "", "framework": "torchtitan-eager",
+        "trainer": "pytorch-fsdp", "memory": "loss=chunked", "adapter": "rank=8", "offload": "weights",
+    }  # fmt: skip
+    asked = fields(row)
+    assert asked["model"] == "Qwen/Qwen3-0.6B"
+    assert (asked["trainer"], asked["memory"], asked["adapter"]) == ("pytorch-fsdp", "loss=chunked", "rank=8")
+    assert "offload=1" in asked["layout"]
+    assert fields({**row, "trainer": ""})["trainer"] == "torchtitan-eager"  # an id is no name to be found in
+
+
+def test_experts_that_are_whole_stay_so() -> None:
+    assert "ep=1" in fields({**GPT, "ep": "1"})["layout"]

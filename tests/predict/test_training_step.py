@@ -20,6 +20,7 @@ from chipwise.errors import UsageError
 from chipwise.numeric import take
 from chipwise.predict.training.cluster import cluster, on_system
 from chipwise.predict.training.dims import plain, transformer
+from chipwise.predict.training.layer import layer_time, traffic_of
 from chipwise.predict.training.memory import MemoryRates, activation_bytes, memory_use, state_bytes
 from chipwise.predict.training.operators import OperatorTable, TrainKernels, work_of
 from chipwise.predict.training.result import goodput, step_flops, young_daly
@@ -312,3 +313,22 @@ def test_activations_leave_behind_the_forward_pass_alone() -> None:
     moved = hidden * 1e12 / 0.2  # bytes, one way
     assert waits(moved / (0.25 * device)) == pytest.approx(0.2 * 0.25 * device, rel=0.05)
     assert waits(moved / (0.45 * device)) > 0.2 * 0.45 * device + 0.05 * device
+
+
+def test_each_copy_of_a_token_crosses_where_nothing_joins_them() -> None:
+    moe = replace(LLAMA, experts=64.0, top_k=8.0, expert_ffn=1536.0, moe_share=1.0, dense_share=0.0)
+    rates = TrainRates()
+    s = replace(ONE, ep=32.0, dp=32.0)
+    joined, apart = (traffic_of(moe, s, H100, rates, copies).experts_s for copies in (0.0, 1.0))
+    assert apart > joined  # 6 copies of 8 leave the host; a token that is sent once goes to 2.7 hosts
+    one = replace(ONE, ep=8.0, dp=8.0)  # one host: nothing crosses
+    assert traffic_of(moe, one, H100, rates, 1.0) == traffic_of(moe, one, H100, rates, 0.0)
+
+
+def test_a_grouped_product_is_started_once_for_all_experts() -> None:
+    moe = replace(LLAMA, experts=64.0, top_k=8.0, expert_ffn=1536.0, moe_share=1.0, dense_share=0.0)
+    loop, grouped = (
+        layer_time(moe, ONE, H100, recipe, TrainRates(), work_of(moe, ONE, recipe, KERNELS)).host_s
+        for recipe in (Recipe(), Recipe(grouped=1.0))
+    )
+    assert loop - grouped == pytest.approx(64.0 * TrainRates().expert_host_s)

@@ -24,6 +24,7 @@ from chipwise.catalog.preferences import preferences
 from chipwise.catalog.system_spec import System
 from chipwise.cost.device import Device
 from chipwise.cost.simt.family import SimtParameters
+from chipwise.cost.systolic.family import SystolicModel
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.parallel.layout import Spread
 from chipwise.parallel.memory import MemoryAccount
@@ -150,6 +151,8 @@ class Place:
             costs = h.costs
             if isinstance(costs, SimtParameters) and attends != "library":
                 costs = flash_attention(costs, self.device, overlapped=attends == "overlapped")
+            if isinstance(costs, SystolicModel) and attends != "library":
+                costs = costs.unpaged()
             self.attending[key] = replace(h, costs=costs, turns=turns, tf32_conv=tf32, host=host), {}
         return self.attending[key]
 

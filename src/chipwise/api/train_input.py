@@ -3,7 +3,7 @@ what a chip can be trained on with, and in which number formats: its units and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from chipwise.api.requests.field import whole
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
+from chipwise.catalog.trainer import TOLD
 from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import TARGETS
@@ -38,7 +39,7 @@ METHODS = ("full", "lora", "qlora")
 # with a network and training software.
 USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
-NAMED = {"schedule": SCHEDULES, "recompute": RECOMPUTE}
+NAMED: Mapping[str, Collection[str]] = {"schedule": SCHEDULES, "recompute": RECOMPUTE, **TOLD}
 SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1), "stash": (0, 1), "sequence": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_SEQ = 4096  # of pre-training; what a model reads where that is less

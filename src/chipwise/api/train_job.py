@@ -66,6 +66,11 @@ SHARED = (
     "nic_bytes_per_s",
     "host_memory_bytes",
 )
+WARPS = 0.3
+"""ratio: of the speed of an attention core whose kernels multiply by instructions of a warp on units that have later
+ones. Derived: FlashAttention-2 on B200 multiplies as fast per unit and clock as on H100, 1.18 times its 203 TFLOP/s as
+fitted, in place of 803. Confirmed: github Dao-AILab/flash-attention issue 1589 (346 TFLOP/s on a B200, forward and
+backward, where FlashAttention-4 has 1,100 to 1,300); moves attention=flash2 there."""
 PACKED = "nf4_double"  # 4 bits whose scales are quantised too (Dettmers et al., 2023)
 
 
@@ -236,7 +241,7 @@ def site_of(
     Raises `UsageError` for a chip that cannot, `UnknownNameError` for an unknown trainer.
     """
     check_chip(chip, ask, given.known)
-    software = _software(chip, ask, given, experts=bool(network.moe_share))
+    software = _software(chip, ask, given, experts=bool(network.moe_share)).as_told(given.pins, chip)
     dtype, _ = PRECISIONS[ask.precision]
     system, half = _system(chip), _half(chip, ask)
     machine = on_system(chip, system, dtype, half) if system else cluster(chip, dtype, half=half)
@@ -248,6 +253,12 @@ def site_of(
     captured = moe and float(network.core_share) >= 1.0 and software.captures_on(chip)
     labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
     one, held = (_of_one(effects, labels) for effects in training_effects(numbers))
+    if software.kind == "fsdp" and not software.permutes:
+        # what is fitted to the kind is of the one trainer whose experts were measured, which sorts tokens in its kernels
+        plain = _of_one(training_effects(numbers)[0], labels | {"kind": ""})
+        one = one | {"expert_loss": plain["expert_loss"]}
+    if software.warps:
+        one = one | {"core": one["core"] * WARPS}
     joined = chip.scaleup is not None and "bridge" not in chip.scaleup.name
     recipe = replace(
         _recipe(software, ask),
@@ -330,6 +341,8 @@ def _recipe(software: Trainer, ask: Ask) -> Recipe:
         flat=float(software.flat),
         broadcast=float(software.broadcast),
         hooked=float(software.hooked),
+        grouped=float(software.grouped),
+        copies=float(software.copies),
         stops=float(software.stops),
         # one scale for a whole tensor lets compilers fuse the cast with what makes the operand
         quantises=float(software.quantises and get_format(ask.precision).block_cols > 1),

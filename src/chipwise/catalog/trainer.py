@@ -24,6 +24,24 @@ DEGREES = ("tp", "pp", "cp", "ep")
 Recompute = Literal["none", "selective", "shares", "full"]
 RECOMPUTE: tuple[Recompute, ...] = get_args(Recompute)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+# What a trainer can be told of its kernels, by name of the setting: `--layout attention=flash3`.
+TOLD: Mapping[str, tuple[str, ...]] = {
+    "attention": ("eager", "sdpa", "flash2", "flash3", "flash4", "cudnn", "triton"),
+    "dispatch": ("alltoall", "deepep", "overlapped"),
+    "experts": ("loop", "grouped"),
+}
+# Whose fitted kernels an attention calls, and the matrix instructions that it is written for (none: any chip's).
+LIBRARIES: Mapping[str, tuple[Literal["native", "fa2", "triton"], tuple[str, ...]]] = {
+    "sdpa": ("native", ("wgmma", "tcgen05")),  # cuDNN's before FlashAttention-2, since PyTorch 2.11
+    "flash2": ("fa2", ()),
+    "flash3": ("native", ("wgmma",)),
+    "flash4": ("native", ("wgmma", "tcgen05")),
+    "cudnn": ("native", ()),
+    "triton": ("triton", ()),
+}
+EAGER_PASSES = 3.9
+"""ratio: of the traffic of softmax, mask and casts as kernels of their own over that of one fused kernel. Source: as
+`software.pytorch-unfused` (github pytorch/pytorch, operation by operation); moves attention=eager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +182,10 @@ class Trainer(Software):
     | memory | how it keeps what it trains |
     | alone | what of it is otherwise on one device, where nothing is cut up, as `--memory` names it |
     | leaner | policies that it can be told to keep instead, as changes to its own, the leanest last; not said: any |
+    | told | what it can be told of its kernels: names of `TOLD` by setting |
+    | permutes | kernels of experts sort tokens to them and back, and apply their activations |
+    | copies | a token is sent to each of its experts, not once to each machine that holds any |
+    | warps | its attention multiplies by instructions of a warp on chips whose units have later ones |
     | whole_logits | every rank of tensor parallelism holds the logits of all the vocabulary |
     | adapter_passes, dropped | as in `predict.training.values.Recipe` |
     | speed | the trainer whose fitted numbers it shares |
@@ -182,7 +204,7 @@ class Trainer(Software):
     | summed | type in which FSDP sums gradients between ranks: bf16, fp32 |
     | quantises | torchao's products in 8 and 4 bit: operands are narrowed by kernels of their own, and saved in 16 bit
     where they are multiplied in 8 |
-    | graphs, flat, broadcast, hooked, stops | as in `predict.training.values.Recipe` |
+    | graphs, flat, broadcast, hooked, grouped, stops | as in `predict.training.values.Recipe` |
     | compile_s | seconds in which it compiles before the first step |
     | devices | devices that software sees in a chip, by id, where it is not as in the catalogue of chips |
     | counts | how it counts the FLOPs that it logs: `predict.training.result.Convention` |
@@ -211,6 +233,10 @@ class Trainer(Software):
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     alone: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     leaner: tuple[Mapping[str, str], ...] | None = None
+    told: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
+    permutes: bool = False
+    copies: bool = False
+    warps: bool = False
     whole_logits: bool = False
     adapter_passes: float = 0.0
     dropped: float = 0.0
@@ -232,6 +258,7 @@ class Trainer(Software):
     flat: bool = False
     broadcast: bool = False
     hooked: bool = False
+    grouped: bool = False
     stops: bool = False
     quantises: bool = False
     summed: Literal["bf16", "fp32"] = "bf16"
@@ -298,6 +325,10 @@ class Trainer(Software):
                 return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
         if said := self._unknown_way(pins):
             return said
+        for name in TOLD:
+            if name in pins and pins[name] not in self.told.get(name, ()):
+                can = ", ".join(self.told.get(name, ())) or "none by name"
+                return f"{name} {pins[name]}: this trainer knows {can}"
         if int(pins.get("zero", 0)) == 3 and int(pins.get("pp", 1)) > 1 and not self.staged:
             return "zero 3 with stages: this trainer runs FSDP in one stage"
         homes = {"offload": (self.offloads, "the optimiser"), "stash": (bool(self.stashes), "activations")}
@@ -305,6 +336,27 @@ class Trainer(Software):
             if int(pins.get(name, 0)) and not able_to:
                 return f"{name} {pins[name]}: this trainer keeps {what} on the device"
         return ""
+
+    def as_told(self, pins: Mapping[str, int | str], chip: Chip) -> Self:
+        """With the kernels that are fixed by name (`TOLD`). Raises `UsageError` for kernels of other chips."""
+        made = self
+        if (name := str(pins.get("attention", ""))) in LIBRARIES:
+            library, made_for = LIBRARIES[name]
+            if name == "sdpa" and chip.instruction not in made_for:
+                library, made_for = LIBRARIES["flash2"]
+            if made_for and chip.instruction not in made_for:
+                able = ", ".join(n for n, (_, chips) in LIBRARIES.items() if not chips)
+                what = f"attention {name} is written for other matrix units than those of {chip.name}"
+                raise UsageError(what, f"--layout attention= one of {able}", field="layout")
+            warps = library == "fa2" and chip.instruction not in ("", "wgmma")
+            made = replace(made, attention=library, flash=True, warps=warps)
+        if name == "eager":
+            made = replace(made, flash=False, score_passes=EAGER_PASSES)
+        if way := pins.get("dispatch"):
+            made = replace(made, copies=way == "alltoall", hides_experts=way == "overlapped")
+        if way := pins.get("experts"):
+            made = replace(made, grouped=way == "grouped")
+        return made
 
     def keeps(self, given: Mapping[str, str]) -> str:
         """What of a memory policy it cannot keep, and what it can; "" where it can all, or nobody says."""

@@ -18,8 +18,9 @@ from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import BY_DIMENSIONS, find_config
 from chipwise.catalog.files import is_file
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
+from chipwise.catalog.software import all_software
 from chipwise.catalog.trainer import Trainer, get_trainer, trainer_called, usual_trainer
-from chipwise.errors import UsageError
+from chipwise.errors import ChipwiseError, UsageError
 from chipwise.evidence.rows import Row, said_of
 from chipwise.values import dataclass
 from chipwise.workload.load import load_model
@@ -43,6 +44,7 @@ RECOMPUTE: tuple[tuple[str, str], ...] = (
 )
 LIKELY = "likely"  # gated feed-forward of a family, unless the count says otherwise
 MODERN = ("1", LIKELY)
+AS_ASKED = ("memory", "adapter")  # columns that are options of the question, in its words
 ROUNDED = 0.01  # batches that are published in rounded figures are off by less
 EXPERTS = r"moe|mixtral|deepseek|oss|a\d+b|\dx\d+b|llama.?4|kimi|switch|maverick|scout|nemotron.?3|grok|dbrx|\bnano\b"
 
@@ -128,7 +130,8 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
         )
     chips = run.chips()
     chip = run.chip()
-    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(row.get("framework", ""), chip)
+    framework = row.get("trainer") or row.get("framework", "")
+    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(framework, chip)
     trainer = named or usual_trainer(chip)
     model, notes = _model(run, folder)
     layout, batch, open_ = _layout(run, trainer, chips * trainer.devices_of(chip))
@@ -145,8 +148,11 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
         "trainer": named and named.id,
         "seq": None if seq is None else str(seq),
         "global_batch": batch,
-        "network": _listed(_network(run, chips, chip.scaleup.domain if chip.scaleup else 1)) or None,
+        "network": row.get("network")
+        or _listed(_network(run, chips, chip.scaleup.domain if chip.scaleup else 1))
+        or None,
         "set_": said.get("set"),
+        **{name: row.get(name) or None for name in AS_ASKED},
     }
     blank = [what for what, value in (("sequences", seq), ("global batch", batch)) if value is None]
     return TrainingRun(row, {k: v for k, v in fields.items() if v is not None}, (*notes, *blank, *open_))
@@ -157,8 +163,9 @@ def _listed(values: Mapping[str, object]) -> str:
 
 
 def _trainer(framework: str, chip: Chip) -> Trainer | None:
-    """The trainer of a name, of those that run on the chip; one that nobody is called is software not listed."""
-    found = trainer_called(framework, chip)
+    """The trainer of an id or a name, of those that run on the chip; one that nobody is called is software not
+    listed."""
+    found = all_software(Trainer).get(framework.strip().lower()) or trainer_called(framework, chip)
     return found or (get_trainer("other") if framework.strip() and get_trainer("other").on(chip) else None)
 
 
@@ -192,7 +199,11 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     layers, hidden = number(row, "layers"), number(row, "hidden")
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
     routed = bool(re.search(EXPERTS, name.lower()))
-    named = next((model for pattern, model in _models() if pattern.search(name.lower())), None)
+    named = row.get("ask_model") or next(
+        (m for pattern, m in _models() if pattern.search(name.lower())), None
+    )
+    if not layers and _bundled(name):
+        return name, ()
     if filled or (routed and not number(row, "experts")) or not layers or not hidden:
         if named is not None:
             return named, ()
@@ -203,6 +214,15 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     if named is not None and _sized(named) == (layers, hidden, number(row, "heads")):
         return named, ()
     return _by_dimensions(run, layers, hidden)
+
+
+@lru_cache(maxsize=256)
+def _bundled(name: str) -> bool:
+    """Whether a model is known by its full name, `owner/model`."""
+    try:
+        return name.count("/") == 1 and find_config(name) is not None
+    except ChipwiseError:
+        return False
 
 
 @lru_cache(maxsize=256)
@@ -343,7 +363,7 @@ class _Degrees:
         pins: dict[str, int | str] = {name: value for name, value in said.items() if value is not None}
         if not self.whole and self.dp and devices % (self.dp * _product(pins)) == 0:
             pins["dp"] = self.dp
-        return pins | ({"ep": self.ep} if self.ep and self.ep > 1 else {})
+        return pins | ({"ep": self.ep} if self.ep else {})
 
     def ranks(self, devices: int) -> int | None:
         """Copies of the model, where that follows."""
@@ -411,7 +431,8 @@ def _layout(
     pins |= {"recompute": recompute} if recompute else {}
     pins |= {"sequence": int(said["sequence"])} if "sequence" in said else {}
     open_ = () if degrees.whole or trainer.zero == (3,) else ("layout",)
-    return pins | {"offload": int(said.get("offload", 0))}, None if batch is None else int(batch), open_
+    offload = int(said.get("offload", row.get("offload", "") not in ("", "0")))
+    return pins | {"offload": offload}, None if batch is None else int(batch), open_
 
 
 def _stages(run: _Entry, degrees: _Degrees) -> dict[str, int | str]:

@@ -39,6 +39,10 @@ from chipwise.values import dataclass
 
 DAY_S = 86400.0
 LESS_USUAL = 0.5  # of a doubt: less than that nobody measured it
+ENDED = 1.3
+"""ratio: by which a run may take longer with a trainer that is developed than with one whose development ended, and
+still come before it. Chosen: what a mistake that nobody mends, or a model that is not read, costs a user; moves which
+trainer is named, of one chip, count and precision."""
 
 VERDICTS = {Verdict.FITS: "fits", Verdict.TIGHT: "tight", Verdict.SHORT: "over"}
 """Words of a training plan."""
@@ -258,12 +262,13 @@ class Aim:
 
 def rank_runs(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanRecord, ...]:
     """Plans in the order of `search.prefer`, of each chip, count and type the first: there days count, and a
-    trainer that is not the usual one is half a doubt.
+    trainer that is not the usual one is half a doubt. A trainer whose development ended gives way to one that lives.
 
     They cost dollars, or days where chips are one's own or no price is known; what has no price comes last, before it
     what takes longer than the horizon. Among the same costs and evidence the sooner is first, but where a deadline says
     that sooner is worth nothing. The front of cost against time is marked.
     """
+    plans = _developed(plans, aim)
     cells: dict[tuple[str, int, str], list[int]] = {}
     for i, p in enumerate(plans):
         cells.setdefault((p.chip, p.chips, p.precision), []).append(i)
@@ -288,6 +293,20 @@ def rank_runs(plans: Sequence[TrainPlanRecord], aim: Aim) -> tuple[TrainPlanReco
     firsts = {p.chip: k + 1 for k, p in reversed([*enumerate(made)])}
     # counts of one chip are off by the same factor, and do not tie
     return numbered(made, c, aim.confidence, lambda p, q: q.chip != p.chip and firsts[q.chip] == q.rank)
+
+
+def _developed(plans: Sequence[TrainPlanRecord], aim: Aim) -> list[TrainPlanRecord]:
+    """Without those of trainers whose development ended, where another does the same run on the same chips in at most
+    `ENDED` times as long, and keeps the deadline where they do."""
+
+    def stands_in(p: TrainPlanRecord, q: TrainPlanRecord) -> bool:
+        alike = (p.chip, p.chips, p.precision) == (q.chip, q.chips, q.precision)
+        soon = q.days.mid <= ENDED * p.days.mid
+        sure = q.chance is None or p.chance is None or q.chance >= min(p.chance, aim.confidence)
+        return alike and soon and sure
+
+    living = [p for p in plans if not over(p)]
+    return [p for p in plans if not over(p) or not any(stands_in(p, q) for q in living)]
 
 
 def cheapest_run(

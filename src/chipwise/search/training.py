@@ -109,7 +109,7 @@ class TrainJob:
 
     def parts(self, s: TrainSpread) -> tuple[TrainWork, LayerTraffic]:
         """The operators of layouts and the exchanges of a layer, priced."""
-        return self.work(s), traffic_of(self.network, s, self.cluster, self.rates)
+        return self.work(s), traffic_of(self.network, s, self.cluster, self.rates, self.recipe.copies)
 
     def step(
         self, s: TrainSpread, work: TrainWork | None = None, traffic: LayerTraffic | None = None

@@ -860,8 +860,8 @@ class TrainOptions(JobOptions):
     global_batch: int = ask("training: sequences per step; 0: 4 M tokens per step, fine-tuning 0.25 M", 0)
     counts: str | None = ask("training: chips to try, e.g. 64,256", reading=COUNTS)
     layout: str | None = ask(
-        "training: parts of the layout to fix, e.g. tp=8,pp=4,schedule=interleaved,zero=3,shard=8,recompute=full,"
-        "offload=1,stash=1,sequence=0",
+        "training: parts of the layout to fix, e.g. tp=8,pp=4,schedule=interleaved,zero=3,recompute=full,"
+        "offload=1,attention=flash3,dispatch=deepep",
         reading=PAIRS,
     )
     method: str | None = ask("training: full, lora or qlora; of finetune lora")

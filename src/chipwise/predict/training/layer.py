@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chipwise.parallel.collective import dispatch, exchange
+from chipwise.parallel.collective import crossings, dispatch, exchange
 from chipwise.parallel.overlap import uncovered
 from chipwise.predict.training.operators import TrainWork
 from chipwise.predict.training.saved import cheap_bytes, saved_bytes
@@ -78,8 +78,8 @@ class LayerTraffic:
     experts_s: Real
 
 
-def traffic_of(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates) -> LayerTraffic:
-    """The exchanges of layouts `s`: of 2 x h bytes between tp ranks (7), of x / t tokens of 2 h bytes (8), and of
+def traffic_of(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates, copies: Real = 0.0) -> LayerTraffic:
+    """The exchanges of layouts `s` (`copies` as in `Recipe`): of 2 x h bytes between tp ranks (7), of x / t tokens of 2 h bytes (8), and of
     3 (c - 1) / c of 2 kv_width c x / t bytes, once forward and twice backward."""
     tensor = exchange("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, c.network, r.of("all_reduce")).total_s
     held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
@@ -91,7 +91,11 @@ def traffic_of(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates) -> Lay
     p = replace(
         r.of("all_to_all"), link_share=r.all_to_all, pair_share=r.all_to_all, net_share=r.all_to_all_net
     )
-    return LayerTraffic(tensor, context, dispatch(payload, t.top_k, s.ep, c.network, p).total_s)
+    away = None
+    if np.any(copies):
+        domains = np.maximum(s.ep / c.domain, 1.0)
+        away = np.where(np.asarray(copies) > 0, t.top_k * (1.0 - 1.0 / domains), crossings(t.top_k, domains))
+    return LayerTraffic(tensor, context, dispatch(payload, t.top_k, s.ep, c.network, p, away=away).total_s)
 
 
 def layer_time(
@@ -110,7 +114,7 @@ def layer_time(
     software stops there: PyTorch's checkpoints that are not reentrant ("early stop"), and compilers. Passes forward
     besides, of an objective, count as what is run again, to their end.
     """
-    traffic = traffic or traffic_of(t, s, c, r)
+    traffic = traffic or traffic_of(t, s, c, r, recipe.copies)
     forward = work.forward_s / r.linear + r.expert_loss * work.routed_s
     back = np.where(np.asarray(s.adapter) > 0, 1.0, GRADIENTS)
     products = forward + (work.input_s + work.weight_s) / r.linear + r.expert_loss * work.routed_back_s
@@ -122,7 +126,7 @@ def layer_time(
     besides = s.forwards * (forward + core + passes + work.narrow_in_s)
     local = np.maximum(t.experts / s.ep, 1.0)
     host = r.host_s * (1.0 + (s.full + s.forwards) / 3.0) + t.moe_share * (
-        r.moe_host_s + local * r.expert_host_s
+        r.moe_host_s + (1.0 - recipe.grouped) * local * r.expert_host_s
     )
     host = host * np.where(np.asarray(s.tp) > 1, TENSOR_HOST, 1.0)
     matrices = t.moe_share * local * (t.expert_gates + 1.0)
