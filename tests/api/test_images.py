@@ -86,3 +86,29 @@ def test_pictures_that_cross_attention_reads_are_refused_and_text_is_not() -> No
 def test_small_models_that_people_show_pictures_see_them(name: str) -> None:
     (tower,) = load(name).graph.model.towers
     assert picture(tower, 1024, 1024)[1] > 0
+
+
+def test_engines_with_the_tower_in_a_file_of_its_own_load_it_for_pictures() -> None:
+    """A model of 27 x 10^9 parameters in 4 bits fits 16 GB at a desk for text, as llama.cpp's mmproj is left out."""
+    asked: dict[str, Any] = {"model": "Qwen/Qwen3.8-27B", "task": "local", "in_": 500, "out": 100}
+
+    def held(runtime: str, **more: Any) -> float:
+        found = cw.estimate(**asked, chip="rtx-3090", runtime=runtime, precision="iq4_xs", **more).plans[0]
+        return found.memory.items.get("weights: vision", 0.0)
+
+    assert held("llama.cpp") == 0.0
+    tower = held("llama.cpp", images="1024x1024")
+    assert tower == held("llama.cpp", policy={"tower": "always"}) == held("ollama") > 5e8
+    cw.estimate(**asked, chip="rtx-5060-ti-16gb", runtime="llama.cpp", precision="iq4_xs")
+    with pytest.raises(UsageError, match="cannot be set"):
+        held("vllm", policy={"tower": "asked"})
+
+
+def test_a_desk_loads_the_tower_where_it_is_to_see() -> None:
+    def first(**more: Any) -> Any:
+        return cw.local(have="rtx-5060-ti-16gb", models="Qwen/Qwen3.8-27B", precision="q3_k_m", **more).models[0]
+
+    told, seen = first(), first(use="vision")
+    assert seen.memory_bytes - told.memory_bytes > 5e8
+    assert "--no-mmproj" in told.commands["llama.cpp"]
+    assert "--no-mmproj" not in seen.commands["llama.cpp"]

@@ -476,7 +476,9 @@ def test_passes_that_decode_are_captured_where_and_since_the_engine_does_so() ->
 def test_shells_are_taken_only_where_they_are_named() -> None:
     chip = get_chip("rtx-4090")
     assert not {"ollama", "llamafile"} & {r.id for r in runtimes_for(chip)}
-    assert get_runtime("ollama").policies_on(chip) == get_runtime("llama.cpp").policies_on(chip)
+    ollama, plain = (get_runtime(name).policies_on(chip) for name in ("ollama", "llama.cpp"))
+    assert (ollama.tower, plain.tower) == ("always", "asked")  # its files hold what sees
+    assert dataclasses.replace(ollama, tower="asked") == plain
     assert get_runtime("ollama").rule(chip) is not None
 
 

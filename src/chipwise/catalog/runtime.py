@@ -204,6 +204,9 @@ def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[
         if name == "preemption":
             values[name] = _room_made(policies, text)
             continue
+        if (name, text) == ("tower", "always"):
+            values[name] = text
+            continue
         if name in LOCAL and not old:
             raise UsageError(
                 f"policy {name} changes nothing here", "it is for local runtimes: llama.cpp, MLX, ExLlamaV2"

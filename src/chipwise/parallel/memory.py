@@ -166,7 +166,8 @@ def account(
         _workspace(sharded, policies),
         MemoryItem("graphs", policies.graph_bytes, "runtime: captured graphs"),
     )
-    weights = _pooled(sharded) if pooled else weight_items(sharded, hosted=hosted)
+    blind = policies.tower == "asked" and sharded.graph.pictures is None
+    weights = _pooled(sharded) if pooled else weight_items(sharded, hosted=hosted, blind=blind)
     if adapter_bytes:
         held_here = adapter_bytes / np.asarray(sharded.layout.pp, dtype=float)
         weights = (*weights, MemoryItem("adapters", held_here, "low-rank adapters, whole on every rank"))
@@ -214,9 +215,12 @@ def _live(policies: Policies) -> tuple[int, int]:
     return micro or policies.max_batched_tokens, micro if whole else policies.max_sequences
 
 
-def weight_items(sharded: Sharded, *, hosted: bool = False) -> tuple[MemoryItem, ...]:
+def weight_items(
+    sharded: Sharded, *, hosted: bool = False, blind: bool = False
+) -> tuple[MemoryItem, ...]:
     """Weights by tensor class on the fullest stage. An encoder (vision, or of an encoder-decoder) is taken to
-    be held whole by every rank of it; prediction modules are left out until speculation is asked for."""
+    be held whole by every rank of it, none of a `blind` runtime; prediction modules are left out until speculation is
+    asked for."""
     graph, pp = sharded.graph, np.asarray(sharded.layout.pp, dtype=float)
     share = np.ceil(graph.layers / pp) / graph.layers
     by_class: dict[str, Real] = {}
@@ -229,7 +233,7 @@ def weight_items(sharded: Sharded, *, hosted: bool = False) -> tuple[MemoryItem,
     last = embed + head if graph.model.tied else head
     by_class["tables"] = last if hosted else np.where(pp > 1, np.maximum(embed, last), embed + head)
     for extra in graph.extras:
-        if extra.name != "mtp":
+        if extra.name not in ("mtp", "vision" if blind else "mtp"):
             by_class[extra.name] = extra.weight_bytes
     return tuple(MemoryItem(f"weights: {cls}", size, "checkpoint format") for cls, size in by_class.items())
 

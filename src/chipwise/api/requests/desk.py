@@ -30,6 +30,9 @@ from chipwise.values import dataclass
 if TYPE_CHECKING:
     from chipwise.calibrate.parameters import Parameters
 
+SEEING = {"tower": "always"}
+"""The setting of engines that models need to see."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocalRequest(ChoiceRequest):
@@ -117,7 +120,7 @@ class LocalRequest(ChoiceRequest):
         return Terms(
             self.precision,
             self.kv,
-            policy=self.values["policy"] or {},
+            policy=(SEEING if self.use == "vision" else {}) | (self.values["policy"] or {}),
             changes=self.values["set_"] or {},
             parameters=numbers,
             share=self.values["share"] or Share(),

@@ -33,7 +33,10 @@ def desk_commands(
     gguf = c.gguf if GGML in runtimes else ""
     if gguf:
         file = _file(c, record.precision)
-        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{_placed(record, processor, all_chips)}"
+        options = _placed(record, processor, all_chips)
+        if "vision" in c.uses and "weights: vision" not in record.memory.items:
+            options += " --no-mmproj"  # -hf loads what sees too
+        found["llama.cpp"] = f"llama-server -hf {file} -c {context}{options}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and GGML in runtimes and record.precision in DEFAULTS:
         found["Ollama"] = f"ollama run {c.ollama}"
