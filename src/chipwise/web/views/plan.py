@@ -33,7 +33,16 @@ CURVES = 6
 TIMELINE = (
     "The mean request of the first plan; diamonds are the first and the last token with their 80 % intervals."
 )
-SHOWN_OF_EACH = ("$/h", "$/M out", "TTFT, ms", "TPOT, ms", "tok/s/chip", "requests/s at most", "bottleneck", "basis")
+SHOWN_OF_EACH = (
+    "$/h",
+    "$/M out",
+    "TTFT, ms",
+    "TPOT, ms",
+    "tok/s/chip",
+    "requests/s at most",
+    "bottleneck",
+    "basis",
+)
 COLUMNS = tuple(c for c in PLANS if c.head in SHOWN_OF_EACH)
 
 
