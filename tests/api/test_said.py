@@ -134,12 +134,12 @@ JUDGED = [
     ("An H100 gives each user 500 tokens/s on Llama 3.1 70B", "false", "One user"),
     ("Apple M3 Ultra can run DeepSeek R1 at 20 tokens/s", "true", "q4_k_m"),
     ("a 4090 does 800 tokens/s on Llama 3 8B", "false", "One user"),
-    ("an H100 is 30x an A100", "misleading", "Bf16 peaks"),
-    ("a 4090 is faster than an A100", "false", "Bandwidths"),
-    ("an A100 is not faster than an H100", "true", "Bandwidths"),
+    ("an H100 is 30x an A100", "misleading", "times the bf16 peak"),
+    ("a 4090 is faster than an A100", "false", "times the bandwidth"),
+    ("an A100 is not faster than an H100", "true", "times the bandwidth"),
     ("MI300X beats H100 in Llama 70B", "true with a condition", "MLPerf llama2-70b"),
     ("B200 is 4x faster than H100 for training", "misleading", "training"),
-    ("the MI300X has 2.4x the memory of an H100", "true", "2.40x (memory)"),
+    ("the MI300X has 2.4x the memory of an H100", "true", "2.40 times as much memory"),
     ("MI300X has 192 GB and 5.3 TB/s", "true", "192 GiB"),
     ("M3 Ultra has 512GB", "true", "512 GiB"),
     ("A100 80GB has 3 TB/s", "false", "2.04 TB/s"),
@@ -181,7 +181,7 @@ JUDGED = [
     ("An H100 does not have 80 GB of memory", "false", "80 GiB"),
     ("Trainium2 has 667 TFLOPS in bf16", "true", "dense peak in bf16"),
     ("Gaudi 3 has 1,835 TFLOPS in FP8", "true with a condition", "editions of a sheet"),
-    ("An MI300X needs 4x the power of an RTX 4090", "misleading", "1.67x (power limit)"),
+    ("An MI300X needs 4x the power of an RTX 4090", "misleading", "1.67 times as high a power limit"),
     ("An H100 uses less power than an A100", "false", "power limit"),
     # memory and comparisons
     (
@@ -191,7 +191,7 @@ JUDGED = [
     ),
     ("Two RTX 3090s are faster than one RTX 4090 for Llama 70B", "true", "fits on 2x"),
     ("Llama 3.1 70B in 8-bit needs 70 GB of memory", "true", "39.8 GB in 4 bit"),
-    ("An A100 40GB is faster than an A100 80GB", "false", "Bandwidths: 0.76"),
+    ("An A100 40GB is faster than an A100 80GB", "false", "0.76 times the bandwidth"),
     ("4x RTX 4090 can run Llama 3.1 70B in 4-bit", "true", "fit on 4x"),
     ("A single H200 can hold Llama 3.1 70B in bf16", "true with a condition", "a server needs"),
     ("A single MI300X can hold Llama 3.1 70B in bf16", "true", "fit on"),
@@ -199,7 +199,7 @@ JUDGED = [
     ("A GB200 NVL72 has 130 TB/s of NVLink bandwidth", "true with a condition", "both directions"),
     ("8x H200 have 1.1 TB of memory", "true", "1,128 GiB"),
     ("8x H100 have 1 TB of memory", "false", "640 GiB"),
-    ("H100 and H200 have the same compute", "true", "1.00x (dense bf16 peak)"),
+    ("H100 and H200 have the same compute", "true", "about as high a dense bf16 peak"),
     ("Cerebras needs 100 chips for Llama 3.1 70B", "false", "4 in bf16"),
     ("Cerebras runs Llama 3.1 8B at 50 tokens per second maximum", "false", "vendor's service"),
     ("DeepSeek V3 in BF16 needs 1.3 TB", "true", "In 16 bit"),
@@ -216,12 +216,12 @@ JUDGED = [
     ("H100 trains Llama-3 8B in 3 days on 64 H100", "not settled", "tokens, which are not said"),
     ("Training Llama 3 70B reaches an MFU of 55% on 512 H100", "true", "for Llama-3-70B with"),
     ("MFU of 90 % on 512 H100", "misleading", "for Llama-3.1-8B with"),
-    ("Trainium1 costs less than A100 for training Llama 3.1 70B", "false", "dollars of training"),
+    ("Trainium1 costs less than A100 for training Llama 3.1 70B", "false", "To train Llama-3.1-70B costs"),
     ("Llama 3.1 70B on 8 H100 costs $0.01 per million tokens", "false", "At full batches"),
-    ("An H100 uses less energy per token than an A100", "true", "tokens per joule"),
-    ("TPUs are always cheaper than GPUs", "false", "Not always: lowest list prices"),
-    ("B200 is never cheaper than H100", "false", "It can be so: highest list prices"),
-    ("MI300X is faster than H100 at any batch size for Llama 70B", "false", "Not always: measured"),
+    ("An H100 uses less energy per token than an A100", "true", "Per joule"),
+    ("TPUs are always cheaper than GPUs", "false", "Not always: per token TPU v6e"),
+    ("B200 is never cheaper than H100", "false", "It can be so: per token B200"),
+    ("MI300X is faster than H100 at any batch size for Llama 70B", "false", "Not always: Instinct MI300X is"),
     ("Llama 3.1 405B never fits on 8 H100", "false", "In 4 bit"),
 ]
 
@@ -258,7 +258,7 @@ def test_what_is_worked_out_is_what_the_commands_show(run: Run) -> None:
 
 def test_a_maker_stands_for_a_chip_and_the_answer_says_so() -> None:
     (found,) = check_statement("Cerebras is 20x faster than GPUs").statements
-    assert "Cerebras stands for WSE-3 / CS-3, GPUs stands for H100" in found.because
+    assert "Read: Cerebras as WSE-3 / CS-3, GPUs as H100" in found.because
     assert found.confidence == "low"
     assert found.verdict == "not settled"  # nobody measured it here, and 20 is not far from what is predicted
 

@@ -147,7 +147,8 @@ def test_every_face_checks_statements(run: Run) -> None:
     assert len(listed.statements) >= 30
     assert {s.stands for s in listed.statements} == {None}
     out = run("claim", "check", "TPUs", "are", "a", "4-D", "torus").out
-    assert "false (confidence high)" in out
+    assert out.startswith("False. ")
+    assert "confidence high" in out
     assert "shown by: chipwise systems show tpu-v4-pod" in out
     assert "TPUs came in 2016." in run("claim", "list").out
     over_http = read_request("check_statement", {"text": "TPUs are a 4-D torus"}).run()

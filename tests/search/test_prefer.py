@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipwise.catalog.preferences import preferences
-from chipwise.search.prefer import Contenders, cheapest, first, kept, order, pareto, tied
+from chipwise.search.prefer import Contenders, cheapest, first, kept, order, pareto, tied, unled
 
 SURE = 0.9
 
@@ -126,3 +126,17 @@ def test_front() -> None:
         False,
         False,
     ]
+
+
+def test_in_a_list_nothing_stands_above_what_leads_it() -> None:
+    """Evidence may cost dollars, but not dollars and time: networks list a measured chip below one that is clearly
+    faster, or clearly cheaper, and no worse in anything else that was asked."""
+    cost, times = [26.1, 24.0, 25.0], [[13.9, 2.4, 14.0]]
+    c = Contenders.of(cost, times=times, doubts=[0, 1, 0])
+    assert unled(c, [2, 0, 1], SURE) == [1, 2, 0]
+    less_sure = Contenders.of(cost, times=times, doubts=[0, 1, 0], chance=[0.99, 0.95, 0.99])
+    assert unled(less_sure, [2, 0, 1], SURE) == [2, 0, 1]
+    noise = Contenders.of([11.8, 11.4], times=[[6.0, 5.5]], doubts=[0, 1])
+    assert unled(noise, [0, 1], SURE) == [0, 1], "within the noise of both evidence decides"
+    assert unled(Contenders.of([12.0, 11.0], times=[[6.0, 5.5]], doubts=[0, 1]), [0, 1], SURE) == [1, 0]
+    assert unled(Contenders.of([12.0, 8.0], times=[[6.0, 5.5]], group=[0, 1]), [0, 1], SURE) == [0, 1]

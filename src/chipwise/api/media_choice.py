@@ -169,7 +169,8 @@ class NetworkChoice:
         each = prefer.first_of_each(some, labels, confidence, noise)
         others = np.array([i for i in each if labels[i] != labels[leader]], dtype=np.intp)
         rest = others[prefer.order(some.take(others), confidence)]
-        return [self.ways[self.eligible[i]] for i in (leader, *rest)]
+        places = prefer.unled(some, [leader, *rest.tolist()], confidence, noise)
+        return [self.ways[self.eligible[i]] for i in places]
 
     def settled(self, old: Way, new: Way, by: By) -> NetworkChoice:
         """The same with one way in place of another, and of all that would be listed with it on that chip."""

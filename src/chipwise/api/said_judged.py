@@ -31,7 +31,7 @@ from chipwise.errors import ChipwiseError, InfeasibleError, UsageError
 from chipwise.evidence.claim import TIE
 from chipwise.evidence.speed_rows import ANSWERED, PROMPT
 from chipwise.report.records import Figure
-from chipwise.report.statements import FigureOf, StatementRecord, shown
+from chipwise.report.statements import READ, FigureOf, StatementRecord, shown
 from chipwise.units import format_number, format_seconds
 from chipwise.values import dataclass
 
@@ -49,21 +49,28 @@ STATES = 16
 
 @dataclass
 class _Shown:
-    """The figures behind a verdict and the commands that show them, as they are worked out."""
+    """The figures behind a verdict and the commands that show them, as they are worked out; `kinds` of predictions and
+    the `measures` that were predicted."""
 
     figures: list[FigureOf]
     commands: list[str]
     kinds: set[str]
+    measures: list[str]
 
     def ask(self, verb: str, **given: Any) -> Any:
         """The answer of a verb, its command noted."""
         asked = {name: value for name, value in given.items() if value not in (None, "")}
-        request = question_in(DIRECT, verb, asked)
-        command = plain_command(verb, asked) or command_line(verb, request)  # type: ignore[arg-type]
-        answer = request.glance()  # of plans the first counts
+        command = plain_command(verb, asked) or command_line(verb, question_in(DIRECT, verb, asked))  # type: ignore[arg-type]
+        answer = self.look(verb, **asked)
         if command not in self.commands:
             self.commands.append(command)
         return answer
+
+    @staticmethod
+    def look(verb: str, **given: Any) -> Any:
+        """The answer of a verb that only prepares a question, and shows no figure."""
+        asked = {name: value for name, value in given.items() if value not in (None, "")}
+        return question_in(DIRECT, verb, asked).glance()  # of plans the first counts
 
     def figure(self, what: str, value: float | str, unit: str) -> str:
         """A figure noted; as it is quoted."""
@@ -96,7 +103,7 @@ def judged(saying: Saying) -> StatementRecord | None:
     for applies, way in WAYS:
         if not applies(saying):
             continue
-        work = _Shown([], [], set())
+        work = _Shown([], [], set(), [])
         try:
             found = way(saying, work)
         except InfeasibleError:
@@ -174,25 +181,28 @@ DENIED_IS = {"true": "false", "false": "true", "misleading": "true"}
 
 
 SHOWN_BY: Mapping[str, str] = {
+    "offers": "dated list prices of instances for rent",
     "chips show": "the catalogue: each figure has its source and date in what the command shows",
     "fit": "counted: the memory account",
     "models show": "counted from the model's configuration",
-    "offers": "dated list prices of instances for rent",
 }
 """What figures rest on that are not predicted, by the beginning of the command that shows them."""
 
 
 def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
-    loose = [f"{s.words} stands for {get_chip(s.chip).name}" for s in saying.chips if s.loose]
+    loose = [f"{s.words} as {get_chip(s.chip).name}" for s in saying.chips if s.loose]
     if saying.model and saying.model.rpartition("/")[2].lower() != saying.named.lower().replace(" ", "-"):
-        loose.append(f"{saying.named} for {saying.model}")
-    because = f"{found.because} Here {', '.join(loose)}." if loose else found.because
+        loose.append(f"{saying.named} as {saying.model}")
+    because = f"{found.because} Read: {', '.join(loose)}." if loose else found.because
     because += " The price in it was not judged." if saying.left else ""
-    basis = [f"predicted: {kind}" for kind in sorted(work.kinds)]
     commands = [c.removeprefix("chipwise ") for c in work.commands]
-    basis += [words for verb, words in SHOWN_BY.items() if any(c.startswith(verb) for c in commands)]
+    basis = [words for verb, words in SHOWN_BY.items() if any(c.startswith(verb) for c in commands)]
+    if work.kinds:
+        of = f" ({', '.join(work.measures)})" if work.measures else ""
+        weakest = "; confidence is that of the weakest" if len(work.kinds) > 1 else ""
+        basis.append(f"predicted{of}: {' and '.join(sorted(work.kinds))}{weakest}")
     return StatementRecord(
-        "read",
+        READ,
         found.read or saying.text,
         found.verdict,
         "medium" if saying.always and work.sure() == "high" else work.sure(),  # not every choice was tried
@@ -289,7 +299,7 @@ def _holding(work: _Shown, model: str, s: Spoken, precision: str = "") -> int:
     """The chips that were said, else the fewest that hold a model. Raises `InfeasibleError` where none do."""
     if s.count:
         return s.count
-    fit = work.ask("fit", model=model, chips=s.chip, precision=precision)
+    fit = work.look("fit", model=model, chips=s.chip, precision=precision)
     if not _room(fit):
         raise InfeasibleError(f"{model} fits on no count of {s.chip}")
     return int(fit.fits[0].chips)
@@ -522,7 +532,7 @@ def _measured(work: _Shown, saying: Saying, s: Spoken, count: int) -> tuple[str,
         return "", 0.0
     item = near[0].item
     name = f"{item.round} {item.benchmark} {item.scenario}, {item.chips}x {item.chip}"
-    text = work.figure(f"nearest measurement: {name} ({item.id})", item.speed * (item.chips or 1), "")
+    text = work.figure(f"nearest measurement: {name} ({item.id})", item.speed * (item.chips or 1), "tokens/s")
     work.commands.append(f"chipwise evidence claim --result {item.id} --for {shlex.quote(saying.model)}")
     return f" Nearest measurement: {text} tokens/s, {name}: {near[0].verdict}.", item.speed * count
 
@@ -583,27 +593,58 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         return _held(saying, work)
     if not ratios:
         return None
-    said = ", ".join(f"{work.figure(what, value, 'x')}x ({what})" for what, value in ratios.items())
-    because = f"{_few(a)} over {_few(b)}{row.words and f', {row.words}'}: {said}."
+    work.measures[:] = dict.fromkeys(m for m, _ in ratios if m in PREDICTED)
+    for (measure, under), value in ratios.items():
+        work.figure(f"{measure}, {under}" if under else measure, value, "x")
     if saying.always:
-        verdict, found = _always(saying, ratios)
-        return _Verdict(verdict, f"{because} {found}", "")
+        verdict, before, against = _always(saying, ratios)
+        # what refutes it most clearly first
+        first = sorted(ratios, key=lambda of: -abs(math.log(ratios[of])) if of in against else 1.0)
+        told = _in_a_sentence({of: ratios[of] for of in first}, a, b, saying)
+        return _Verdict(verdict, f"{before}: {told}", "")
+    told = _in_a_sentence(ratios, a, b, saying)
+    because = f"{told[0].upper()}{told[1:]}"
     verdict = _ratio_verdict(saying, ratios.values(), NEAR if row.exact else TIE, work.sure())
     if saying.aspect == "price" and SPEED.search(saying.text):
         verdict = "true with a condition" if verdict == "true" else verdict
         return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
-    sheets = _sheets(work, a, b) if saying.aspect in ("speed", "training") else ()
-    return _Verdict(verdict, "".join((because, *sheets)), "")
+    sheets = ", ".join(_sheets(work, a, b)) if saying.aspect in ("speed", "training") else ""
+    return _Verdict(verdict, f"{because} By its sheet it has {sheets}." if sheets else because, "")
+
+
+def _in_a_sentence(ratios: Ratios, a: Spoken, b: Spoken, saying: Saying) -> str:
+    """Ratios in words: measure by measure, each with what it holds under; those that are about the same as a range."""
+    parts: list[str] = []
+    for measure in dict.fromkeys(m for m, _ in ratios):
+        cases = {under: ratio for (m, under), ratio in ratios.items() if m == measure}
+        least, most = min(cases.values()), max(cases.values())
+        if most < TIE * least:
+            cases = {"; ".join(filter(None, cases)): math.sqrt(least * most)}
+        times = [_times(ratio) for ratio in cases.values()]
+        if most < TIE * least and shown(least, "x") != shown(most, "x"):
+            times = [f"{shown(least, 'x')} to {shown(most, 'x')} times "]
+        held = [f" ({under})" if under else "" for under in cases]
+        more = [f"{n.strip()}{under}" for n, under in zip(times[1:], held[1:], strict=True)]
+        first = SAYS[measure].format(a=_few(a), b=_few(b), n=times[0], model=_short(saying.model)) + held[0]
+        if parts:
+            first = first.replace(_few(a), "it").replace(f" as {_few(b)}", "")
+        parts.append(", ".join((first, *more)))
+    return f"{'; '.join(parts)}."
+
+
+def _times(ratio: float) -> str:
+    """A ratio before "as much as"."""
+    return "about " if abs(math.log(ratio)) < math.log(THE_SAME) else f"{shown(ratio, 'x')} times "
 
 
 def _sheets(work: _Shown, a: Spoken, b: Spoken) -> Iterator[str]:
     """What the data sheets say of as many of two chips, whose speeds are compared."""
     for what, get in (
-        (("bf16 peaks", _bf16), ("bandwidths", _bandwidth)) if (a.count or 1) == (b.count or 1) else ()
+        (("bf16 peak", _bf16), ("bandwidth", _bandwidth)) if (a.count or 1) == (b.count or 1) else ()
     ):
         ours, theirs = get(work.chip(a.chip)), get(work.chip(b.chip))
         if ours and theirs:
-            yield f" {what[0].upper()}{what[1:]}: {work.figure(what, ours / theirs, 'x')}."
+            yield f"{work.figure(what, ours / theirs, 'x')} times the {what}"
 
 
 def _bf16(chip: Any) -> float | None:
@@ -614,28 +655,33 @@ def _bandwidth(chip: Any) -> float | None:
     return chip.memory.bytes_per_s  # type: ignore[no-any-return]
 
 
-def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _sweep(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     """The ratios under other choices that a sentence leaves open, as it says that it always holds: of speed short
     prompts and, where no model is said, a larger one; of prices dollars for the same tokens."""
-    found: dict[str, float] = {}
+    found: Ratios = {}
     with contextlib.suppress(ChipwiseError):
         if saying.aspect == "price":
-            found = {f"dollars a token, {what}": 1 / x for what, x in _per_dollar(saying, work, a, b).items()}
+            found = {
+                ("price per token", under): 1 / x for (_, under), x in _per_dollar(saying, work, a, b).items()
+            }
         elif saying.aspect == "speed":
             model, precision, na, nb = _common(saying, work, a, b)
             rates = [
                 _planned(work, model, s.chip, n, "batch", precision, **SHORT).tokens_per_s_per_chip.mid * n
                 for s, n in ((a, na), (b, nb))
             ]
-            found["short prompts and long answers"] = rates[0] / rates[1]
+            found["speed", "short prompts and long answers"] = rates[0] / rates[1]
             if not saying.model and model != LARGE:
                 other = _speeds(replace(saying, model=LARGE), work, a, b)
-                found |= {what if LARGE[-3:] in what else f"{what}, 70B": x for what, x in other.items()}
+                found |= {
+                    (m, what if LARGE[-3:] in what else f"{what}, 70B"): x for (m, what), x in other.items()
+                }
     return found
 
 
-def _always(saying: Saying, ratios: Mapping[str, float]) -> tuple[str, str]:
-    """The verdict on what is said to be so always, or never: one choice of what is left open refutes it."""
+def _always(saying: Saying, ratios: Ratios) -> tuple[str, str, Collection[tuple[str, str]]]:
+    """The verdict on what is said to be so always, or never, how its reason begins, and the choices that refute it, the
+    clearest first: one of what is left open is enough."""
     ends = saying.ratio or (1.0, 1.0)
     way = saying.more or 0
 
@@ -644,12 +690,14 @@ def _always(saying: Saying, ratios: Mapping[str, float]) -> tuple[str, str]:
             return 1 / TIE < ratio < TIE
         return ratio * TIE >= ends[0] and ratio > 1 if way > 0 else ratio <= ends[1] * TIE and ratio < 1
 
-    against = [what for what, ratio in ratios.items() if so(ratio) == saying.denied]
+    against = [of for of, ratio in ratios.items() if so(ratio) == saying.denied]
     if against:
-        return "false", f"{'It can be so' if saying.denied else 'Not always'}: {'; '.join(against)}."
-    return "true", f"{len(ratios)} choices of what it leaves open were tried; none contradicts it."
+        return "false", "It can be so" if saying.denied else "Not always", against
+    return "true", f"None of {len(ratios)} choices of what it leaves open contradicts it", against
 
 
+Ratios = dict[tuple[str, str], float]
+"""Ratios of the first of two chips over the second, by what is compared and the condition that it holds under."""
 UNSURE = preferences().unseen
 """How far a ratio that rests on chips which no fit has seen may be from one that is said, without refuting it."""
 
@@ -734,7 +782,7 @@ def _common(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> tuple[str, st
             ones = [max(ones)] * 2
         if saying.model or max(ones) <= SERVER:
             break
-    precision = saying.precision or work.ask("models", model=model).models[0].precision
+    precision = saying.precision or work.look("models", model=model).models[0].precision
     return model, precision, ones[0], ones[1]
 
 
@@ -742,17 +790,17 @@ SERVER = 16
 """Chips of one machine or two; more are held against each other by machines, not by chips."""
 
 
-def _speeds(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _speeds(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     """Ratios of predicted speed of one user and of a full batch, and of the best measured results of a benchmark."""
     model, precision, na, nb = _common(saying, work, a, b)
     one = [_planned(work, model, s.chip, n, "local", precision) for s, n in ((a, na), (b, nb))]
-    found = {
-        f"{_short(model)} in {precision}, one user": one[0].tokens_per_s_per_user.mid
+    found: Ratios = {
+        ("speed", f"{_short(model)} in {precision}, one user"): one[0].tokens_per_s_per_user.mid
         / one[1].tokens_per_s_per_user.mid
     }
     full = [_planned(work, model, s.chip, n, "batch", precision) for s, n in ((a, na), (b, nb))]
     whole = [p.tokens_per_s_per_chip.mid * n for p, n in zip(full, (na, nb), strict=True)]
-    found["as many requests as fit"] = whole[0] / whole[1]
+    found["speed", "as many requests as fit"] = whole[0] / whole[1]
     work.kinds |= {p.tokens_per_s.basis for p in full}
     if saying.model and na == nb:
         found |= _best_measured(work, model, a.chip, b.chip)
@@ -770,7 +818,7 @@ def _short(model: str) -> str:
     return model.rpartition("/")[2]
 
 
-def _best_measured(work: _Shown, model: str, a: str, b: str) -> dict[str, float]:
+def _best_measured(work: _Shown, model: str, a: str, b: str) -> Ratios:
     """The ratio of the best published results per chip of two chips, on the benchmark of such a model."""
     name = _benchmark(model)
     if not name:
@@ -789,7 +837,7 @@ def _best_measured(work: _Shown, model: str, a: str, b: str) -> dict[str, float]
     if not all(best.values()):
         work.commands.pop()
         return {}
-    return {f"measured, MLPerf {name} Offline, best results per chip": best[a] / best[b]}
+    return {("speed", f"measured, MLPerf {name} Offline, best results per chip"): best[a] / best[b]}
 
 
 def _benchmark(model: str) -> str:
@@ -805,10 +853,10 @@ def _benchmark(model: str) -> str:
     return ""
 
 
-def _trainings(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _trainings(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     model = saying.model or USUAL
     ours, theirs = (_trained(work, model, s.chip, s.count or 8, "10B").days.mid for s in (a, b))
-    return {f"speed of training {_short(model)} on {a.count or 8} and {b.count or 8} chips": theirs / ours}
+    return {("speed of training", f"{_short(model)}, {a.count or 8} and {b.count or 8} chips"): theirs / ours}
 
 
 def _trained(work: _Shown, model: str, chip: str, count: int, tokens: str, method: str = "") -> Any:
@@ -819,11 +867,11 @@ def _trained(work: _Shown, model: str, chip: str, count: int, tokens: str, metho
     return plan
 
 
-def _training_prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _training_prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     counts = (a.count or b.count or SERVERS, b.count or a.count or SERVERS)
     plans = [_trained(work, saying.model, s.chip, n, "10B") for s, n in zip((a, b), counts, strict=True)]
     usd = [p.usd for p in plans]
-    return {f"dollars of training {_short(saying.model)}": usd[0].mid / usd[1].mid} if all(usd) else {}
+    return {("price of training", ""): usd[0].mid / usd[1].mid} if all(usd) else {}
 
 
 SERVERS = 64
@@ -837,24 +885,24 @@ def _hourly(work: _Shown, chip: str) -> tuple[float, float] | None:
     return (found.low, found.high) if found else None
 
 
-def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _prices(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     na, nb = a.count or 1, b.count or 1
     ours, theirs = _hourly(work, a.chip), _hourly(work, b.chip)
     if ours is None or theirs is None:
         return {}
     return {
-        "lowest list prices": na * ours[0] / (nb * theirs[0]),
-        "highest list prices": na * ours[1] / (nb * theirs[1]),
+        ("price per hour", "lowest list prices"): na * ours[0] / (nb * theirs[0]),
+        ("price per hour", "highest list prices"): na * ours[1] / (nb * theirs[1]),
     }
 
 
-def _per_dollar(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _per_dollar(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     model, ours, theirs = _per_million(saying, work, a, b, "usd_per_million_out")
     if not (ours and theirs):
         return {}
     return {
-        f"{_short(model)}, full batch, middle prices": theirs.mid / ours.mid,
-        "lowest prices": theirs.low / ours.low,
+        ("tokens per dollar", f"{_short(model)}, full batch, middle prices"): theirs.mid / ours.mid,
+        ("tokens per dollar", "lowest prices"): theirs.low / ours.low,
     }
 
 
@@ -870,44 +918,73 @@ def _per_million(
     return model, ours, theirs
 
 
-def _energies(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+def _energies(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
     model, ours, theirs = _per_million(saying, work, a, b, "kwh_per_million_out")
-    return {f"{_short(model)}, full batch": theirs.mid / ours.mid} if ours and theirs else {}
+    if not (ours and theirs):
+        return {}
+    return {("tokens per joule", f"{_short(model)}, full batch"): theirs.mid / ours.mid}
 
 
 @dataclass(frozen=True, slots=True)
 class _Ratios:
-    """How two chips are compared in one aspect: the ratios `of` the first over the second by the condition that they
-    hold under, the words for what is compared, and whether sheets say it exactly."""
+    """How two chips are compared in one aspect: the ratios `of` the first over the second, and whether sheets say them
+    exactly."""
 
-    of: Callable[[Saying, _Shown, Spoken, Spoken], dict[str, float]]
-    words: str = ""
+    of: Callable[[Saying, _Shown, Spoken, Spoken], Ratios]
     exact: bool = False
 
 
 def _figures_of(what: str, get: Callable[[Any], float | None]) -> _Ratios:
-    def ratio(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> dict[str, float]:
+    def ratio(saying: Saying, work: _Shown, a: Spoken, b: Spoken) -> Ratios:
         ends = [get(work.chip(s.chip)) for s in (a, b)]
         if not all(ends):
             return {}
-        return {what: (a.count or 1) * ends[0] / ((b.count or 1) * ends[1])}  # type: ignore[operator]
+        return {(what, ""): (a.count or 1) * ends[0] / ((b.count or 1) * ends[1])}  # type: ignore[operator]
 
     return _Ratios(ratio, exact=True)
 
 
 RATIOS: Mapping[Aspect, _Ratios] = {
-    "speed": _Ratios(_speeds, "speed"),
-    "training": _Ratios(_trainings, "training"),
-    "price": _Ratios(_prices, "price an hour"),
-    "per dollar": _Ratios(_per_dollar, "tokens per dollar"),
-    "energy": _Ratios(_energies, "tokens per joule"),
+    "speed": _Ratios(_speeds),
+    "training": _Ratios(_trainings),
+    "price": _Ratios(_prices),
+    "per dollar": _Ratios(_per_dollar),
+    "energy": _Ratios(_energies),
     "power": _figures_of("power limit", lambda c: c.tdp_w),
     "memory": _figures_of("memory", lambda c: c.memory.usable_bytes),
     "bandwidth": _figures_of("bandwidth", _bandwidth),
     "peak": _figures_of("dense bf16 peak", _bf16),
 }
 """What is worked out for a comparison, by what it is about."""
-TRAINING = _Ratios(_training_prices, "price")
+SAYS: Mapping[str, str] = {
+    "price per hour": "per hour {a} costs {n}as much as {b}",
+    "price per token": "per token {a} costs {n}as much as {b}",
+    "price of training": "to train {model} costs {n}as much on {a} as on {b}",
+    "tokens per dollar": "per dollar {a} makes {n}as many tokens as {b}",
+    "tokens per joule": "per joule {a} makes {n}as many tokens as {b}",
+    "speed": "{a} is {n}as fast as {b}",
+    "speed of training": "in training {a} is {n}as fast as {b}",
+    "power limit": "{a} has {n}as high a power limit as {b}",
+    "memory": "{a} has {n}as much memory as {b}",
+    "bandwidth": "{a} has {n}as much bandwidth as {b}",
+    "dense bf16 peak": "{a} has {n}as high a dense bf16 peak as {b}",
+}
+"""What is compared of two chips, and how a sentence says it."""
+PREDICTED = frozenset(
+    {
+        "price per token",
+        "price of training",
+        "tokens per dollar",
+        "tokens per joule",
+        "speed",
+        "speed of training",
+    }
+)
+"""Those of them that are predicted."""
+THE_SAME = 1.02
+"""ratio: below it two figures are about the same. Chosen: half of what list prices of one day differ by; moves words
+alone."""
+TRAINING = _Ratios(_training_prices)
 """The same for dollars of a model's training."""
 
 

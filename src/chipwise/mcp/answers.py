@@ -248,13 +248,13 @@ def statements_answer(report: StatementsReport) -> dict[str, Any]:
             "verdict": s.verdict,
             "confidence": s.confidence,
             "because": s.because,
-            "figures": {f.what: f.shown for f in s.figures},
+            "figures": {f.what: f.with_unit for f in s.figures},
             "basis": [*s.basis, *s.sources],
             "shown_by": list(s.commands),
         }
         for s in report.statements
     ]
-    said = f"{found[0]['verdict']}: {found[0]['because']}" if found else report.note
+    said = report.statements[0].sentence if found else report.note
     return {
         "verdict": said,
         "statements": found,

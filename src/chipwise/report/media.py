@@ -772,7 +772,8 @@ def _ranked_by(report: MediaReport) -> str:
     return (
         f"ranked: {limit}the cheapest ({by}); within {near.equal:.0%} of it the strongest evidence (measured, recent "
         "price, no marketplace, nothing kept on the host), then fewer hosts and chips billed, more replicas, the usual "
-        f"software; each weakness that a plan avoids may cost {near.evidence:.0%} more; plans without a price last"
+        f"software; each weakness that a plan avoids may cost {near.evidence:.0%} more; no plan stands above one that "
+        "is no dearer, no slower and no less likely, and clearly faster or cheaper; plans without a price last"
     )
 
 

@@ -24,6 +24,12 @@ class FigureOf:
     unit: str
     shown: str
 
+    @property
+    def with_unit(self) -> str:
+        """The figure with its unit, also where a sentence has that in words."""
+        unit = {"x": "x", "tokens/s": " tokens/s", "year": ""}.get(self.unit, "")
+        return self.shown if not unit or self.shown.endswith(unit) else f"{self.shown}{unit}"
+
 
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
@@ -40,6 +46,11 @@ class StatementRecord:
     basis: tuple[str, ...]
     commands: tuple[str, ...]
     sources: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and why, to be quoted alone."""
+        return f"{self.verdict[0].upper()}{self.verdict[1:]}. {self.because}".strip()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,6 +78,8 @@ class StatementsReport(Answer[StatementRecord]):
         return tuple(_worked_out(s, self.note if s is self.statements[-1] else "") for s in self.statements)
 
 
+READ = "read"
+"""The name of a statement that is in no table: it was read by its figures."""
 STATEMENTS = (
     Column("statement", "text", prose=True),
     Column("verdict", "verdict"),
@@ -76,15 +89,16 @@ STATEMENTS = (
 
 FIGURES = (
     Column("figure", "what", prose=True),
-    Column("value", "shown", right=True),
+    Column("value", "with_unit", right=True),
 )
 """A figure behind a verdict."""
 
 
 def _worked_out(s: StatementRecord, note: str) -> Table:
-    verdict = f"{s.verdict} (confidence {s.confidence})"
-    head = (f'"{s.text}"', f"{verdict}: {s.because}", "")
+    head = (s.sentence, "", f'statement: "{s.text}"; confidence {s.confidence}', "")
+    compared = len({f.unit for f in s.figures}) == 1 and s.figures[0].unit == "x" and s.name == READ
     foot = (
+        "x: figure of the first chip over that of the second" if compared else "",
         *(f"basis: {b}" for b in s.basis),
         *(f"source: {source}" for source in s.sources),
         *(f"shown by: {command}" for command in s.commands),
@@ -116,7 +130,7 @@ QUOTED: Mapping[str, Callable[[float], str]] = {
     "B": format_bytes,
     "B/s": lambda v: f"{format_bytes(v)}/s",
     "%": lambda v: f"{v:.0%}" if v >= 0.1 else f"{100 * v:.2g} %",
-    "x": lambda v: f"{v:.2f}",
+    "x": lambda v: f"{v:,.0f}" if v >= 100.0 else f"{v:.1f}" if v >= 10.0 else f"{v:.2f}",
     "W": lambda v: f"{v:,.0f} W",
     "year": lambda v: f"{v:.0f}",
     "$": _dollars,

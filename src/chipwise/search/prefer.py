@@ -110,6 +110,33 @@ def order(c: Contenders, confidence: float, noise: float | None = None) -> NDArr
     return np.array(found, dtype=np.intp)
 
 
+def unled(
+    c: Contenders, places: Sequence[int] | NDArray[np.intp], confidence: float, noise: float | None = None
+) -> list[int]:
+    """The same places of plans in an order where none stands above one that leads it, whatever speaks against that:
+    no dearer, no slower, no less likely, and sooner by a lead (`tie`) or cheaper by more than `equal`."""
+    noise = preferences().equal if noise is None else noise
+    sure = kept(c.chance, confidence)
+    cost, quick = np.nan_to_num(c.cost, nan=np.inf), c.times
+
+    def led(plan: int, by: NDArray[np.intp]) -> bool:
+        slow = quick[:, [plan]]
+        alike = (c.group[by] == c.group[plan]) & (sure[by] == sure[plan])
+        no_worse = (
+            (cost[by] <= cost[plan]) & (c.chance[by] >= c.chance[plan]) & (quick[:, by] <= slow).all(axis=0)
+        )
+        ahead = (quick[:, by] * preferences().tie < slow).any(axis=0)
+        saves = (quick[:, by] < slow).any(axis=0) & (cost[by] * (1.0 + noise) < cost[plan])
+        return bool((alike & no_worse & (ahead | saves)).any())
+
+    left, found = [int(i) for i in places], []
+    while left:
+        among = np.array(left, dtype=np.intp)
+        found.append(next(i for i in left if not led(i, among)))
+        left.remove(found[-1])
+    return found
+
+
 def first_of_each(
     c: Contenders, labels: Sequence[Hashable], confidence: float, noise: float | None = None
 ) -> NDArray[np.intp]:

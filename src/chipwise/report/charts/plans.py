@@ -25,6 +25,8 @@ from chipwise.report.plans import PlanRecord, PlanReport
 from chipwise.report.records import Figure, PriceRecord
 
 Row = dict[str, Any]
+FULL = 0.999
+"""share of the largest load: above it a plan runs full. Exact: loads are printed with three digits."""
 NAMES = 14
 """Points that are named at most."""
 Metric = tuple[str, str, Callable[[PlanRecord], Figure | None]]
@@ -39,14 +41,29 @@ def _ms(f: Figure) -> Figure:
     return Figure(f.mid * 1e3, f.low * 1e3, f.high * 1e3, f.basis, f.provisional)
 
 
+def at_most(p: PlanRecord) -> Figure | None:
+    """What all chips sustain within the targets, of a plan for a given load."""
+    if p.capacity is not None or p.load > FULL:
+        return p.capacity
+    most = p.largest_requests_per_s
+    return Figure(most, most, most, p.tokens_per_s.basis, p.tokens_per_s.provisional)
+
+
+def _of_chip(p: PlanRecord) -> Figure | None:
+    """What a chip makes at full load: at a given one that is the question, and not a result."""
+    return p.tokens_per_s_per_chip if at_most(p) is None else None
+
+
 METRICS: dict[str, Metric] = {
     "cost": ("Cost", "dollars per hour", _price),
     "usd_out": ("Cost of output", "dollars per million output tokens", lambda p: p.usd_per_million_out),
     "tpot": ("TPOT", "ms per output token", lambda p: _ms(p.pace)),
     "ttft": ("TTFT", "ms to the first token", lambda p: _ms(p.ttft_s)),
     "speed": ("Speed for one user", "output tokens/s", lambda p: p.tokens_per_s_per_user),
-    "rate": ("Throughput of a chip", "output tokens/s per chip", lambda p: p.tokens_per_s_per_chip),
+    "largest": ("Largest load", "requests/s of all chips within the targets", at_most),
+    "rate": ("Throughput of a chip", "output tokens/s per chip", _of_chip),
 }
+"""Figures of a plan for a language model by name: title, unit, and the figure where the plan has one."""
 OF_NETWORK: dict[str, OfNetwork] = {
     "cost": ("Cost", "dollars per hour", _price),
     "usd_1000": ("Cost of samples", "dollars per 1,000 samples", lambda p: p.usd_per_1000),

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from chipwise.catalog.chips import get_chip
 from chipwise.errors import UnknownNameError
+from chipwise.report.charts.plans import at_most
 from chipwise.report.figures import split_s
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
@@ -49,7 +50,7 @@ def environment() -> Environment:
         "json": lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
     }
     found.filters |= filters
-    found.globals |= {"place": place}
+    found.globals |= {"place": place, "at_most": at_most}
     return found
 
 

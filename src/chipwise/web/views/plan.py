@@ -19,6 +19,7 @@ from chipwise.report.charts.plans import DRAWN, METRICS, bars, pareto, without_p
 from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
+from chipwise.report.table import Column
 from chipwise.units import format_number
 from chipwise.web.views.chips import ChipSheet, sheet_of
 from chipwise.web.views.view import FEW, MODEL, PageChart, View, link, named, price_badge
@@ -26,13 +27,22 @@ from chipwise.web.views.view import FEW, MODEL, PageChart, View, link, named, pr
 EXAMPLE = {"model": MODEL, "rate": "10/s", "in": "2000", "out": "300", "ttft": "1s", "tpot": "40ms"}
 FRONT = ("model", "task", "rate", "in", "out", "ttft", "tpot")
 SHOWN = 12
-FIVE_SECONDS = ("cost", "speed", "rate")
+FIVE_SECONDS = ("cost", "speed", "largest", "rate")
 CURVES = 6
 """Chips whose curves of throughput against speed are drawn below the plans."""
 TIMELINE = (
     "The mean request of the first plan; diamonds are the first and the last token with their 80 % intervals."
 )
-SHOWN_OF_EACH = ("$/h", "$/M out", "TTFT, ms", "TPOT, ms", "tok/s/chip", "bottleneck", "basis")
+SHOWN_OF_EACH = (
+    "$/h",
+    "$/M out",
+    "TTFT, ms",
+    "TPOT, ms",
+    "tok/s/chip",
+    "requests/s at most",
+    "bottleneck",
+    "basis",
+)
 COLUMNS = tuple(c for c in PLANS if c.head in SHOWN_OF_EACH)
 
 
@@ -59,7 +69,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "charts": charts,
         "glance": _glance(plans[:FEW]),
         "curves": link("frontier", {**asked, **curves_of(plans)}),
-        "columns": COLUMNS,
+        "columns": _columns(report),
         "scales": _scales(plans),
         "links": {p.rank: link("explain", named(question.explained(p))) for p in plans},
         "compare": link("compare", {**asked, "chips": ",".join(p.chip for p in plans[:4]), "have": None}),
@@ -73,6 +83,12 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "How they were ranked, and what was left out": ranking(report, plans),
         },
     }
+
+
+def _columns(report: PlanReport) -> tuple[Column, ...]:
+    """What the table of the page shows: of a load that was asked for how much more could be."""
+    hidden = "requests/s at most" if report.workload.rate_per_s is None else "tok/s/chip"
+    return tuple(c for c in COLUMNS if c.head != hidden)
 
 
 def _undrawn(report: PlanReport) -> str:
