@@ -30,6 +30,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE
 from chipwise.catalog.files import create
 from chipwise.catalog.machine import parse_machine
+from chipwise.catalog.networks import BY_COUNTS, ID, find, is_built_in
 from chipwise.catalog.offer import load_offers
 from chipwise.catalog.override import Share
 from chipwise.catalog.quality import quality_of, quality_words
@@ -342,10 +343,11 @@ def _generate(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = N
     each_chips = plan["chips"] // plan["replicas"]
     devices = each_chips * chip.devices_per_package
     made = max(plan["batch"] // plan["parts"], 1) if plan.get("parts") else plan["batch"]
+    entry, weights = _published(asked, report["model"])
     each = f"{format_seconds(latency['mid'])} for {made} {report['unit']}{'s' * (made > 1)}"
     return PipelineSpec(
         title=f"{report['model']} on {each_chips} x {chip.id}",
-        model=report["model"],
+        model=entry,
         machine=LaunchMachine(chip.id, chip.vendor, devices, devices),
         runtime=plan["runtime"],
         precision=plan["precision"],
@@ -367,7 +369,20 @@ def _generate(saved: Saved, plan: Mapping[str, Any], card: SharedCard | None = N
             if name not in settings
         ),
         parts=plan.get("parts", 0),
+        weights=weights,
+        rate_per_s=report["rate_per_s"] or 0.0,
     )
+
+
+def _published(asked: str, model: str) -> tuple[str, str]:
+    """The name that the table has for a network that was asked for, of others the name of its answer, and that of its
+    weights on the hub, "" where nobody knows it."""
+    if not is_built_in(asked) or asked.startswith(BY_COUNTS):
+        return model, ""
+    found = find(asked)
+    library, _, *repository = (*get_tool("torch").models.get(found.entry.name, ()), "", "")
+    own = repository[0] if library == "transformers" else ""
+    return found.entry.name, asked if ID.match(asked) else found.alike or own
 
 
 def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path, ...]:

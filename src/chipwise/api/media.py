@@ -91,7 +91,7 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
     several = counted(chip)
     found = find_chip(several[0] if several else chip, terms.changes, terms.own_chips)
     place = Place.of(found, terms, terms.numbers)
-    runs(place.runtime, model)
+    runs(place.runtime, model, terms.precision)
     pipeline = place.pipeline(model, terms, asked)
     each = place.packages(asked.spread)
     replicas = copies(several[1], each, chip, "--spread") if several else None

@@ -162,7 +162,7 @@ def network(name: str) -> NetworkRecord:
     entry = media.entry(name)
     found = record_of(media.pipeline(name))
     return replace(
-        found, name=entry.name, names=entry.names, family=FAMILIES[entry.task], origin=entry.source
+        found, name=entry.name, names=entry.called[1:], family=FAMILIES[entry.task], origin=entry.source
     )
 
 

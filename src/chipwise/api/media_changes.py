@@ -89,26 +89,36 @@ def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -
     chip = place.chip
     for runtime in _others(model, place):
         yield _Change(f"--runtime {runtime.id}", runtime.name, asked, replace(terms, runtime=runtime.id))
-    if asked.level == "stock":
+    if asked.level == "stock" and not place.runtime.server:
         tuned = replace(asked, level="tuned")
         yield _Change("--level tuned", "as benchmark submissions run it", tuned, terms)
-    folds = next((r.id for r in all_software(MediaRuntime).values() if r.runs_on(chip) and r.folds), None)
     narrow = next((name for name in NARROW if name in chip.matrix), None)
-    if terms.precision is None and narrow is not None:
-        words = f"products in {narrow}, {QUALITY}"
+    if terms.precision is not None or narrow is None:
+        return
+    words = f"products in {narrow}, {QUALITY}"
+    if place.runtime.takes(narrow):
         yield _Change(f"--precision {narrow}", words, asked, replace(terms, precision=narrow))
-        if not place.runtime.folds and folds is not None:
-            both = replace(terms, precision=narrow, runtime=folds)
-            words = f"{words}, conversions folded into other kernels"
-            yield _Change(f"--runtime {folds} --precision {narrow}", words, asked, both)
+    folds = next((r.id for r in _able(model, place) if r.folds and r.takes(narrow)), None)
+    if folds is not None and not (place.runtime.folds and place.runtime.takes(narrow)):
+        both = replace(terms, precision=narrow, runtime=folds)
+        how = "" if place.runtime.folds else ", conversions folded into other kernels"
+        yield _Change(f"--runtime {folds} --precision {narrow}", f"{words}{how}", asked, both)
+
+
+def _able(model: str | Files, place: Place) -> Iterator[MediaRuntime]:
+    """Software that runs a network on the chip, of a server other servers."""
+    family, entry = family_of(model), entry_of(model)
+    for runtime in all_software(MediaRuntime).values():
+        able = runtime.runs_on(place.chip) and runtime.runs(family) and runtime.has(entry)
+        if able and place.runtime.server <= runtime.server:
+            yield runtime
 
 
 def _others(model: str | Files, place: Place) -> Iterator[MediaRuntime]:
     """Other software that runs a network on the chip as it is or exported, one of each pace."""
-    paces, family = {place.runtime.pace}, family_of(model)
-    for runtime in all_software(MediaRuntime).values():
-        able = runtime.runs_on(place.chip) and runtime.runs(family) and runtime.has(entry_of(model))
-        if able and not runtime.rewritten and runtime.pace not in paces:
+    paces = {place.runtime.pace}
+    for runtime in _able(model, place):
+        if not runtime.rewritten and runtime.pace not in paces:
             paces.add(runtime.pace)
             yield runtime
 

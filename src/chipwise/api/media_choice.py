@@ -86,6 +86,7 @@ class NetworkChoice:
     def _doubts(self) -> Array:
         """How many things speak against each, [ways]."""
         does = [way.doing for way in self.ways]
+        asked = self.asked.rate_per_s is not None
         against = (
             np.array([d.speed.latency.basis == "modelled" for d in does]),
             self.paid.stale,
@@ -93,6 +94,8 @@ class NetworkChoice:
             np.array([d.asked.offload != "none" for d in does]),
             # another program is needed, where the usual software takes the network as it is
             np.array([way.order > 0 and way.place.runtime.ported for way in self.ways]),
+            # a server has to be written
+            np.array([asked and not way.place.runtime.server for way in self.ways]),
         )
         return np.asarray(np.sum(against, axis=0), dtype=float)
 

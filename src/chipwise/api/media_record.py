@@ -226,6 +226,8 @@ class Doing:
         taken = _judged_bytes(work, network_tier(work.chip, work.runtime, numbers), float(held.total_bytes))
         waiting, host = self.waiting_bytes, work.host_capacity_bytes
         queue, usual = self.queue, media_runtime_for(work.chip)
+        if work.runtime.server and asked.rate_per_s is not None:
+            usual = work.runtime
         return MediaPlan(
             chip=work.chip.id,
             chips=self.chips,

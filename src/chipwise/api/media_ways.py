@@ -129,10 +129,10 @@ class NetworkSpace:
         its factors are of. Raises `UsageError` and `UnknownNameError` for software that does not run it."""
         if terms.named or level == "tuned":
             place = Place.of(chip, terms, numbers)
-            runs(place.runtime, model)
+            runs(place.runtime, model, terms.precision)
             return cls(model, (place,), terms, have, most)
         shared = terms.shared(chip)
-        able = media_runtimes_tried(shared, family_of(model), entry_of(model))
+        able = media_runtimes_tried(shared, family_of(model), entry_of(model), terms.precision)
         usual = Place.under(shared, able[0], numbers)
         return cls(model, (usual, *(usual.beside(other) for other in able[1:])), terms, have, most)
 
@@ -340,8 +340,9 @@ class NetworkSpace:
             yield from _shared(plain, joined)
 
     def _worth(self, asked: Sampling, numbers: Parameters) -> list[tuple[int, Place]]:
-        """Software with its place in the list, without what other software does at least as well in every way. Raises
-        `UsageError` where none keeps parts on the host, which was asked."""
+        """Software with its place in the list, without what other software does at least as well in every way, and
+        of requests that come at a rate without what is no server where there is one. Raises `UsageError` where none
+        keeps parts on the host, which was asked."""
         able = [
             (i, place)
             for i, place in enumerate(self.places)
@@ -352,6 +353,8 @@ class NetworkSpace:
             raise UsageError(what, "leave --offload out", field="offload")
         if len(able) == 1 or self.every:
             return able
+        if asked.rate_per_s is not None:
+            able = [one for one in able if one[1].runtime.server] or able
         one = replace(asked, batch=asked.batch or 1)
         found = [_Software(i, place, self.work(place, one), numbers) for i, place in able]
         return [(s.order, s.place) for s in found if not any(o.covers(s) for o in found if o is not s)]
@@ -447,8 +450,8 @@ def _limit_s(asked: Sampling) -> float:
     return min(x for x in (asked.latency_s, due, inf) if x is not None)
 
 
-def runs(runtime: MediaRuntime, model: str | Files) -> None:
-    """Raises `UsageError` where software is known not to run a network."""
+def runs(runtime: MediaRuntime, model: str | Files, precision: str | None) -> None:
+    """Raises `UsageError` where software is known not to run a network, or a number format."""
     family = family_of(model)
     if family is not None and not runtime.runs(family):
         what = f"{runtime.name} runs networks of {' and '.join(sorted(runtime.networks))}, not {model}"
@@ -457,6 +460,9 @@ def runs(runtime: MediaRuntime, model: str | Files) -> None:
     if own is not None and not runtime.has(own):
         what = f"{runtime.name} has no pipeline of {model}; it has {', '.join(sorted(runtime.models))}"
         raise UsageError(what, "leave --runtime out", field="runtime")
+    if not runtime.takes(precision):
+        what = f"{runtime.name} does not run {precision}"
+        raise UsageError(what, f"--precision {' or '.join(runtime.formats)}", field="precision")
 
 
 def offloads(place: Place, asked: Sampling) -> bool:

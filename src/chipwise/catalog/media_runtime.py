@@ -35,7 +35,9 @@ class MediaRuntime(Software):
     `shares`: devices can share a request; `offloads`: parts can wait on the host.
     `networks`: the families that it runs, none for any; `models`: patterns of the names of those
     that it has pipelines of, none for any; `ported`: they have to be exported to it or written again, `rewritten`: the
-    latter.
+    latter. `server`: it takes requests of many users over HTTP and batches those that wait. `formats`: number formats
+    that it runs, the first where none is asked for; none for any. `not_on`: patterns of chips and generations of its
+    vendors that it does not run on.
     `whole`: precisions that it gives convolutions and what passes between layers too, as engines do whose scales were
     found beforehand.
     `host`: seconds of one core for what a host itself does while devices wait, by kind: `sound` (a second of it is
@@ -71,6 +73,9 @@ class MediaRuntime(Software):
     models: frozenset[str] = frozenset()
     ported: bool = False
     rewritten: bool = False
+    server: bool = False
+    formats: tuple[str, ...] = ()
+    not_on: frozenset[str] = frozenset()
     host: Mapping[str, float] = field(default_factory=dict)
     hop_s: float = 0.0
     starts: Mapping[str, float] = field(default_factory=dict)
@@ -90,7 +95,10 @@ class MediaRuntime(Software):
 
     def runs_on(self, chip: Chip) -> bool:
         """Whether it runs on a chip."""
-        return chip.software_vendor in self.vendors and chip.family in self.families
+        if chip.software_vendor not in self.vendors or chip.family not in self.families:
+            return False
+        names = (chip.software_id, chip.base_generation)
+        return not any(fnmatchcase(name, one) for name in names for one in self.not_on)
 
     def runs(self, family: str | None) -> bool:
         """Whether it runs networks of a family; of one that is not known (None) where it runs any."""
@@ -99,6 +107,10 @@ class MediaRuntime(Software):
     def has(self, model: str | None) -> bool:
         """Whether it has a pipeline of a model of the table; of one that is not known (None) where it runs any."""
         return not self.models or (model is not None and any(fnmatchcase(model, one) for one in self.models))
+
+    def takes(self, precision: str | None) -> bool:
+        """Whether it runs a number format; None where none is asked for."""
+        return not self.formats or precision is None or precision in self.formats
 
     def flash_attends(self, chip: Chip) -> bool:
         """Whether its fused attention is FlashAttention on a chip."""
@@ -118,7 +130,9 @@ class MediaRuntime(Software):
         return bool(self.narrows_loaded) and not self.folds
 
     def computes(self, precision: str | None) -> str | None:
-        """What it makes of a precision that is asked for; None stays as it is."""
+        """What it makes of a precision that is asked for; None is its first format, where it has some, else stays."""
+        if precision is None and self.formats:
+            return self.formats[0]
         if self.autocast and precision in (None, "bf16", "fp16"):
             return f"amp-{precision or 'fp16'}"
         return f"{precision}-static" if precision in self.whole else precision
@@ -168,13 +182,15 @@ def media_runtime_for(chip: Chip, name: str | None = None) -> MediaRuntime:
     raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")
 
 
-def media_runtimes_tried(chip: Chip, family: str | None, model: str | None) -> tuple[MediaRuntime, ...]:
-    """All software that runs networks of a family, and has a pipeline of the model, on a chip unasked, the usual one
-    first. Raises `UsageError` where none does."""
+def media_runtimes_tried(
+    chip: Chip, family: str | None, model: str | None, precision: str | None
+) -> tuple[MediaRuntime, ...]:
+    """All software that runs networks of a family in a number format, and has a pipeline of the model, on a chip
+    unasked, the usual one first. Raises `UsageError` where none does."""
     found = tuple(
         r
         for r in all_software(MediaRuntime).values()
-        if r.runs_on(chip) and r.runs(family) and r.has(model) and not r.named
+        if r.runs_on(chip) and r.runs(family) and r.has(model) and r.takes(precision) and not r.named
     )
     if not found:
         raise UsageError(f"{chip.id}: no software is known that runs pipelines", "chipwise chips list")

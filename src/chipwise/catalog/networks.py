@@ -59,13 +59,20 @@ LETTERS = {"t": "tiny", "s": "small", "b": "base", "l": "large", "h": "huge", "g
 
 @dataclass(frozen=True)
 class NetworkEntry:
-    """A model as the table gives it: its task and the keys of that task; `names` are others that mean it."""
+    """A model as the table gives it: its task and the keys of that task; `names` are others that mean it, `alike` those
+    of other weights that have its dimensions, with their organisation."""
 
     name: str
     task: str
     names: tuple[str, ...]
+    alike: tuple[str, ...]
     source: str
     values: Mapping[str, Any]
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """All names."""
+        return (self.name, *self.names, *self.alike)
 
 
 @per_snapshot
@@ -90,7 +97,7 @@ def _inherit(rows: Mapping[str, dict[str, Any]], name: str, row: dict[str, Any])
     _inherit(rows, parent, rows[parent])
     own = dict(row)
     row.clear()
-    row.update({k: v for k, v in rows[parent].items() if k != "names"} | own)
+    row.update({k: v for k, v in rows[parent].items() if k not in ("names", "alike")} | own)
 
 
 @per_snapshot
@@ -102,14 +109,20 @@ def entries() -> Mapping[str, NetworkEntry]:
         missing = {"task", "source"} - set(values)
         if missing:
             raise UsageError(f"{TABLE}: models.{name} has no {' and no '.join(sorted(missing))}")
-        task, source, others = values.pop("task"), values.pop("source"), values.pop("names", [])
-        found[name] = NetworkEntry(name, task, tuple(others), source, values)
+        task, source = values.pop("task"), values.pop("source")
+        names, alike = (tuple(values.pop(key, ())) for key in ("names", "alike"))
+        found[name] = NetworkEntry(name, task, names, alike, source, values)
     return found
 
 
 @per_snapshot
 def _by_name() -> Mapping[str, NetworkEntry]:
-    return {_plain(n): e for e in entries().values() for n in (e.name, *e.names)}
+    return {_plain(n): e for e in entries().values() for n in (*e.called, *map(_weights, e.alike))}
+
+
+def _weights(name: str) -> str:
+    """A name without its organisation."""
+    return name.rsplit("/", 1)[-1]
 
 
 def _plain(text: str) -> str:
@@ -118,12 +131,18 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class FoundNetwork:
-    """The model that a name means: its entry, the part that words after it ask for ("": the whole), and how the name
-    was read where it is none of those in the table."""
+    """The model that a name means: its entry, the part that words after it ask for ("": the whole), how the name was
+    read where it is none of those in the table, and of other weights with its dimensions their name."""
 
     entry: NetworkEntry
     part: str = ""
     note: str = ""
+    alike: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of its weights."""
+        return self.alike or self.entry.name
 
 
 def find(name: str) -> FoundNetwork:
@@ -132,7 +151,7 @@ def find(name: str) -> FoundNetwork:
     found = _found(name)
     if found is None:
         fit = close(name)
-        names = [] if fit else [n for e in entries().values() for n in (e.name, *e.names)]
+        names = [] if fit else [n for e in entries().values() for n in e.called]
         error = UnknownNameError("model", name, names, f"did you mean {', '.join(fit)}?" if fit else "")
         error.nearest = fit or error.nearest
         raise error
@@ -151,9 +170,9 @@ def _found(name: str) -> FoundNetwork | None:
     if not is_name(name):
         return None
     known = _by_name()
-    for key in (_plain(name), _plain(name.rsplit("/", 1)[-1])):
+    for key in (_plain(name), _plain(_weights(name))):
         if key in known:
-            return FoundNetwork(known[key])
+            return _as_written(known[key], key)
     lowered = name.strip().lower()
     for words, part in PARTS.items():
         if _plain(name).endswith(_plain(words)):
@@ -167,12 +186,20 @@ def _found(name: str) -> FoundNetwork | None:
     return FoundNetwork(fit[0], note=_read_as(name, fit[0])) if len(fit) == 1 else None
 
 
+def _as_written(entry: NetworkEntry, key: str) -> FoundNetwork:
+    """A model by one of its names."""
+    alike = next((n for n in entry.alike if key in (_plain(n), _plain(_weights(n)))), "")
+    return FoundNetwork(
+        entry, note=f"{alike} has the dimensions of {entry.name}" if alike else "", alike=alike
+    )
+
+
 def close(name: str) -> tuple[str, ...]:
     """The models among which a name does not choose: those that have all of its words, else those whose names begin
     with it, else those that share words with it."""
     if not is_name(name):
         return ()
-    start = _plain(name.rsplit("/", 1)[-1])
+    start = _plain(_weights(name))
     begun = (entry for key, entry in _by_name().items() if len(start) > 2 and key.startswith(start))
     fit = _fitting(name) or list(begun)
     known = _by_spelling()
@@ -190,7 +217,7 @@ def _fitting(name: str) -> list[NetworkEntry]:
 
 def _read_as(asked: str, entry: NetworkEntry) -> str:
     note = f"'{shorten(asked, 60)}' is read as {entry.name}"
-    taken = {word for name in (entry.name, *entry.names) for word in formats(_spelled(name))}
+    taken = {word for name in entry.called for word in formats(_spelled(name))}
     left = [word for word in formats(_spelled(asked)) if word not in taken]
     return f"{note}; '{' '.join(left)}' is left to --precision" if left else note
 
@@ -198,7 +225,7 @@ def _read_as(asked: str, entry: NetworkEntry) -> str:
 @per_snapshot
 def _by_spelling() -> Mapping[str, NetworkEntry]:
     """All names in the words that names are compared by."""
-    return {_spelled(n): e for e in entries().values() for n in (e.name, *e.names)}
+    return {_spelled(n): e for e in entries().values() for n in e.called}
 
 
 def _spelled(name: str) -> str:

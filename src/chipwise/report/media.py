@@ -562,7 +562,8 @@ def _together(report: MediaReport) -> tuple[str, ...]:
 
 def _measured(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The best plan that rests on measurements, where the first does not."""
-    others = (other for other in report.plans if other.latency_s.basis != "modelled")
+    priced = (other for other in report.plans if report.owned or other.price or not p.price)
+    others = (other for other in priced if other.latency_s.basis != "modelled")
     best = None if p.latency_s.basis != "modelled" else next(others, None)
     if best is None:
         return ()
@@ -769,11 +770,12 @@ def _ranked_by(report: MediaReport) -> str:
     what = "the target" if report.limit_s is not None else "the deadline" if due else ""
     limit = f"plans that meet {what} with {report.confidence:.0%} probability, then " if what else ""
     near = preferences()
+    served = "" if report.rate_per_s is None else ", software that is a server"
     return (
         f"ranked: {limit}the cheapest ({by}); within {near.equal:.0%} of it the strongest evidence (measured, recent "
-        "price, no marketplace, nothing kept on the host), then fewer hosts and chips billed, more replicas, the usual "
-        f"software; each weakness that a plan avoids may cost {near.evidence:.0%} more; no plan stands above one that "
-        "is no dearer, no slower and no less likely, and clearly faster or cheaper; plans without a price last"
+        f"price, no marketplace, nothing kept on the host{served}), then fewer hosts and chips billed, more replicas, "
+        f"the usual software; each weakness that a plan avoids may cost {near.evidence:.0%} more; no plan stands above "
+        "one that is no dearer, no slower and no less likely, and clearly faster or cheaper; plans without a price last"
     )
 
 

@@ -1,16 +1,21 @@
-"""Networks without tokens in plain PyTorch: encoders, vision, sound, and what a function of the user's own builds.
+"""Networks without tokens: encoders of text behind a server, and in plain PyTorch those, vision, sound, and what a
+function of the user's own builds.
 
-The program is data (`data/torch_network.txt`), the plan a dictionary in it; which class of which library a network is
-stands in the table of tools.
+The programs are data (`data/torch_network.txt`, `data/text_requests.txt`), the plan a dictionary in them; which class
+of which library a network is, and how a server is asked, stands in the table of tools.
 """
 
 from __future__ import annotations
 
+import json
+from fnmatch import fnmatchcase
 from math import ceil
 
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError, shorten
-from chipwise.report.launch.command import comment
+from chipwise.report.launch.bench import PORT
+from chipwise.report.launch.command import Command, Env, comment, comment_line, script
+from chipwise.report.launch.facts import told
 from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.pipelines import COMPILED, planned_script, several
 from chipwise.report.launch.spec import LaunchFile, PipelineSpec
@@ -19,6 +24,118 @@ WIDE = {**DTYPES, "tf32": "float32"}
 LAYOUTS = {("memory_format", "channels_last"): True, ("memory_format", "nchw"): False}
 """Settings that the script has, and whether images lie with their channels last."""
 WINDOW_S = 30.0  # of sound that a network with a spectrum of fixed length is given at once
+
+
+IMAGE = "ghcr.io/huggingface/text-embeddings-inference:cuda"
+"""Its router for all cards of one maker."""
+LEAST_TOKENS = 16384
+"""tokens: of a batch of that router by default, which longer inputs are cut to."""
+
+
+def network_tei(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """A container of the router, and requests that verify the plan. Raises `UsageError` for other software, weights
+    that nobody knows, and rerankers that are not published as classifiers."""
+    tool, tokens = get_tool("tei"), round(dict(spec.sizes).get("tokens", 0.0))
+    several, asking = _served(spec, tool)
+    port = Env("PORT", "a port of its own", then=":80") if several else f"{PORT}:80"
+    facts = {
+        "several": several,
+        "cache": "text-embeddings:/data",
+        "port": port,
+        "repository": spec.weights,
+        "dtype": DTYPES[spec.precision],
+        "batch": spec.batch,
+        "batch_tokens": max(spec.batch * tokens, LEAST_TOKENS),
+    }
+    start = told(Command.of("tei", "docker run"), facts, part="docker").positional(f"{IMAGE}-{tool.version}")
+    card = f"export CUDA_VISIBLE_DEVICES={Env('GPU', 'the index of its card')}\n\n" if several else ""
+    notes = [f"inputs of more than {facts['batch_tokens']:,} tokens, or than the model reads, are cut"]
+    return _server(spec, tool, f"{card}{told(start, facts)}", asking, notes)
+
+
+def network_vllm(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """`vllm serve` as a server of vectors and scores, and requests that verify the plan. Raises `UsageError` for other
+    software and weights that nobody knows."""
+    tool, tokens = get_tool("vllm"), round(dict(spec.sizes).get("tokens", 0.0))
+    several, asking = _served(spec, tool)
+    facts = {
+        "dtype": DTYPES.get(spec.precision, DTYPES["bf16"]),
+        "eight": spec.precision == "fp8",
+        "overrides": "".join(asking[2:]),
+        "batch": spec.batch,
+        "batch_tokens": spec.batch * tokens,
+        "port": Env("PORT", "a port of its own") if several else PORT,
+    }
+    serve = told(Command.of("vllm", "vllm serve", spec.weights), facts, part="pooling")
+    note = "of a small encoder, words and JSON on the host may set the pace: vllm serve --api-server-count 4 helps"
+    return _server(spec, tool, str(serve), asking, [note], named=True)
+
+
+def _served(spec: PipelineSpec, tool: Tool) -> tuple[bool, tuple[str, ...]]:
+    """Whether a plan has several servers, and how one is asked. Raises `UsageError` where it cannot start one."""
+    if spec.runtime not in tool.runtimes:
+        raise UsageError(
+            f"{tool.name} is a server, the plan runs {spec.runtime}", f"--runtime {tool.runtimes[0]}"
+        )
+    if not spec.weights:
+        raise UsageError(
+            f"no published weights of {shorten(spec.model)} are known",
+            "ask for the model by its name on the hub",
+        )
+    name = spec.weights.rsplit("/", 1)[-1].lower()
+    asking = next(way for pattern, way in tool.models.items() if fnmatchcase(name, pattern))
+    if not asking:
+        raise UsageError(
+            f"{tool.name} does not run {shorten(spec.weights)} as it is published", "--runtime vllm"
+        )
+    return spec.replicas * spec.machine.devices > 1, asking
+
+
+def _server(
+    spec: PipelineSpec,
+    tool: Tool,
+    serve: str,
+    asking: tuple[str, ...],
+    notes: list[str],
+    *,
+    named: bool = False,
+) -> tuple[LaunchFile, ...]:
+    """The script that starts one server, and the requests that verify it; a server is `named` the model."""
+    path, field, *_ = asking
+    pairs, count = path.endswith("rerank"), spec.replicas * spec.machine.devices
+    body = {"model": spec.weights} if named else {}
+    body |= {"query": "a question"} if pairs else {}
+    example = json.dumps(body | {field: ["a text", "another"]})
+    curl = f"curl 127.0.0.1:{'$PORT' if count > 1 else PORT}{path} -H 'Content-Type: application/json' -d '{example}'"
+    spare = spec.spare * spec.machine.devices
+    if count > 1:
+        spared = f", {spare} of them to spare" if spare else ""
+        notes = [
+            f"one of {count} servers{spared}: start each with a card and a PORT of its own, behind a balancer of your "
+            "own that sends to the server with the fewest open requests (nginx: least_conn)",
+            *notes,
+        ]
+    head = script(spec, tool, serve, notes=[*notes, "to verify the plan: python3 verify.py"])
+    plan = {
+        "title": spec.title,
+        "chip": spec.machine.chip,
+        "url": f"http://127.0.0.1:{PORT}",
+        "path": path,
+        "field": field,
+        "pairs": pairs,
+        "named": named,
+        "weights": spec.weights,
+        "tokens": round(dict(spec.sizes).get("tokens", 1.0)),
+        "batch": spec.batch,
+        "rate_per_s": spec.rate_per_s / max(count - spare, 1),
+        "predicted_s": spec.seconds,
+        "interval": list(spec.interval),
+    }
+    about = comment(spec, tool, ["loads one server of the plan: python3 verify.py --url http://HOST:PORT"])
+    serving = LaunchFile(
+        "serve.sh", head.replace("set -euo", f"{comment_line(f'a request: {curl}')}set -euo", 1), True
+    )
+    return serving, planned_script("verify.py", "text_requests", about, plan)
 
 
 def network_torch(spec: PipelineSpec) -> tuple[LaunchFile, ...]:

@@ -341,7 +341,9 @@ class PipelineSpec:
     by way) and keep parts on the host (`offload`). `parameters` are those of the whole network. `cached`: the share
     of steps that are skipped. `seconds` are predicted, `interval` the ends of 80 % over the middle. `code` is the
     user's own `FILE.py:function` that builds it, "" of a network by name; `settings` are those that are no sizes,
-    such as a layout of memory, by name. `parts`: windows of a recording, `batch` of which are at work together."""
+    such as a layout of memory, by name. `parts`: windows of a recording, `batch` of which are at work together.
+    `weights` are its name on the hub, "" where nobody knows it; `rate_per_s` of all requests, 0 where none was
+    asked."""
 
     title: str
     model: str
@@ -362,6 +364,8 @@ class PipelineSpec:
     code: str = ""
     settings: tuple[tuple[str, str], ...] = ()
     parts: int = 0
+    weights: str = ""
+    rate_per_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,13 @@ from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.keda import keda, planner
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.loops import nemo_rl, verl
-from chipwise.report.launch.networks import network_jax, network_neuronx, network_torch
+from chipwise.report.launch.networks import (
+    network_jax,
+    network_neuronx,
+    network_tei,
+    network_torch,
+    network_vllm,
+)
 from chipwise.report.launch.pipelines import diffusers, mflux
 from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import (
@@ -69,6 +75,8 @@ PIPELINES: Mapping[str, Render] = {
     "torch": network_torch,
     "torch-neuronx": network_neuronx,
     "jax": network_jax,
+    "tei": network_tei,
+    "vllm": network_vllm,
 }
 LOOPS: Mapping[str, Render] = {"verl": verl, "nemo-rl": nemo_rl}
 SWEEPS: Mapping[str, Render] = {
@@ -125,7 +133,9 @@ def _does(target: str, spec: Launched) -> str:
         return "starts servers on whole cards"
     if target in LOOPS:
         return "samples and trains in a loop"
-    return "serves" if target in SERVING else "trains" if target in TRAINING else "makes pictures and clips"
+    if target in ANYWHERE:
+        return "starts language models here"
+    return "serves" if target in SERVING else "trains" if target in TRAINING else "runs other networks"
 
 
 def _planned(spec: Launched) -> str:

@@ -111,7 +111,7 @@ def _form(view: View, values: Mapping[str, Any], *, home: bool) -> dict[str, Any
         "front": [found[name] for name in view.front if name in found],
         "groups": groups(view.request, found, view.front),
         "models": sorted(bundled_configs()),
-        "generators": sorted({n for e in map(media.entry, media.names()) for n in (e.name, *e.names)}),
+        "generators": sorted({n for e in map(media.entry, media.names()) for n in e.called}),
         "chips": sorted(load_chips()),
         "starts": [(s["text"], link(s["verb"], s["ask"])) for s in STARTS if home],
     }

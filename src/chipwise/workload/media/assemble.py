@@ -988,7 +988,9 @@ def _built(
     settings = dict(given) | ({"part": part} if part else {})
     check_settings(entry.name, task, settings)
     found = task.pipeline(AskedNetwork(entry.name, batch, precision, trained, settings))
-    return replace(found, assumptions=(meant.note, *found.assumptions)) if meant.note else found
+    if not meant.note:
+        return found
+    return replace(found, name=meant.name, assumptions=(meant.note, *found.assumptions))
 
 
 def from_macs(
