@@ -467,14 +467,12 @@ def _verdict(report: PlanReport) -> tuple[str, ...]:
 def _certainty(report: PlanReport) -> list[str]:
     """What the usual certainty costs, where plans are for less; else what the confidence costs beyond even odds, where
     it is most of the plan."""
-    usual = f"{preferences().confidence:.0%} probability"
+    usual = f"{preferences().confidence:.0%}"
     if report.surer is not None:
-        p = report.surer
-        return [f"{usual} (--confidence {usual}): {p.machines} ({p.spread}){_cost(report, p, ', ')}."]
+        p, asks = report.surer, f"--confidence {usual}"
+        return [f"With {usual} probability ({asks}): {p.machines} ({p.spread}){_cost(report, p, ', ')}."]
     if report.kept and report.ways:
-        return [
-            f"{usual} is out of reach within the limits; what would give it: {', or '.join(report.ways)}."
-        ]
+        return [f"{usual} probability is out of reach; what would give it: {', or '.join(report.ways)}."]
     even = next((lever for lever in report.levers if lever.options.startswith("--confidence")), None)
     first = report.plans[0]
     if even is None or even.saves < preferences().costly or first.price is None or even.price is None:
