@@ -185,26 +185,19 @@ class PlansAsked:
     def _likely(self, found: PlansFound) -> PlansFound | None:
         """Plans that keep their targets with the probability `likely`, where the rest of what was asked costs too much
         or is not to be had, and was not named; not where they in turn cost too much beside the likeliest."""
-        p, w, limits = preferences(), self.workload, self.market.limits
-        named = w.job is not None and w.job.max_usd is not None  # of dollars no chance is told
-        if w.firm or named or w.confidence <= p.likely or limits.have:
+        p, w = preferences(), self.workload
+        dollars = w.job is not None and w.job.max_usd is not None  # of which no chance is told
+        if w.firm or dollars or w.confidence <= p.likely or self.market.limits.have:
             return None
         best = next(iter(rank_plans(found.plans, w)), None)
-        kept = best is not None and best.keeps_targets(w.confidence)
-        if best is not None and kept and best.load >= p.idle * w.utilisation:
+        if best and best.keeps_targets(w.confidence) and best.load >= p.idle * w.utilisation:
             return None
-        space = found.space.anew(p.likely, limits)
+        space = found.space.anew(p.likely, self.market.limits)
         plans = space.plans()
         other = next(iter(rank_plans(plans, space.workload)), None)
-        if other is None or not other.keeps_targets(p.likely):
+        keeps = other is not None and other.keeps_targets(p.likely)
+        if other is None or not keeps or (best is not None and not _pays(best, other, w)):
             return None
-        if best is not None:
-            before, after = (goal(one, w, paid=True) for one in (best, other))
-            dear = p.sure_named if w.exacting or w.job is not None else p.sure
-            if before is None or after is None:
-                return None
-            if after.mid * dear > before.mid if kept else after.mid > before.mid * dear:
-                return None
         return PlansFound(space, plans, found.space)
 
     def _nearest(self, found: PlansFound) -> PlansFound | None:
@@ -413,6 +406,19 @@ class PlansAsked:
             apis=sold,
             decision=decision(report.plans, sold, self.context.pricing, found.workload, day),
         )
+
+
+def _pays(best: PlanRecord, likely: PlanRecord, w: Workload) -> bool:
+    """Whether plans that are `likely` to keep their targets are to be preferred to the `best` that was found: it costs
+    too many times as much for being as sure as asked, or they do not for being surer than it."""
+    before, after = (goal(one, w, paid=True) for one in (best, likely))
+    if before is None or after is None:
+        return False
+    p = preferences()
+    dear = p.sure_named if w.exacting or w.job is not None else p.sure
+    if best.keeps_targets(w.confidence):
+        return after.mid * dear <= before.mid
+    return after.mid <= before.mid * dear
 
 
 def _stored(space: Space, first: PlanRecord) -> list[PlanRecord]:
