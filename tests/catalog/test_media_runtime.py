@@ -90,7 +90,7 @@ def test_software_changes_on_one_chip_take_the_rate_along() -> None:
 
 
 def test_what_is_named_alone_is_not_tried() -> None:
-    tried = {r.id for r in media_runtimes_tried(get_chip("rtx-4090"), "diffusion", "wan2.1-t2v-14b")}
+    tried = {r.id for r in media_runtimes_tried(get_chip("rtx-4090"), "diffusion", "wan2.1-t2v-14b", None)}
     assert "compile" in tried
     assert "onediff" not in tried
 

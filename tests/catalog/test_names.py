@@ -172,13 +172,21 @@ def test_another_network_is_never_taken_for_one_that_is_known(typed: str) -> Non
 
 def test_every_network_is_found_by_each_of_its_names() -> None:
     for entry in networks.entries().values():
-        for name in (entry.name, *entry.names):
+        for name in entry.called:
             assert networks.find(name).entry is entry
 
 
+def test_other_weights_keep_their_name() -> None:
+    for name in ("BAAI/bge-reranker-v2-m3", "bge-reranker-v2-m3"):
+        found = networks.find(name)
+        assert (found.name, found.entry.name) == ("BAAI/bge-reranker-v2-m3", "bge-m3")
+        assert found.note == "BAAI/bge-reranker-v2-m3 has the dimensions of bge-m3"
+    assert networks.find("BAAI/bge-m3").name == "bge-m3"
+
+
 def test_a_language_model_is_no_network() -> None:
-    taken = [name for name in known_names() if networks.is_built_in(name) and networks.find(name).note]
-    assert not taken
+    found = [networks.find(name) for name in known_names() if networks.is_built_in(name)]
+    assert not [one for one in found if one.note and not one.alike]
 
 
 def test_a_name_read_otherwise_is_said_and_its_format_is_left_to_precision() -> None:

@@ -65,7 +65,7 @@ def test_one_row_does_several_things_each_under_its_name() -> None:
     rows = {name: set(row) & set(CAPABILITIES) for name, row in shipped().rows.items()}
     assert rows["nemo"] == {"trains", "networks"}
     assert rows["neuronx"] == {"trains", "serves"}
-    assert rows["vllm"] == {"serves", "samples"}
+    assert rows["vllm"] == {"serves", "samples", "networks"}
     assert set(all_software(Sampler)) <= set(all_software(Runtime))
     assert get_media_runtime("megatron-bridge").id == "megatron-bridge"
     assert get_trainer("neuronx").name != get_runtime("neuronx").name

@@ -28,6 +28,8 @@ rl Qwen/Qwen3-8B --chips h100 --counts 16 => verl
 estimate flux-dev --chip m3-ultra --runtime mlx => mlx
 estimate Qwen/Qwen3-8B --chip m3-ultra --runtime mlx --precision mlx_4bit => mlx
 estimate bert-large --chip tpu-v5e => jax, vllm
+plan BAAI/bge-reranker-v2-m3 --chips l4 --rate 100/s --settings tokens=512 => tei
+plan Qwen/Qwen3-Embedding-8B --chips mi300x --rate 100/s --settings tokens=256 => vllm
 """
 SHOWN = 40
 DIGEST = 12  # hexadecimal digits: two texts alike by chance are not to be feared

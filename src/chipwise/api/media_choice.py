@@ -94,8 +94,8 @@ class NetworkChoice:
             np.array([d.asked.offload != "none" for d in does]),
             # another program is needed, where the usual software takes the network as it is
             np.array([way.order > 0 and way.place.runtime.ported for way in self.ways]),
-            # a server has to be written
-            np.array([asked and not way.place.runtime.server for way in self.ways]),
+            # a server has to be written, which is more than that one was not measured
+            np.array([2.0 * (asked and not way.place.runtime.server) for way in self.ways]),
         )
         return np.asarray(np.sum(against, axis=0), dtype=float)
 

@@ -197,6 +197,23 @@ ENCODER = PipelineSpec(
     parameters=335141888.0,
 )
 
+SCORES = replace(
+    ENCODER,
+    title="BAAI/bge-reranker-v2-m3 on 1 x rtx-4090",
+    model="bge-m3",
+    machine=LaunchMachine("rtx-4090", "nvidia", 1, 1),
+    runtime="tei",
+    precision="fp16",
+    replicas=4,
+    spare=1,
+    batch=4,
+    sizes=(("tokens", 512.0),),
+    seconds=0.0104,
+    expected=("predicted: 10.4 ms for 4 samples",),
+    weights="BAAI/bge-reranker-v2-m3",
+    rate_per_s=750.0,
+)
+
 PICTURES = replace(
     CLIPS,
     title="flux-dev on 1 x m3-ultra",
@@ -261,6 +278,20 @@ PLANS: dict[str, Launched] = {
     ),
     "clips": CLIPS,
     "encoder": ENCODER,
+    "scores": SCORES,
+    "vectors": replace(
+        SCORES,
+        title="qwen3-embedding-8b on 1 x mi300x",
+        model="qwen3-embedding-8b",
+        machine=LaunchMachine("mi300x", "amd", 1, 1),
+        runtime="vllm",
+        precision="fp8",
+        replicas=1,
+        spare=0,
+        batch=256,
+        weights="Qwen/Qwen3-Embedding-8B",
+        rate_per_s=0.0,
+    ),
     "one": served(
         tp=1,
         precision="bf16",

@@ -86,6 +86,7 @@ TOOLS = (
     "python3",
     "ray",
     "sleep",
+    "docker",
 )
 GIVEN = (
     "NODE_RANK",
@@ -96,6 +97,8 @@ GIVEN = (
     "CHECKPOINTS",
     "HOSTS",
     "SKYPILOT_NODE_RANK",
+    "GPU",
+    "PORT",
 )
 HEADS = re.compile(r'(terraform|variable "image"|provider "\w+"|resource "\w+_instance" "chipwise") \{\}?')
 

@@ -14,7 +14,7 @@ from math import ceil
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import PORT
-from chipwise.report.launch.command import Command, Env, comment, comment_line, script
+from chipwise.report.launch.command import Command, Env, comment, script
 from chipwise.report.launch.facts import told
 from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.pipelines import COMPILED, planned_script, several
@@ -37,7 +37,7 @@ def network_tei(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     that nobody knows, and rerankers that are not published as classifiers."""
     tool, tokens = get_tool("tei"), round(dict(spec.sizes).get("tokens", 0.0))
     several, asking = _served(spec, tool)
-    port = Env("PORT", "a port of its own", then=":80") if several else f"{PORT}:80"
+    port = Env("PORT", "a free port", then=":80") if several else f"{PORT}:80"
     facts = {
         "several": several,
         "cache": "text-embeddings:/data",
@@ -64,7 +64,7 @@ def network_vllm(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
         "overrides": "".join(asking[2:]),
         "batch": spec.batch,
         "batch_tokens": spec.batch * tokens,
-        "port": Env("PORT", "a port of its own") if several else PORT,
+        "port": Env("PORT", "a free port") if several else PORT,
     }
     serve = told(Command.of("vllm", "vllm serve", spec.weights), facts, part="pooling")
     note = "of a small encoder, words and JSON on the host may set the pace: vllm serve --api-server-count 4 helps"
@@ -75,8 +75,13 @@ def _served(spec: PipelineSpec, tool: Tool) -> tuple[bool, tuple[str, ...]]:
     """Whether a plan has several servers, and how one is asked. Raises `UsageError` where it cannot start one."""
     if spec.runtime not in tool.runtimes:
         raise UsageError(
-            f"{tool.name} is a server, the plan runs {spec.runtime}", f"--runtime {tool.runtimes[0]}"
+            f"{tool.name} is a server, the plan runs {spec.runtime}",
+            f"a text encoder is planned with --runtime {tool.runtimes[0]}",
         )
+    formats = (*DTYPES, *(["fp8"] if "--quantization" in tool.options else []))
+    if spec.precision not in formats:
+        hint = f"plan with --precision {' or '.join(formats)}"
+        raise UsageError(f"{tool.name} is not told here to run {spec.precision}", hint)
     if not spec.weights:
         raise UsageError(
             f"no published weights of {shorten(spec.model)} are known",
@@ -111,11 +116,11 @@ def _server(
     if count > 1:
         spared = f", {spare} of them to spare" if spare else ""
         notes = [
-            f"one of {count} servers{spared}: start each with a card and a PORT of its own, behind a balancer of your "
-            "own that sends to the server with the fewest open requests (nginx: least_conn)",
+            f"one of {count} servers{spared}: start each with another card and PORT, behind your balancer, which sends "
+            "to the server with the fewest open requests (nginx: least_conn)",
             *notes,
         ]
-    head = script(spec, tool, serve, notes=[*notes, "to verify the plan: python3 verify.py"])
+    said = [*notes, f"a request: {curl}", "to verify the plan: python3 verify.py"]
     plan = {
         "title": spec.title,
         "chip": spec.machine.chip,
@@ -132,9 +137,7 @@ def _server(
         "interval": list(spec.interval),
     }
     about = comment(spec, tool, ["loads one server of the plan: python3 verify.py --url http://HOST:PORT"])
-    serving = LaunchFile(
-        "serve.sh", head.replace("set -euo", f"{comment_line(f'a request: {curl}')}set -euo", 1), True
-    )
+    serving = LaunchFile("serve.sh", script(spec, tool, serve, notes=said), script=True)
     return serving, planned_script("verify.py", "text_requests", about, plan)
 
 

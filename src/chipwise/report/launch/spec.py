@@ -416,9 +416,10 @@ Launched = Spec | PipelineSpec | LoopSpec | SweepSpec
 def check_spec(spec: Launched) -> None:
     """Raises `UsageError` for a plan that no file may hold: a name with a control character or one that a tool would
     take for an option, a figure below zero, not finite or beyond all machines, a degree below 1."""
-    if not isinstance(spec, SweepSpec) and spec.model.startswith("-"):
+    names = () if isinstance(spec, SweepSpec) else (spec.model, getattr(spec, "weights", ""))
+    for name in (n for n in names if n.startswith("-")):
         raise UsageError(
-            f"model: '{shorten(spec.model)}' begins like an option",
+            f"model: '{shorten(name)}' begins like an option",
             "give the folder another name, or ./ before it",
         )
     _check("plan", spec)

@@ -135,7 +135,9 @@ def _does(target: str, spec: Launched) -> str:
         return "samples and trains in a loop"
     if target in ANYWHERE:
         return "starts language models here"
-    return "serves" if target in SERVING else "trains" if target in TRAINING else "runs other networks"
+    if target in ("diffusers", "mflux"):
+        return "makes pictures and clips"
+    return "serves" if target in SERVING else "trains" if target in TRAINING else "serves encoders"
 
 
 def _planned(spec: Launched) -> str:
