@@ -60,6 +60,23 @@ def test_requests_of_one_length_that_start_together_are_inside_the_interval() ->
     assert told == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    ("runtime", "clients", "length"), [("vllm", 16, 1000), ("vllm", 64, 1000), ("sglang", 64, 500)]
+)
+def test_a_benchmark_client_sees_first_tokens_as_the_engine_of_events_counts_them(
+    runtime: str, clients: int, length: int
+) -> None:
+    """Equal requests that start at once come back at once, in every round of a run."""
+    asked = {"model": "meta-llama/Llama-3.1-8B", "chip": "h100-sxm5-80gb", "in_": length, "out": 200}
+    asked |= {"runtime": runtime, "concurrency": clients}
+    seen = chipwise.estimate(**asked, harness="vllm-bench", evidence="none").plans[0].ttft_s
+    counted = chipwise.simulate(**asked, requests=20 * clients).times[0].mean.mid
+    assert seen.mid == pytest.approx(counted, rel=0.1)
+    # other clients drift apart
+    for other in ({}, {"harness": "vllm-bench", "cv": 0.5}):
+        assert chipwise.estimate(**asked, **other, evidence="none").plans[0].ttft_s.mid < 0.7 * counted
+
+
 def test_a_chip_of_several_devices_is_taken_whole() -> None:
     asked = {"model": "Qwen/Qwen3-8B", "chip": "inferentia2", "concurrency": 4}
     plain, named = chipwise.estimate(**asked), chipwise.estimate(tp=2, **asked)

@@ -279,7 +279,7 @@ def _estimated(
     context, d = one.context, one.deployment
     one = parted(one, given.layout)
     group, loads = _engines_of(_Unloaded(one))
-    found = served([one], loads)
+    found = _by_its_client(one, served([one], loads))
     _carried(one, found, loads)
     prompts = one.context.tactics.prefill
     prompt_workers = 0 if prompts is None else prompts[1]
@@ -293,6 +293,16 @@ def _estimated(
     )
     (record,) = context.records(group, loads, found, [fleet], rate_per_s=one.rate_per_s)
     return context, record, (*_devices(d.chip), *_in_step(fleet, found), *measured_words(one.deployment.chip))
+
+
+def _by_its_client(one: AskedLoad, found: Prediction) -> Prediction:
+    """The same as a benchmark client sees it that starts all its requests at once, all of one length: they come back
+    together in every round. Clients whose runs were fitted have numbers of their own."""
+    harness = one.context.tactics.harness
+    known = knows_client(one.context.numbers, harness, apart=one.deployment.apart)
+    if not harness.id or harness.start != "burst" or known or not one.in_step:
+        return found
+    return replace(found, ttft_s=found.in_step_s)
 
 
 def _devices(chip: Chip) -> Iterator[str]:

@@ -37,6 +37,10 @@ MOST = 1e9
 """requests per pass: a load that nothing but workers for prompts limits. Exact: a bound above any that is reached."""
 STEPS = 100  # of the search for a load; most end after six
 BLOCK = 4096  # loads that are looked for together: their columns stay in the cache
+ROUNDS = 10.0
+"""requests of a client: that start together and stay so, of which the first waits for the prompts of all. Source: what
+`vllm bench serve` is asked for by verify scripts; moves time to the first token of such clients where prompts ride in
+passes that decode."""
 FILLED = 0.9
 """share of its budget: of a pass that prompts gather for no longer. Chosen: one more prompt seldom fits into a tenth;
 moves time to the first token of engines that let prompts gather."""
@@ -91,8 +95,8 @@ class Prediction:
     mean time per token after the first, shares of others' prompts included (`decode_s`: without them); 0 where there
     is one token only. `ttft_s` = request_s + `own_s` + `wait_s` + `outside_s` + what a harness adds; `outside_s` is
     spent waiting for room in the engine. `in_step_s` is the mean time to the first token of clients whose requests
-    start together and, of equal lengths, stay together: half of the others' prompts are before one; `ttft_s` of other
-    loads.
+    start together and, of equal lengths, stay together: all prompts come at once, in every round where they run alone,
+    in the first of `ROUNDS` where they ride in passes that decode; `ttft_s` of other loads.
 
     `prefill_s` is the machine time of a prompt, `utilisation` the share of time that passes spend on prompts,
     `service_s` what a prompt takes of one slot, `budget_share` the share of the budget of tokens, or of the time of
@@ -382,15 +386,22 @@ class Loads:
             for n in ("stream_tokens", "burst")
         }
         wave: Real = 0.0
+        steps: Real = 1.0
         if clients is not None:
             of_slot = np.minimum(clients, slots.room) / slots.count
             if slots.servers is None:
                 wave = slots.together_s(of_slot * slots.stages)
+                steps = np.clip(
+                    of_slot * slots.stages * slots.new / slots.budget, 1.0, of_slot * slots.stages
+                )
             else:
-                wave = of_slot * slots.count * at.part_s / slots.servers
+                steps = of_slot * slots.count / slots.servers
+                wave = steps * at.part_s
         begun = slots.request_s + at.own_s + outside + s["stream_tokens"] * at.pass_s
         ttft = begun + at.wait_s + s["burst"] * wave
-        together, several = begun + 0.5 * (wave - at.own_s), clients is not None and clients > 1.0
+        # prompts that share a pass are done with it
+        together = begun + 0.5 * wave * (1.0 + 1.0 / np.maximum(steps, 1.0)) - at.own_s
+        several = clients is not None and clients > 1.0
         pass_s = at.pass_s
         if np.any(slots.static):
             # the prompts of a batch stand before its first tokens, not between the others
@@ -400,6 +411,11 @@ class Loads:
             pass_s = np.where(slots.static, at.decode_s, pass_s)
         shape = np.shape(rate)
         decoding = np.broadcast_to(decodes > 0, shape)
+        if clients is not None and slots.servers is None:
+            later = outside + slots.in_turn_s() + s["stream_tokens"] * at.pass_s
+            rounds = together / ROUNDS + later * (1.0 - 1.0 / ROUNDS)
+            together = np.where(slots.riding & (decodes > 0.0) & ~slots.static, rounds, together)
+        in_step = np.where(several, np.maximum(together, ttft), ttft)
         return Prediction(
             load=np.broadcast_to(m, shape),
             batch=at.batch * slots.count,
@@ -417,7 +433,7 @@ class Loads:
             wait_s=at.wait_s,
             own_s=np.broadcast_to(at.own_s, shape),
             outside_s=outside,
-            in_step_s=np.broadcast_to(np.where(several, np.maximum(together, ttft), ttft), shape),
+            in_step_s=np.broadcast_to(in_step, shape),
             service_s=at.part_s,
             budget_share=np.broadcast_to(at.taken, shape),
             prompts_at_once=np.broadcast_to(slots.budget / slots.new, shape),
@@ -611,6 +627,29 @@ class _Slots:
         one = np.where(share, beside + riding_one, self.prompt_one)
         full = np.where(share, beside + riding_full, self.prompt_full)
         return np.asarray(passes * np.maximum(one + (full - one) * filled, self.starts_s))
+
+    def in_turn_s(self) -> Array:
+        """Seconds to the first token of clients whose requests of one length ride in passes that decode. Those whose
+        prompts filled one pass end in one pass, and their next prompts fill one again. They have just missed the pass
+        that runs: one with the prompts of the group before them, for the first of a round one without; their way
+        through the front is hidden behind it. Where all fit into one pass, the first to arrive is served alone."""
+        clients = np.zeros(()) if self.clients is None else self.clients
+        mine = np.minimum(clients, self.room) / self.count * self.stages
+        group = np.clip((self.budget - self.taken * mine) / self.new, 1.0, np.maximum(mine, 1.0))
+        left = np.maximum(mine - group, 0.0)
+        beside, riding_one, riding_full = self.passes.at(left / self.stages, self.row)
+        decoding, _, _ = self.passes.at(mine / self.stages, self.row)
+        tokens, chunk, budget = group * self.new, self.chunk, self.budget
+        filled = np.clip((tokens - chunk) / np.maximum(budget - chunk, 1e-9), 0.0, 1.0) * (budget > chunk)
+        some = np.minimum(left, 1.0)
+        one = some * (beside + riding_one) + (1.0 - some) * self.prompt_one
+        full = some * (beside + riding_full) + (1.0 - some) * self.prompt_full
+        pass_s = np.maximum(one + (full - one) * filled, self.starts_s)
+        rounds = np.maximum(mine / group, 1.0)
+        behind = (1.0 - 1.0 / rounds) * pass_s + decoding / rounds
+        first = (1.0 - 1.0 / np.maximum(mine, 1.0)) * np.maximum(self.prompt_one, self.starts_s)
+        wait = np.where(left > 0.0, behind, first)
+        return np.asarray(np.maximum(wait, self.request_s) + np.maximum(tokens / budget, 1.0) * pass_s)
 
     def at(self, m: Array) -> _At:
         """What follows from a load."""
