@@ -65,9 +65,10 @@ def fit(
     offered, refused = deployments(
         found.graph.model, wanted, terms.runtime, timed=False, policy=terms.policy, adapter_bytes=held
     )
-    of_date, _ = terms.tactics.on(offered, found.graph, terms.policy)
+    of_date, too_old = terms.tactics.on(offered, found.graph, terms.policy)
     each = [
         *(RefusalRecord(c.id, r.name, why) for c, r, why in refused),
+        *too_old,
         *(load_.on(d, n) for d in of_date for n in counts.get(d.chip.id, (None,))),
         *(_on_parts(model, machine, terms, context, sequences) for machine in machines),
     ]
@@ -82,6 +83,7 @@ def fit(
             *found.notes,
             *found.graph.model.assumptions,
             *recalled_words(record.chip for record in records),
+            *filter(None, (terms.tactics.beyond,)),
             *terms.said,
         ),
     )

@@ -14,7 +14,7 @@ from chipwise.catalog.chip import Chip
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.processors import get_processor, host_speed
 from chipwise.catalog.published import month_of, software_age
-from chipwise.catalog.releases import newest_month
+from chipwise.catalog.releases import first_build, first_version, newest_month
 from chipwise.catalog.runtime_spec import Runtime
 from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason
@@ -39,7 +39,7 @@ class Tactics:
     """`speculation`: tokens guessed ahead (None: none), by the model's own module for it or, with `lookup` or where
     it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill`
     says how many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round
-    whose software it is ("": the newest measured). `harness`: the benchmark client that will measure it. `level`: what
+    whose software it is ("": the newest measured), `beyond` what a version that nobody knows yet is taken for. `harness`: the benchmark client that will measure it. `level`: what
     the runtime's defaults give, or what a benchmark submission reaches with it. `host`: the processor of the machine,
     by name or clock ("": that of the system that the catalogue builds the chip into). `adapters`: so many low-rank ones
     of a kind are held beside the model (None: none).
@@ -57,6 +57,7 @@ class Tactics:
     level: Level = "stock"
     host: str = ""
     adapters: tuple[int, Adapter] | None = None
+    beyond: str = ""
 
     def __post_init__(self) -> None:
         if self.host:
@@ -105,7 +106,7 @@ class Tactics:
         drafts = self._drafts(graph)
         adapters = self._adapter_bytes(graph)
         for d in offered:
-            if why := self._unable(d.runtime):
+            if why := self._unable(d.runtime) or self._too_old(d.runtime, d.chip):
                 refused[d.chip.id] = RefusalRecord(d.chip.id, Reason.NO_RUNTIME.name, why)
             else:
                 dated = d.runtime.policies_until(d.chip, month_of(self.software))
@@ -124,6 +125,19 @@ class Tactics:
         if self.adapters is not None and "lora" not in runtime.features:
             return f"{runtime.name} is not known to serve low-rank adapters"
         return ""
+
+    def _too_old(self, runtime: Runtime, chip: Chip) -> str:
+        """Why stock software of that date does not run on a chip; "" where it does, or where none is named."""
+        first = first_build(runtime.id, chip.generation)
+        month = month_of(self.software)
+        if self.level == "tuned" or first is None or not "" < month < first.month:
+            return ""
+        version = first_version(runtime.id, first.month)
+        named = f"{runtime.id} {version}" if version else first.month
+        return (
+            f"{runtime.name} of {month} does not run on {chip.name}: the first that does is of {first.month} "
+            f"({first.by}); --software '{named}' or later"
+        )
 
     def _adapter_bytes(self, graph: Graph) -> float:
         if self.adapters is None:
@@ -181,6 +195,8 @@ class Tactics:
                 f"host: {found.name}, whose threads do {found.speed:.2f} of the work of those that most published "
                 "servers have (clock x work per clock)"
             )
+        if self.beyond:
+            said.append(self.beyond)
         if self.software:
             tuned = self.level == "tuned"
             slower = numbers.derived(LevelFit.of).slower(self.software, tuned=tuned)

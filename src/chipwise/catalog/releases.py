@@ -9,13 +9,29 @@ from types import MappingProxyType
 from chipwise.catalog.parsed import parse
 from chipwise.catalog.published import ROUNDS
 from chipwise.catalog.runtime import get_runtime
+from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.errors import UsageError
+from chipwise.values import dataclass
 
 TABLE = "catalog/data/releases.toml"
 _VERSION = re.compile(r"(?P<name>[A-Za-z][A-Za-z-]*(?:\.cpp)?)?[ =@:]*v?(?P<version>\d+(?:\.\d+)+)\S*", re.I)
 
+FIRST = "first"  # the key of rows that are of no runtime
+
 Version = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBuild:
+    """The month from which on software runs on chips of some `generations`: that of the toolkit (`by`) which knows
+    them, or of the first builds of `runtimes` with it. `source` as in the table."""
+
+    generations: tuple[str, ...]
+    month: str
+    by: str
+    source: Mapping[str, str]
+    runtimes: tuple[str, ...] = ()
 
 
 @per_snapshot
@@ -23,7 +39,50 @@ def load_releases() -> Mapping[str, Mapping[Version, str]]:
     """By runtime: the month of every listed version."""
     table = parse(shipped_text(TABLE))
     return MappingProxyType(
-        {name: MappingProxyType({_parts(v): m for v, m in rows.items()}) for name, rows in table.items()}
+        {
+            name: MappingProxyType({_parts(v): m for v, m in rows.items()})
+            for name, rows in table.items()
+            if name != FIRST
+        }
+    )
+
+
+@per_snapshot
+def load_first_builds() -> tuple[FirstBuild, ...]:
+    """What is known of when software began to run on chips, rows of runtimes last."""
+    rows = (record(FirstBuild, row, TABLE) for row in parse(shipped_text(TABLE))[FIRST])
+    return tuple(sorted(rows, key=lambda row: bool(row.runtimes)))
+
+
+def first_build(runtime: str, generation: str) -> FirstBuild | None:
+    """The first builds of a runtime that run on chips of a generation, None where all that is known does."""
+    fits = [
+        row
+        for row in load_first_builds()
+        if generation in row.generations and (not row.runtimes or runtime in row.runtimes)
+    ]
+    return fits[-1] if fits else None
+
+
+def first_version(runtime: str, month: str) -> str:
+    """The first listed version of a runtime from a month on; "" where none is listed."""
+    known = [v for v, at in load_releases().get(runtime, {}).items() if at >= month]
+    return ".".join(map(str, min(known))) if known else ""
+
+
+def beyond(asked: str, runtime: str) -> str:
+    """What a version above all that are listed is taken for, in words; "" of any other."""
+    found = _VERSION.fullmatch(asked.strip())
+    if asked in ROUNDS or found is None:
+        return ""
+    name = runtime_named(asked) or get_runtime(runtime).id
+    newest = max(load_releases()[name])
+    if _parts(found["version"]) <= newest:
+        return ""
+    last = ".".join(map(str, newest))
+    return (
+        f"{name} {found['version']} is newer than all versions known here: taken for {last} of "
+        f"{load_releases()[name][newest]}"
     )
 
 

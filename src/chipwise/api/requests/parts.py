@@ -44,7 +44,7 @@ from chipwise.catalog.harness import get_harness
 from chipwise.catalog.machine import copies, counted, memory_bytes
 from chipwise.catalog.override import Share
 from chipwise.catalog.price import Pricing
-from chipwise.catalog.releases import dated, runtime_named
+from chipwise.catalog.releases import beyond, dated, runtime_named
 from chipwise.catalog.system import parse_have
 from chipwise.errors import Sentence, Setting, UsageError, check_known, shorten
 from chipwise.parallel.layout import SHARES, Layout, Spread
@@ -707,6 +707,7 @@ class Serving(SoftwareOptions):
             self.level,
             self.host or "",
             self.values["lora"],
+            beyond(self.software or "", self.runtime or ""),
         )
 
 

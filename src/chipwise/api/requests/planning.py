@@ -49,7 +49,7 @@ from chipwise.api.requests.parts import (
 from chipwise.api.tactics import Tactics
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.machine import capped
-from chipwise.catalog.releases import dated
+from chipwise.catalog.releases import beyond, dated
 from chipwise.errors import CommandText, InfeasibleError, Sentence, Setting, UsageError
 from chipwise.predict.events.scaling import ScalingGiven
 from chipwise.report.fit import FitReport
@@ -598,7 +598,8 @@ class FitRequest(FitOptions):
         count_of(self.count, "--count", "chips", 100_000)
         count_of(self.batch, "--batch", "sequences", 10_000_000)
         context = self.values["context"]
-        tactics = Tactics(software=dated(self.software or "", self.runtime or ""))
+        said = self.software or "", self.runtime or ""
+        tactics = Tactics(software=dated(*said), beyond=beyond(*said))
         return fit(
             self.model,
             replace(self.terms(), tactics=tactics),
