@@ -77,4 +77,5 @@ def test_first_builds_name_generations_and_runtimes_of_the_catalogue() -> None:
     for row in load_first_builds():
         assert set(row.generations) <= generations
         assert all(get_runtime(name).id == name for name in row.runtimes)
-        assert row.source["ref"] and OLDEST < row.month <= newest_month()
+        assert row.source["ref"]
+        assert OLDEST < row.month <= newest_month()

@@ -39,10 +39,10 @@ class Tactics:
     """`speculation`: tokens guessed ahead (None: none), by the model's own module for it or, with `lookup` or where
     it has none, free by lookup in the prompt. `apart`: prompts are worked off in workers of their own; `prefill`
     says how many of which layout (None: as many of the plan's own as keep up). `software`: a date or MLPerf round
-    whose software it is ("": the newest measured), `beyond` what a version that nobody knows yet is taken for. `harness`: the benchmark client that will measure it. `level`: what
-    the runtime's defaults give, or what a benchmark submission reaches with it. `host`: the processor of the machine,
-    by name or clock ("": that of the system that the catalogue builds the chip into). `adapters`: so many low-rank ones
-    of a kind are held beside the model (None: none).
+    whose software it is ("": the newest measured); `beyond`: what a version that nobody knows yet is taken for.
+    `harness`: the benchmark client that will measure it. `level`: what the runtime's defaults give, or what a benchmark
+    submission reaches with it. `host`: the processor of the machine, by name or clock ("": that of the system that the
+    catalogue builds the chip into). `adapters`: so many low-rank ones of a kind are held beside the model (None: none).
 
     Raises `UnknownNameError` for software of no such date or a processor that nobody knows, `UsageError` for software
     before all that was measured or after all that is known.
