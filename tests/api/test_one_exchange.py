@@ -90,3 +90,17 @@ def test_an_exchange_may_be_asked_by_any_test_that_timed_one() -> None:
         assert KernelRequest(**asked, runtime=library.lower()).run().seconds > 0.0
     with pytest.raises(UnknownNameError, match="no-such-test"):
         KernelRequest(**asked, runtime="no-such-test").run()
+
+
+def test_sums_of_less_than_a_kernel_moves_at_once_go_through_the_library() -> None:
+    """MiniMax's norms over all heads add up 8 bytes a token: with one user the runtime's own kernel leaves them."""
+    few, packed = (of_serving("all_reduce", size, 4, "b200-sxm", "vllm") for size in (8.0, 16.0))
+    library = of_serving("all_reduce", 8.0, 4, "b200-sxm", "any")
+    assert packed < 0.8 * few
+    assert few == pytest.approx(library, rel=0.01)
+    network = device_network(Device.of(get_chip("b200-sxm")))
+    known = shipped_parameters()
+    costs = known.cost("simt", "vllm", [get_chip("b200-sxm")]).take(np.zeros((), dtype=np.intp))
+    both = Comm("all_reduce", np.array([8.0, 16.0]), 4.0, "tp")
+    parts = comm_time(both, Layout(tp=4), network, costs, known.overheads("simt", "vllm"))
+    assert np.asarray(parts[0] + parts[1]) == pytest.approx([few, packed])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chipwise.api.loaded import load
 from chipwise.catalog import networks
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.configs import find_config, known_names
@@ -255,3 +256,16 @@ def test_a_series_of_machines_is_no_chip_that_has_its_letters(series: str) -> No
 @pytest.mark.parametrize(("name", "count"), [("dgx h100", 8), ("hgx-b200", 8), ("dgx spark", 1), ("h100", 1)])
 def test_a_server_holds_its_chips(name: str, count: int) -> None:
     assert counted_chip(name, get_chip)[1] == count
+
+
+def test_a_format_asked_for_is_stored_as_the_published_checkpoint_stores_it() -> None:
+    """NVIDIA's keeps attention and the Mamba layers before it in 16 bits, 6 of 23 (section 4 of its report)."""
+    name = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B"
+    asked, own = load(name, "nvfp4").graph.model, load(f"{name}-NVFP4").graph.model
+    assert asked.runs == own.runs
+    assert asked.name == name
+    wide = [layer for count, layer in own.runs for _ in range(count) if layer.precision is not None]
+    assert len(wide) == 12
+    assert load(name).graph.model.precision.name == "bf16"
+    # others have no list of their own: attention beside experts stays wide
+    assert load("Qwen/Qwen3-30B-A3B", "nvfp4").graph.model.precision.weight("attention").bits == 16

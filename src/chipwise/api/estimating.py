@@ -322,7 +322,8 @@ def _in_step(fleet: ReplicaSet, found: Prediction) -> Iterator[str]:
     if fleet.in_step and in_step > TOLD * apart:
         yield (
             "clients' requests drift apart; those of one length that start together, as benchmarks send them, stay "
-            f"together: TTFT {format_seconds(in_step)} in the mean, within its interval (--cv 0.5: lengths differ)"
+            f"together: TTFT {format_seconds(in_step)} in the mean, within its interval (--cv 0.5: lengths differ; "
+            "--harness: as a benchmark client sees it; chipwise simulate --requests 1000: a finite run)"
         )
 
 

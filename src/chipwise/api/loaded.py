@@ -9,9 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from chipwise.api.probed import measured_chip
+from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip, read_chip_file
-from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config
+from chipwise.catalog.configs import ModelConfig, bundled_configs, find_config, known_names, named_config
 from chipwise.catalog.override import with_figures
 from chipwise.catalog.quality import UNKNOWN, load_format_tests, quality_of, quality_words, tested
 from chipwise.errors import ChipwiseError, CommandText, Sentence, UnknownNameError, UsageError
@@ -24,6 +25,7 @@ from chipwise.workload.graph import Graph, Pictures
 from chipwise.workload.labels import format_name, parse_precision
 from chipwise.workload.load import load_model
 from chipwise.workload.media.tower import picture
+from chipwise.workload.model import Model
 from chipwise.workload.op import Op
 from chipwise.workload.workload import Workload
 
@@ -79,7 +81,7 @@ def _loaded(read: _Read, precision: str | None, kv: str | None) -> Loaded:
         raise
     notes: list[str] = []
     if precision is not None and precision != found.precision.name:
-        found = found.at_precision(parse_precision(precision, found))
+        found = _as_published(found, precision) or found.at_precision(parse_precision(precision, found))
         notes.append(CHANGED.format(precision, quality_words(quality_of(found.name, found.precision.name))))
     if kv is not None and format_name(kv) != found.precision.kv.name:
         try:
@@ -89,6 +91,18 @@ def _loaded(read: _Read, precision: str | None, kv: str | None) -> Loaded:
             raise
         notes.append(CHANGED.format(f"{kv} cache", UNKNOWN))
     return Loaded(config, build(found), tuple(notes))
+
+
+def _as_published(model: Model, precision: str) -> Model | None:
+    """The model as its bundled checkpoint in that format stores it, where that keeps some layers wider than others;
+    None where none does."""
+    label = format_name(precision)
+    name = published_as(model.name, label)
+    if name not in known_names():
+        return None
+    own = load_model(named_config(name))
+    differ = any(layer.precision not in (None, own.precision) for _, layer in own.runs)
+    return replace(own, name=model.name) if differ and own.precision.name == label else None
 
 
 def load_generating(model: str, precision: str | None = None, kv: str | None = None) -> Loaded:
