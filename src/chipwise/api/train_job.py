@@ -254,7 +254,7 @@ def site_of(
     labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
     one, held = (_of_one(effects, labels) for effects in training_effects(numbers))
     if software.kind == "fsdp" and not software.permutes:
-        # what is fitted to the kind is of the one trainer whose experts were measured, which sorts tokens in its kernels
+        # what is fitted to the kind is of the one trainer whose experts were measured, which sorts them in kernels
         plain = _of_one(training_effects(numbers)[0], labels | {"kind": ""})
         one = one | {"expert_loss": plain["expert_loss"]}
     if software.warps:
