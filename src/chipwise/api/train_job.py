@@ -252,13 +252,7 @@ def site_of(
     moe = bool(network.moe_share)
     captured = moe and float(network.core_share) >= 1.0 and software.captures_on(chip)
     labels = labels_of(dtype, software, chip.generation, moe=moe, basis=policy.basis, fused=fused)
-    one, held = (_of_one(effects, labels) for effects in training_effects(numbers))
-    if software.kind == "fsdp" and not software.permutes:
-        # what is fitted to the kind is of the one trainer whose experts were measured: it sorts tokens in its kernels
-        plain = _of_one(training_effects(numbers)[0], labels | {"kind": ""})
-        one = one | {"expert_loss": plain["expert_loss"]}
-    if software.warps:
-        one = one | {"core": one["core"] * WARPS}
+    one, held = _fitted(software, labels, numbers)
     joined = chip.scaleup is not None and "bridge" not in chip.scaleup.name
     recipe = replace(
         _recipe(software, ask),
@@ -289,6 +283,20 @@ def site_of(
     precision = half if dtype == "16" else ask.precision
     named, usual = bool(given.trainer) and given.named, not given.trainer
     return Site(job, chip, system, software, precision, labels, named, usual, given.memory)
+
+
+def _fitted(
+    software: Trainer, labels: Mapping[str, str], numbers: Parameters
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The numbers of a run's time and memory."""
+    one, held = (_of_one(effects, labels) for effects in training_effects(numbers))
+    if software.kind == "fsdp" and not software.permutes:
+        # what is fitted to the kind is of the one trainer whose experts were measured, which sorts them in kernels
+        plain = _of_one(training_effects(numbers)[0], labels | {"kind": ""})
+        one = one | {"expert_loss": plain["expert_loss"]}
+    if software.warps:
+        one = one | {"core": one["core"] * WARPS}
+    return one, held
 
 
 def _software(chip: Chip, ask: Ask, given: TrainSoftware, *, experts: bool) -> Trainer:

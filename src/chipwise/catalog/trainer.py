@@ -318,17 +318,21 @@ class Trainer(Software):
                 return f"{name} {pins[name]}: this trainer knows {', '.join(map(str, able))}"
         return ""
 
+    def _unknown_kernel(self, pins: Mapping[str, int | str]) -> str:
+        """Which kernel that is fixed by name it cannot be told of, and which it can; "" where it can all."""
+        for name in TOLD:
+            able = self.told.get(name, ())
+            if name in pins and pins[name] not in able:
+                return f"{name} {pins[name]}: this trainer knows {', '.join(able) or 'none by name'}"
+        return ""
+
     def refusal(self, pins: Mapping[str, int | str]) -> str:
         """What of a layout that is fixed by name (`--layout`) it cannot run, and what it can; "" where it can all."""
         for name in DEGREES:
             if int(pins.get(name, 1)) > 1 and name not in self.degrees:
                 return f"{name} {pins[name]}: this trainer cuts {', '.join(self.degrees) or 'data alone'}"
-        if said := self._unknown_way(pins):
+        if said := self._unknown_way(pins) or self._unknown_kernel(pins):
             return said
-        for name in TOLD:
-            if name in pins and pins[name] not in self.told.get(name, ()):
-                can = ", ".join(self.told.get(name, ())) or "none by name"
-                return f"{name} {pins[name]}: this trainer knows {can}"
         if int(pins.get("zero", 0)) == 3 and int(pins.get("pp", 1)) > 1 and not self.staged:
             return "zero 3 with stages: this trainer runs FSDP in one stage"
         homes = {"offload": (self.offloads, "the optimiser"), "stash": (bool(self.stashes), "activations")}

@@ -130,8 +130,7 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
         )
     chips = run.chips()
     chip = run.chip()
-    framework = row.get("trainer") or row.get("framework", "")
-    named = get_trainer(said["trainer"]) if "trainer" in said else _trainer(framework, chip)
+    named = _trainer(row, said, chip)
     trainer = named or usual_trainer(chip)
     model, notes = _model(run, folder)
     layout, batch, open_ = _layout(run, trainer, chips * trainer.devices_of(chip))
@@ -148,11 +147,8 @@ def read_run(row: Row, folder: Path | None = None) -> TrainingRun:
         "trainer": named and named.id,
         "seq": None if seq is None else str(seq),
         "global_batch": batch,
-        "network": row.get("network")
-        or _listed(_network(run, chips, chip.scaleup.domain if chip.scaleup else 1))
-        or None,
         "set_": said.get("set"),
-        **{name: row.get(name) or None for name in AS_ASKED},
+        **_as_asked(run, chips, chip),
     }
     blank = [what for what, value in (("sequences", seq), ("global batch", batch)) if value is None]
     return TrainingRun(row, {k: v for k, v in fields.items() if v is not None}, (*notes, *blank, *open_))
@@ -162,11 +158,21 @@ def _listed(values: Mapping[str, object]) -> str:
     return ",".join(f"{k}={v}" for k, v in values.items())
 
 
-def _trainer(framework: str, chip: Chip) -> Trainer | None:
-    """The trainer of an id or a name, of those that run on the chip; one that nobody is called is software not
-    listed."""
-    found = all_software(Trainer).get(framework.strip().lower()) or trainer_called(framework, chip)
-    return found or (get_trainer("other") if framework.strip() and get_trainer("other").on(chip) else None)
+def _trainer(row: Row, said: Mapping[str, str], chip: Chip) -> Trainer | None:
+    """The trainer that a publication is known to have, else of the id or name that a row has, of those that run on the
+    chip; one that nobody is called is software not listed."""
+    if "trainer" in said:
+        return get_trainer(said["trainer"])
+    text = (row.get("trainer") or row.get("framework", "")).strip()
+    found = all_software(Trainer).get(text.lower()) or trainer_called(text, chip)
+    return found or (get_trainer("other") if text and get_trainer("other").on(chip) else None)
+
+
+def _as_asked(run: _Entry, chips: int, chip: Chip) -> dict[str, str | None]:
+    """Options of the question that a row has in its words, and the network."""
+    known = _listed(_network(run, chips, chip.scaleup.domain if chip.scaleup else 1))
+    asked = {name: run.row.get(name) or None for name in AS_ASKED}
+    return {**asked, "network": run.row.get("network") or known or None}
 
 
 @per_snapshot
@@ -199,11 +205,7 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     layers, hidden = number(row, "layers"), number(row, "hidden")
     filled = (row.get("dims_filled_in") or "") == "1"  # by whoever made the table, not by the publication
     routed = bool(re.search(EXPERTS, name.lower()))
-    named = row.get("ask_model") or next(
-        (m for pattern, m in _models() if pattern.search(name.lower())), None
-    )
-    if not layers and _bundled(name):
-        return name, ()
+    named = _named(row, name, layers)
     if filled or (routed and not number(row, "experts")) or not layers or not hidden:
         if named is not None:
             return named, ()
@@ -216,11 +218,20 @@ def _model(run: _Entry, folder: Path | None) -> tuple[str, tuple[str, ...]]:
     return _by_dimensions(run, layers, hidden)
 
 
+def _named(row: Row, name: str, layers: float | None) -> str | None:
+    """The model that a row asks about by name, known by its full one or by a part of it; None: it is not known."""
+    if given := row.get("ask_model"):
+        return given
+    if _bundled(name, layers):
+        return name
+    return next((model for pattern, model in _models() if pattern.search(name.lower())), None)
+
+
 @lru_cache(maxsize=256)
-def _bundled(name: str) -> bool:
-    """Whether a model is known by its full name, `owner/model`."""
+def _bundled(name: str, layers: float | None) -> bool:
+    """Whether a model without dimensions is known by its full name, `owner/model`."""
     try:
-        return name.count("/") == 1 and find_config(name) is not None
+        return not layers and name.count("/") == 1 and find_config(name) is not None
     except ChipwiseError:
         return False
 

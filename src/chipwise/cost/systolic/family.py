@@ -28,8 +28,8 @@ SUBLANES = 8.0
 PAIR_OPS = 20.0
 """vector operations: of one (query, key) pair in a fused core that reads no cache by pages, at most. Chosen: a dozen
 and an exponential, as believed of other such kernels before one is measured. Confirmed: github
-AI-Hypercomputer/maxdiffusion (Wan 14B at 720p: steps of training in 36 and 40 s, README and pull request 470, where the
-74 of paged prompts make 78 s); moves video on TPUs most."""
+AI-Hypercomputer/maxdiffusion (Wan 14B at 720p: steps of training in 36 and 40 s, README and pull request 470, where
+the 74 of paged prompts make 78 s); moves video on TPUs most."""
 WIDE = ("fp32", "tf32", "bf16", "fp16")
 WORD = 2.0
 """bytes: of an operand at the edge of an array; sums are twice as wide. Exact: operands are bf16."""

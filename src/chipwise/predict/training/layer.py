@@ -79,8 +79,8 @@ class LayerTraffic:
 
 
 def traffic_of(t: Transformer, s: TrainSpread, c: Cluster, r: TrainRates, copies: Real = 0.0) -> LayerTraffic:
-    """The exchanges of layouts `s` (`copies` as in `Recipe`): of 2 x h bytes between tp ranks (7), of x / t tokens of
-    2 h bytes (8), and of 3 (c - 1) / c of 2 kv_width c x / t bytes, once forward and twice backward."""
+    """The exchanges of layouts `s`: of 2 x h bytes between tp ranks (7), of x / t tokens of 2 h bytes (8; `copies` as
+    in `Recipe`), and of 3 (c - 1) / c of 2 kv_width c x / t bytes, once forward and twice backward."""
     tensor = exchange("all_reduce", 2.0 * s.tokens * t.hidden, s.tp, c.network, r.of("all_reduce")).total_s
     held = 3.0 * 2.0 * t.kv_width * t.core_share * s.tokens * s.cp / s.tp
     p = r.of("all_gather")
