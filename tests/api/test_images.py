@@ -106,7 +106,9 @@ def test_engines_with_the_tower_in_a_file_of_its_own_load_it_for_pictures() -> N
 
 def test_a_desk_loads_the_tower_where_it_is_to_see() -> None:
     def first(**more: Any) -> Any:
-        return cw.local(have="rtx-5060-ti-16gb", models="Qwen/Qwen3.8-27B", precision="q3_k_m", **more).models[0]
+        return cw.local(
+            have="rtx-5060-ti-16gb", models="Qwen/Qwen3.8-27B", precision="q3_k_m", **more
+        ).models[0]
 
     told, seen = first(), first(use="vision")
     assert seen.memory_bytes - told.memory_bytes > 5e8

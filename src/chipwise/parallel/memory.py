@@ -215,9 +215,7 @@ def _live(policies: Policies) -> tuple[int, int]:
     return micro or policies.max_batched_tokens, micro if whole else policies.max_sequences
 
 
-def weight_items(
-    sharded: Sharded, *, hosted: bool = False, blind: bool = False
-) -> tuple[MemoryItem, ...]:
+def weight_items(sharded: Sharded, *, hosted: bool = False, blind: bool = False) -> tuple[MemoryItem, ...]:
     """Weights by tensor class on the fullest stage. An encoder (vision, or of an encoder-decoder) is taken to
     be held whole by every rank of it, none of a `blind` runtime; prediction modules are left out until speculation is
     asked for."""
