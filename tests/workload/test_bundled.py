@@ -140,6 +140,10 @@ ROUNDED = {
     "tiiuae/falcon-180B": 180,
     "zai-org/GLM-4.5": 355,
     "zai-org/GLM-4.5-Air": 106,
+    "zai-org/GLM-4.6V": 106,
+    "cerebras/GLM-4.7-REAP-218B-A32B": 218,
+    "arcee-ai/Trinity-Mini": 26,
+    "google/gemma-4-12b-it": 12,
 }
 
 # What remains a guess, because the published configuration leaves it open.

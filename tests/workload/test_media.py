@@ -29,6 +29,16 @@ M = 1e6
 
 # Millions of parameters. Models: num_parameters of the published checkpoint (model cards, or the sum of its tensors).
 PARAMETERS = {
+    "embeddinggemma-300m": 302.863,
+    "segformer-b1": 13.716,
+    "segformer-b3": 47.338,
+    "segformer-b5": 84.709,
+    "aimv2-large": 309.198,
+    "internvit-300m": 304.012,
+    "openclip-bigg": 1844.909,
+    "metaclip2-huge": 630.766,
+    "distil-small.en": 166.0,
+    "distil-medium.en": 394.4,
     "bert-base": 109.482,
     "bert-large": 335.142,
     "roberta-base": 124.646,
@@ -160,6 +170,8 @@ PARAMETERS = {
 
 # Millions of parameters of networks, as their publications or the sums of their checkpoints' tensors say.
 PARTS = {
+    "omnigen2-dit": 3757.603,
+    "hunyuanimage-2.1-dit": 17425.796,
     "clip-l": 123.060,
     "clip-g": 694.660,
     "t5-xxl": 4762.31,
@@ -683,6 +695,8 @@ def test_only_totals_are_known() -> None:
     assert sum(n * op.weight_bytes for n, op in products) == pytest.approx(2 * 25.56e6, rel=0.01)
     sound = part("mimi-decoder")  # of 125 frames
     assert 2 * sound.block(LAYERS, 125.0).ops[0][1].flops == sound.block(LAYERS, 250.0).ops[0][1].flops
+    counted = part("videomae-base-net").block(LAYERS, (224, 224))
+    assert sum(n for n, op in counted.ops if op.kind == "gemm") == part("videomae-base-net").products == 86
     with pytest.raises(UsageError, match="positive"):
         from_macs("x", 0, 4.11)
     with pytest.raises(UsageError, match="style"):

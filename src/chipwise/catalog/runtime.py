@@ -181,6 +181,17 @@ def _room_made(policies: Policies, text: str) -> str:
     return read_text("policy preemption", text, get_args(get_type_hints(Policies)["preemption"]))
 
 
+def _chosen(policies: Policies, name: str, text: str, backends: Sequence[str]) -> str:
+    """A policy that is one of several words, where it can be set to this one; "" for others."""
+    if name == "backend" and backends:
+        if text not in backends:
+            raise UnknownNameError("backend", text, backends, f"on this chip one of {', '.join(backends)}")
+        return text
+    if name == "preemption":
+        return _room_made(policies, text)
+    return text if (name, text) == ("tower", "always") else ""
+
+
 def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[str] = ()) -> Policies:
     """Policies with figures replaced by the user's text: `{"memory_share": "0.95", "context_bytes": "1 GiB"}`;
     `backends` are those that the runtime has for the chip.
@@ -194,18 +205,8 @@ def override(policies: Policies, changes: Mapping[str, str], backends: Sequence[
             numbers = (n for n in POLICY_NAMES if not isinstance(getattr(policies, n), str))
             raise UnknownNameError("policy", name, POLICY_NAMES, f"one of {', '.join(numbers)}")
         old = getattr(policies, name)
-        if name == "backend" and backends:
-            if text not in backends:
-                raise UnknownNameError(
-                    "backend", text, backends, f"on this chip one of {', '.join(backends)}"
-                )
-            values[name] = text
-            continue
-        if name == "preemption":
-            values[name] = _room_made(policies, text)
-            continue
-        if (name, text) == ("tower", "always"):
-            values[name] = text
+        if chosen := _chosen(policies, name, text, backends):
+            values[name] = chosen
             continue
         if name in LOCAL and not old:
             raise UsageError(

@@ -99,7 +99,7 @@ class Policies:
     token_table: Literal["device", "host"] = "device"
     """Where the embedding lies: on cards with memory of their own a local runtime keeps it with the host."""
     tower: Literal["always", "asked"] = "always"
-    """When the vision tower is loaded: with the model, or for pictures alone, where it is a file of its own."""
+    """When what sees is loaded: with the model, or, where it is a file of its own, for requests with pictures."""
     sampler_bytes: float = 0.0
     """Of a profiled workspace, for each entry of the vocabulary of each sequence: logits in float32, and what the
     sampler makes of them, after activations are gone; 0: no more than the logits, beside activations."""

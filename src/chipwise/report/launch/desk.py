@@ -33,9 +33,7 @@ def desk_commands(
     gguf = c.gguf if GGML in runtimes else ""
     if gguf:
         file = _file(c, record.precision)
-        options = _placed(record, processor, all_chips)
-        if "vision" in c.uses and "weights: vision" not in record.memory.items:
-            options += " --no-mmproj"  # -hf loads what sees too
+        options = _placed(record, processor, all_chips) + _blind(c, record)
         found["llama.cpp"] = f"llama-server -hf {file} -c {context}{options}"
         found["LM Studio"] = f"lms get {c.gguf}" + ("" if only else f"@{record.precision}")
     if c.ollama and GGML in runtimes and record.precision in DEFAULTS:
@@ -88,6 +86,11 @@ def _placed(record: PlanRecord, processor: bool, all_chips: int) -> str:
     if record.kv not in ("fp16", "bf16", "fp32"):
         options += f" -fa on -ctk {record.kv} -ctv {record.kv}"
     return options
+
+
+def _blind(c: Candidate, record: PlanRecord) -> str:
+    """What keeps -hf from loading the file of what sees, where a plan has no room for it."""
+    return " --no-mmproj" if "vision" in c.uses and "weights: vision" not in record.memory.items else ""
 
 
 def _bits(precision: str) -> int:

@@ -21,14 +21,15 @@ class Sized:
 
     `params_m` and `gmacs` as published for pictures of side `native`; `macts_m`: millions of values that products
     write (0: those of as many layers as networks usually have). With L layers of m rows and n features both ways:
-    L n^2 = parameters, L m n^2 = multiply-adds, L m n = values. So m = multiply-adds / parameters, L = values^2 /
-    (m multiply-adds). Multiply-adds and values grow with the positions of a picture, with seconds or tokens where
-    `native` is a number of those; parameters do not.
+    L n^2 = parameters, L m n^2 = multiply-adds, L m n = values. So m = multiply-adds / parameters, L = `products`, or
+    where nobody counted them values^2 / (m multiply-adds). Multiply-adds and values grow with the positions of a
+    picture, with seconds or tokens where `native` is a number of those; parameters do not.
     """
 
     params_m: float
     gmacs: float
     macts_m: float = 0.0
+    products: int = 0
     style: Literal["conv", "transformer"] = "conv"
     native: int = 224
 
@@ -41,7 +42,7 @@ class Sized:
         params, macs = 1e6 * self.params_m, 1e9 * self.gmacs
         values = 1e6 * self.macts_m or macs * math.sqrt(COUNT / params)
         m = macs / params
-        count = min(max(round(values**2 / (m * macs)), 4), 400)
+        count = self.products or min(max(round(values**2 / (m * macs)), 4), 400)
         n = math.sqrt(params / count)
         p, b, conv = layers.precision, layers.batch, self.style == "conv"
         rows, live = m * scale, values / count * scale
