@@ -436,11 +436,13 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     )
     on.open(path)
     expect(page.locator(".since")).to_contain_text("gone 7 → unknown")
-    assert page.locator("#kept a").all_inner_texts()[1].startswith("model meta-llama/Llama-3.1-8B")
+    assert page.locator("#kept a").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
     on.open("/train?model=meta-llama/Llama-3.1-8B&tokens=1B&chips=h100&counts=8")
     assert any("tokens 1B" in text for text in page.locator("#kept a").all_inner_texts()), (
         "other questions too"
     )
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.locator(".since")).to_contain_text("nothing has changed")
     fill = page.locator("[data-fill]")
     if fill.count():
         asked = json.loads(fill.first.get_attribute("data-fill") or "")
@@ -474,7 +476,10 @@ def test_nothing_is_cut_and_every_tab_is_reachable(visit: Open, width: int) -> N
     page = on.open(PLAN)
     cut = "all => all.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length"
     assert page.eval_on_selector_all(".scroll > table", cut) == 0
-    assert page.locator("table.plans.cards").count() == (width < 1200)
+    assert page.locator("#ask button[type=submit]").is_visible() == (width > 980), (
+        "a link shows its answer first"
+    )
+    assert page.locator("table.plans.cards").count() == (width < 600), "cards are for phones"
     ends = page.eval_on_selector_all("nav a", "all => all.map(a => a.getBoundingClientRect().right)")
     assert len(ends) >= 8
     assert max(ends) <= width

@@ -135,4 +135,4 @@ def _needs(before: PlanRecord, after: PlanRecord) -> Iterator[str]:
         quality = f" ({after.keeps})" if after.converted else ""
         yield f"weights in {after.precision} in place of {before.precision}{quality}"
     if before.layout.label != after.layout.label:
-        yield f"the layout {after.layout.words} in place of {before.layout.words}"
+        yield f"the layout {after.layout.label} in place of {before.layout.label}"

@@ -188,11 +188,10 @@ class PlanRecord(Plan, Tabled):
         """Replicas and what each is cut over: `tp4`, `2 x tp4 + 1 spare`, `3 x tp1 + 1 for prompts`."""
         carrying = self.replicas - self.spare
         if carrying == 1 and not (self.spare or self.prompt_workers):
-            return self.layout.words
-        each = "tp1" if self.layout.label == "whole" else self.layout.label
+            return self.layout.label
         spare = f" + {self.spare} spare" if self.spare else ""
         prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
-        return f"{carrying} x {each}{spare}{prompts}"
+        return f"{carrying} x {self.layout.each}{spare}{prompts}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -767,10 +766,10 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
     ]
-    head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.words})", "")
+    head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.label})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
-    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.words, plan.runtime)
+    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime)
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
@@ -844,7 +843,7 @@ def _figures_view(p: PlanRecord) -> Table:
             foot.append(
                 f"adjusted for it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
             )
-    title = f"{p.machines}  {p.layout.words}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
+    title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}
