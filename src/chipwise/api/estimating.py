@@ -324,7 +324,7 @@ def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:
     if rate is not None:
         carried = float(found.requests_per_s[0, 0])
         if carried < rate * (1.0 - 1e-6):
-            what = f"{one.name}: at most {carried:.3g} requests/s are carried, {rate:g} were asked"
+            what = f"{one.name}: at most {carried:.3g} requests/s are sustained, {rate:g} were asked"
             enough = math.ceil(float(engines.replicas[0]) * rate / carried * (1.0 + 1e-6))
             raise InfeasibleError(what, f"what works: --rate {down(carried)}/s, or --replicas {enough}")
         return

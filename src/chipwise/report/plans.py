@@ -593,9 +593,9 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     why = [words for its, mine, words in pairs if its and not mine]
     billed = [p.price.billed if p.price else p.chips for p in (least, first)]
     if not why and least.hosts > first.hosts:
-        why = [f"takes {least.hosts} hosts in place of {first.hosts}"]
+        why = [f"takes {least.hosts} hosts, not {first.hosts}"]
     elif not why and billed[0] > billed[1]:
-        why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
+        why = [f"pays for {billed[0]} chips, not {billed[1]}"]
     elif not why and least.pace.mid > first.pace.mid * preferences().tie:
         why = ["is slower"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
