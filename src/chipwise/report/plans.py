@@ -383,7 +383,7 @@ PLANS = (
     Column("", _joules, short="joules_per_token"),
     Column("W", _wall, figures.number, right=True, short="wall_w"),
     Column("requests/s", "requests_per_s", format_number, right=True, short="requests_per_s"),
-    Column("requests/s at most", "largest_requests_per_s", format_number, right=True, spare=4,
+    Column("max req/s", "largest_requests_per_s", format_number, right=True, spare=4,
            short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
     Column("bottleneck", "bottleneck", spare=3, short="bound"),
@@ -416,7 +416,7 @@ def _columns(report: PlanReport) -> list[Column]:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     hidden = set() if _unsized(report) else {"requests/s"}
     # of a load that was asked for not itself is a result, but how much more could be
-    hidden |= {"requests/s at most" if report.workload.rate_per_s is None else "tok/s/chip"}
+    hidden |= {"max req/s" if report.workload.rate_per_s is None else "tok/s/chip"}
     hidden |= set() if report.max_watts else {"W"}
     return [
         replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)

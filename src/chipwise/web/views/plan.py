@@ -36,7 +36,7 @@ SHOWN_OF_EACH = (
     "TTFT, ms",
     "TPOT, ms",
     "tok/s/chip",
-    "requests/s at most",
+    "max req/s",
     "bottleneck",
     "basis",
 )
@@ -83,7 +83,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
 
 def _columns(report: PlanReport) -> tuple[Column, ...]:
     """What the table of the page shows: of a load that was asked for how much more could be."""
-    hidden = "requests/s at most" if report.workload.rate_per_s is None else "tok/s/chip"
+    hidden = "max req/s" if report.workload.rate_per_s is None else "tok/s/chip"
     return tuple(c for c in COLUMNS if c.head != hidden)
 
 
