@@ -6,7 +6,7 @@ import pytest
 
 from chipwise.catalog import networks
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.configs import find_config, known_names
+from chipwise.catalog.configs import find_config, known_names, of_family
 from chipwise.catalog.names import holding
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.catalog.system import counted_chip
@@ -247,3 +247,10 @@ def test_a_series_of_machines_is_no_chip_that_has_its_letters(series: str) -> No
 @pytest.mark.parametrize(("name", "count"), [("dgx h100", 8), ("hgx-b200", 8), ("dgx spark", 1), ("h100", 1)])
 def test_a_server_holds_its_chips(name: str, count: int) -> None:
     assert counted_chip(name, get_chip)[1] == count
+
+
+def test_a_family_means_its_newest_models_first() -> None:
+    for typed, newest in (("lama", "Llama-4"), ("llama", "Llama-4"), ("qwen", "Qwen3.5"), ("phi", "phi-4")):
+        assert newest in of_family(typed)[0], typed
+    assert of_family("llama3") == ()
+    assert of_family("xyz") == ()

@@ -20,6 +20,7 @@ from mcp.types import PromptReference
 
 from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
+from chipwise.mcp.answers import once
 from chipwise.mcp.resources import PROMPTS, KeptAnswers
 from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
@@ -474,3 +475,8 @@ def test_the_shipped_accuracy_is_that_of_the_docs() -> None:
     shipped = resources.files("chipwise.report").joinpath("data", "accuracy.md").read_text("utf-8")
     documented = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
     assert shipped == documented, "src/chipwise/report/data/accuracy.md is a link to docs/accuracy.md"
+
+
+def test_an_assumption_of_several_chips_is_said_once() -> None:
+    said = once(["l4: the bus (--set staged=3GB/s)", "no cache", "l40s: the bus (--set staged=3GB/s)"])
+    assert said == ["l4, l40s: the bus (set staged=3GB/s)", "no cache"]

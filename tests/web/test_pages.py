@@ -26,11 +26,12 @@ from chipwise.api.launching import launch
 from chipwise.api.requests.doors import Problem, read_request
 from chipwise.api.requests.verbs import VERBS
 from chipwise.api.saving import replay
+from chipwise.cli.app import GROUPS
 from chipwise.errors import UsageError
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages import routes
 from chipwise.web.pages.form import STARTS, controls
-from chipwise.web.views import VIEWS
+from chipwise.web.views import NAVIGATION, VIEWS
 
 PLAN = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=l4,h100-sxm5-80gb,tpu-v6e,mi300x"
 CONFIG = {
@@ -1013,3 +1014,9 @@ def test_an_error_marks_its_field_and_offers_what_was_meant(site: str) -> None:
     assert page.text.count("aria-invalid") == 1
     assert "tpot 40: 40ms or 40s?" in page.text
     assert re.findall(r'data-instead="(\w+)"', page.text) == ["40ms", "40s"]
+
+
+def test_pages_stand_in_the_groups_of_the_help() -> None:
+    assert set(NAVIGATION) <= set(GROUPS)
+    assert all(NAVIGATION.values())
+    assert sum(map(len, NAVIGATION.values())) == sum(bool(v.tab) for v in VIEWS.values())
