@@ -337,7 +337,7 @@ def _short(option: str, text: str, *, lists: bool = False) -> None:
         return
     what = f"{option}: {len(text):,} characters, '{shorten(text[:80], 40)}'"
     where = " between two commas" if lists else ""
-    hint = f"at most {LONGEST_TEXT:,}{where}; a configuration is given as an object of its own, not as a name"
+    hint = f"at most {LONGEST_TEXT:,}{where}; a configuration is given as an object, not as a name"
     raise UsageError(
         what, hint if option.lstrip("-") == "model" else f"at most {LONGEST_TEXT:,}{where}: shorten it"
     )
