@@ -343,7 +343,7 @@ def test_a_sentence_with_figures_is_judged_by_a_tool(heard: Heard) -> None:
             return (await client.call_tool("check_statement", {"text": text})).structured_content
 
     found = anyio.run(ask, "8xH100 serves Llama 3.1 70B at 24,000 tokens/s")
-    assert found["verdict"].startswith("true with a condition")
+    assert found["verdict"].startswith("True with a condition. ")
     assert any("evidence claim" in command for command in found["statements"][0]["shown_by"])
     unknown = anyio.run(ask, "Whisper runs at 70x real time on an A100")
     assert unknown["would_answer_it"][0] == "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"
