@@ -421,3 +421,15 @@ def test_every_answer_shows_itself(name: str, asked: dict[str, Any]) -> None:
     assert len(page.cells["td"]) == sum(len(row) for table in tables for row in table.rows)
     assert max(map(len, str(answer).splitlines())) <= 80
     assert answer.best is not None
+
+
+def test_a_report_is_saved_in_a_format_that_its_name_says(tmp_path: Path) -> None:
+    with pytest.raises(cw.ChipwiseError, match="ending says no format") as refused:
+        cw.fit("Qwen/Qwen3-8B", chips="l40s").save(tmp_path / "x.txt")
+    assert all(kind in str(refused.value.hint) for kind in (".html", ".json", ".csv"))
+
+
+def test_the_figure_that_ranks_has_the_name_that_agents_read() -> None:
+    best = cw.plan("Qwen/Qwen3-8B", rate=2, chips=["l40s"]).best
+    assert best.price is not None
+    assert best.usd_per_h == best.price.mid

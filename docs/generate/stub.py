@@ -17,6 +17,7 @@ from chipwise.api.requests.kinds import answer_type
 from chipwise.api.requests.parts import TOKENS, SampleOptions
 from chipwise.api.requests.verbs import VERBS
 from chipwise.report.media import MediaReport
+from chipwise.workload import media
 
 FILE = Path(chipwise.__file__).with_suffix(".pyi")
 WIDTH = 116
@@ -53,6 +54,10 @@ Table: TypeAlias = str | Mapping[str, Any] | None
 """Values by name, as in `{{"tp": 8}}` or `"tp=8"`."""
 Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
 """A name, a path, the keys of a configuration, or what `trace` made of a module."""
+NetworkName: TypeAlias = Literal[
+{networks}
+]
+"""Bundled networks that generate no tokens, by the names that are typed as such."""
 
 class ServedPlan(PlanRecord):
     """A plan that serves tokens."""
@@ -86,7 +91,12 @@ def stub() -> str:
     imports = "\n".join(
         f"from {module} import {name}" for name, module in sorted(named.items(), key=lambda n: n[::-1])
     )
-    parts = [HEAD.format(imports=imports), *(line for name in verbs for line in _verb(name))]
+    every = sorted({n for e in map(media.entry, media.names()) for n in (e.name, *e.names)})
+    quoted = ", ".join(f'"{n}"'.replace(" ", "\0") for n in every)
+    listed = textwrap.fill(
+        quoted, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+    ).replace("\0", " ")
+    parts = [HEAD.format(imports=imports, networks=listed), *(line for name in verbs for line in _verb(name))]
     return "\n".join(parts) + "\n"
 
 
@@ -103,8 +113,12 @@ def _verb(name: str) -> Iterator[str]:
     if not others:
         yield _function(name, answer, ())
         return
+    network = _function(name, generated, {*TOKENS, *TOKEN_TARGETS})
+    named = network.replace("model: Model", "model: NetworkName", 1)
+    # a name is a text too, of which nothing else is known
+    yield f"@overload\n{named}".replace("(\n", "(  # type: ignore[overload-overlap]\n", 1)
     yield f"@overload\n{_function(name, answer, OF_MEDIA)}"
-    yield f"@overload\n{_function(name, generated, {*TOKENS, *TOKEN_TARGETS})}"
+    yield f"@overload\n{network}"
 
 
 def _function(name: str, answer: str, without: Iterable[str]) -> str:

@@ -308,7 +308,7 @@ def test_machines_are_read_alike_by_every_verb() -> None:
 def test_a_load_takes_no_more_of_ones_own_chips_than_it_needs() -> None:
     """At a rate the rest stays free, and no layout is cut further than memory forces; without one all are at work."""
     found = cw.plan(SMALL, have="8xh100", rate="10/s", evidence="none").plans[0]
-    assert (found.chips, found.layout.label, found.layout.pp) == (1, "whole", 1)
+    assert (found.chips, found.layout.label, found.layout.pp) == (1, "unsharded", 1)
     full = cw.plan(SMALL, have="8xh100", evidence="none").plans[0]
     assert full.chips == 8
     both = cw.plan(LARGE, have="8xh100,8xmi300x", rate="3/s", evidence="none").plans

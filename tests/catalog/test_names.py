@@ -7,7 +7,7 @@ import pytest
 from chipwise.api.loaded import load
 from chipwise.catalog import networks
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.configs import find_config, known_names
+from chipwise.catalog.configs import find_config, known_names, of_family
 from chipwise.catalog.names import holding
 from chipwise.catalog.snapshot import Snapshot, use
 from chipwise.catalog.system import counted_chip
@@ -269,3 +269,10 @@ def test_a_format_asked_for_is_stored_as_the_published_checkpoint_stores_it() ->
     assert load(name).graph.model.precision.name == "bf16"
     # others have no list of their own: attention beside experts stays wide
     assert load("Qwen/Qwen3-30B-A3B", "nvfp4").graph.model.precision.weight("attention").bits == 16
+
+
+def test_a_family_means_its_newest_models_first() -> None:
+    for typed, newest in (("lama", "Llama-4"), ("llama", "Llama-4"), ("qwen", "Qwen3.5"), ("phi", "phi-4")):
+        assert newest in of_family(typed)[0], typed
+    assert of_family("llama3") == ()
+    assert of_family("xyz") == ()

@@ -20,6 +20,7 @@ from mcp.types import PromptReference
 
 from chipwise.api.requests.catalogue import ModelsRequest
 from chipwise.mcp import server
+from chipwise.mcp.answers import once
 from chipwise.mcp.resources import PROMPTS, KeptAnswers
 from chipwise.mcp.tools import SILENT, TOOLS, fields_of
 from mcp import Client
@@ -342,7 +343,7 @@ def test_a_sentence_with_figures_is_judged_by_a_tool(heard: Heard) -> None:
             return (await client.call_tool("check_statement", {"text": text})).structured_content
 
     found = anyio.run(ask, "8xH100 serves Llama 3.1 70B at 24,000 tokens/s")
-    assert found["verdict"].startswith("true with a condition")
+    assert found["verdict"].startswith("True with a condition. ")
     assert any("evidence claim" in command for command in found["statements"][0]["shown_by"])
     unknown = anyio.run(ask, "Whisper runs at 70x real time on an A100")
     assert unknown["would_answer_it"][0] == "chipwise plan whisper-large-v3 --chips a100-sxm4-80gb"
@@ -474,3 +475,8 @@ def test_the_shipped_accuracy_is_that_of_the_docs() -> None:
     shipped = resources.files("chipwise.report").joinpath("data", "accuracy.md").read_text("utf-8")
     documented = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
     assert shipped == documented, "src/chipwise/report/data/accuracy.md is a link to docs/accuracy.md"
+
+
+def test_an_assumption_of_several_chips_is_said_once() -> None:
+    said = once(["l4: the bus (--set staged=3GB/s)", "no cache", "l40s: the bus (--set staged=3GB/s)"])
+    assert said == ["l4, l40s: the bus (set staged=3GB/s)", "no cache"]

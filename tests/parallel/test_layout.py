@@ -91,7 +91,7 @@ def test_degrees_and_devices() -> None:
 
 
 def test_labels() -> None:
-    assert Layout().label() == "whole"
+    assert Layout().label() == "unsharded"
     assert Layout(tp=8.0, ep=8.0).label() == "tp8 ep8"
     assert Layout(tp=2, pp=4, dp=3).label() == "tp2 pp4 dp3"
 

@@ -186,3 +186,13 @@ EMPTY = '{\n  "schema_version": "0.1",\n  "items": []\n}'
 @pytest.mark.parametrize("form", get_args(Format))
 def test_an_empty_table_is_rendered(form: str) -> None:
     assert shown(form, Table((), ()), record=()).strip() in ("", EMPTY)
+
+
+def test_a_column_that_says_the_same_of_every_row_stands_below() -> None:
+    rows = [("h100", "bf16", "-", "1"), ("l40s", "bf16", "-", "2"), ("a10", "bf16", "-", "3")]
+    lean = Table(("plan", "precision", "offload", "$"), rows, foot=("note",)).lean()
+    assert lean.columns == ("plan", "$")
+    assert lean.rows[0] == ("h100", "1")
+    assert lean.foot == ("the same in every row: precision bf16", "note"), "dashes say nothing"
+    two = Table(("plan", "precision"), [row[:2] for row in rows[:2]])
+    assert two.lean() is two

@@ -136,6 +136,8 @@ def test_addresses_and_methods_that_are_not(address: str) -> None:
     assert "plan" in body["nearest"]
     problem(httpx.get(f"{address}/v1/plan"), 405)
     problem(httpx.get(f"{address}/nowhere"), 404)
+    assert "/chips.json?search=h100" in problem(httpx.get(f"{address}/v1/chips/h100"), 404)["hint"]
+    assert "POST /v1/estimate" in problem(httpx.get(f"{address}/estimate"), 404)["hint"]
     assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
 
 

@@ -26,11 +26,12 @@ from chipwise.api.launching import launch
 from chipwise.api.requests.doors import Problem, read_request
 from chipwise.api.requests.verbs import VERBS
 from chipwise.api.saving import replay
+from chipwise.cli.app import GROUPS
 from chipwise.errors import UsageError
 from chipwise.web.limits import RefusedError
 from chipwise.web.pages import routes
 from chipwise.web.pages.form import STARTS, controls
-from chipwise.web.views import VIEWS
+from chipwise.web.views import NAVIGATION, VIEWS
 
 PLAN = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=l4,h100-sxm5-80gb,tpu-v6e,mi300x"
 CONFIG = {
@@ -436,11 +437,13 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     )
     on.open(path)
     expect(page.locator(".since")).to_contain_text("gone 7 → unknown")
-    assert page.locator("#kept a").all_inner_texts()[1].startswith("model meta-llama/Llama-3.1-8B")
+    assert page.locator("#kept a").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
     on.open("/train?model=meta-llama/Llama-3.1-8B&tokens=1B&chips=h100&counts=8")
     assert any("tokens 1B" in text for text in page.locator("#kept a").all_inner_texts()), (
         "other questions too"
     )
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.locator(".since")).to_contain_text("nothing has changed")
     fill = page.locator("[data-fill]")
     if fill.count():
         asked = json.loads(fill.first.get_attribute("data-fill") or "")
@@ -474,7 +477,10 @@ def test_nothing_is_cut_and_every_tab_is_reachable(visit: Open, width: int) -> N
     page = on.open(PLAN)
     cut = "all => all.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length"
     assert page.eval_on_selector_all(".scroll > table", cut) == 0
-    assert page.locator("table.plans.cards").count() == (width < 1200)
+    assert page.locator("#ask button[type=submit]").is_visible() == (width > 980), (
+        "a link shows its answer first"
+    )
+    assert page.locator("table.plans.cards").count() == (width < 600), "cards are for phones"
     ends = page.eval_on_selector_all("nav a", "all => all.map(a => a.getBoundingClientRect().right)")
     assert len(ends) >= 8
     assert max(ends) <= width
@@ -1008,3 +1014,9 @@ def test_an_error_marks_its_field_and_offers_what_was_meant(site: str) -> None:
     assert page.text.count("aria-invalid") == 1
     assert "tpot 40: 40ms or 40s?" in page.text
     assert re.findall(r'data-instead="(\w+)"', page.text) == ["40ms", "40s"]
+
+
+def test_pages_stand_in_the_groups_of_the_help() -> None:
+    assert set(NAVIGATION) <= set(GROUPS)
+    assert all(NAVIGATION.values())
+    assert sum(map(len, NAVIGATION.values())) == sum(bool(v.tab) for v in VIEWS.values())

@@ -155,7 +155,7 @@ def _looser(context: Context, first: PlanRecord) -> Iterator[_Lever]:
     if w.rate_per_s is not None and w.utilisation < p.fullest:
         yield _Lever(
             f"--utilisation {p.fullest:.0%}",
-            f"if {p.fullest:.0%} of what they carry may be used, with less room for bursts",
+            f"if {p.fullest:.0%} of what they sustain may be used, with less room for bursts",
             lambda c: replace(c, workload=replace(c.workload, utilisation=p.fullest)),
             least=1.0 - w.utilisation / p.fullest,
             eases=True,

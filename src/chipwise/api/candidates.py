@@ -378,7 +378,7 @@ def converted(p: PlanRecord, model: str) -> PlanRecord:
     published = published_as(model, p.precision)
     made = f", published as {published}" if published else ""
     quality = quality_of(model, p.precision, published)
-    words = f"{p.precision} in place of the checkpoint's format{made}: {quality_words(quality)}"
+    words = f"{p.precision} instead of the checkpoint's format{made}: {quality_words(quality)}"
     return replace(p, note="; ".join(filter(None, (p.note, words))), converted=True, quality=quality)
 
 

@@ -84,7 +84,7 @@ class AskedLoad:
         """Model, chips and layout in words."""
         chips = float(self.layout.devices) / self.deployment.chip.devices_per_package
         model = self.context.found.graph.model.name
-        return f"{model} on {chips:g} x {self.deployment.chip.id}, {self.layout.words()}"
+        return f"{model} on {chips:g} x {self.deployment.chip.id}, {self.layout.label()}"
 
 
 def asked(
@@ -111,15 +111,15 @@ def asked(
     reason = check_layout(graph, layout, **filled(deployment.runtime))
     if reason is not Reason.OK:
         hint = f"{reason.value}{_nearby(graph, layout, reason)}"
-        raise UsageError(f"{layout.words()} is not legal for {name}", hint)
+        raise UsageError(f"{layout.label()} is not legal for {name}", hint)
     _launchable(layout, deployment.runtime)
     if count is not None and count != chips:
         hint = f"as in --tp {count * hardware.devices_per_package}, or tp x pp x dp of as many"
-        raise UsageError(f"{layout.words()} takes {chips:g} x {hardware.id}, not {count}", hint)
+        raise UsageError(f"{layout.label()} takes {chips:g} x {hardware.id}, not {count}", hint)
     if chips % 1:
         hint = f"as in --tp {hardware.devices_per_package}: the number of devices that software sees in one"
         raise UsageError(
-            f"{layout.words()} takes {chips:g} x {hardware.id}, which is not a whole number", hint
+            f"{layout.label()} takes {chips:g} x {hardware.id}, which is not a whole number", hint
         )
     one = AskedLoad(context, deployment, layout, replicas, given.concurrency, given.rate_per_s)
     memory = memory_of(graph, Group.single(deployment, layout), one.requests)
@@ -335,7 +335,7 @@ def _carried(one: AskedLoad, found: Prediction, loads: Loads) -> None:
     if rate is not None:
         carried = float(found.requests_per_s[0, 0])
         if carried < rate * (1.0 - 1e-6):
-            what = f"{one.name}: at most {carried:.3g} requests/s are carried, {rate:g} were asked"
+            what = f"{one.name}: at most {carried:.3g} requests/s are sustained, {rate:g} were asked"
             enough = math.ceil(float(engines.replicas[0]) * rate / carried * (1.0 + 1e-6))
             raise InfeasibleError(what, f"what works: --rate {down(carried)}/s, or --replicas {enough}")
         return

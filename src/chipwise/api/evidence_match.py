@@ -213,7 +213,7 @@ def match_evidence(
     of = "mean" if workload.percentile is None else f"p{workload.percentile * 100:g}"
     targets = (("TTFT", workload.ttft_s), ("TPOT", workload.tpot_s))
     limits = [f"{of} {n} <= {x:g} s" for n, x in targets if x is not None]
-    layout = ", ".join((f"{chips} chips", f"{best.replicas} x {best.layout.words}", *limits))
+    layout = ", ".join((f"{chips} chips", f"{best.replicas} x {best.layout.label}", *limits))
     return MatchReport(target, found, moved, layout, "", (t.low, t.high))
 
 

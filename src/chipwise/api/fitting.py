@@ -200,7 +200,7 @@ def _sharded(load_: HeldLoad, d: Deployment) -> FitRecord | None:
     layout = layout_record(best.layout)
     per_replica = np.ceil(load_.sequences / layout.dp / replicas)
     cap = graph.model.max_context or 10_000_000
-    said = f"{replicas} replicas of {best.layout.words()}" if replicas > 1 else ""
+    said = f"{replicas} replicas of {best.layout.label()}" if replicas > 1 else ""
     return FitRecord(
         chip=d.chip.id,
         chips=replicas * layout.tp * layout.pp * layout.dp // d.chip.devices_per_package,
@@ -250,7 +250,7 @@ def _mends(load_: HeldLoad, d: Deployment, best: Fit, devices: int | None) -> tu
         more = load_.fit(d, None)
         if more is not None and more.fits:
             mends.append(
-                f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.words()}"
+                f"{int(more.layout.devices) // d.chip.devices_per_package} chips, {more.layout.label()}"
             )
     return tuple(mends)
 

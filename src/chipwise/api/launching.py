@@ -28,7 +28,6 @@ from chipwise.api.train_input import adapters_of
 from chipwise.catalog.checkpoints import published_as, same_maker
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.configs import BY_DIMENSIONS, BY_SIZE, INLINE
-from chipwise.catalog.files import create
 from chipwise.catalog.machine import parse_machine
 from chipwise.catalog.networks import BY_COUNTS, ID, find, is_built_in
 from chipwise.catalog.offer import load_offers
@@ -48,11 +47,11 @@ from chipwise.predict.training.objective import OBJECTIVES
 from chipwise.predict.training.rollout import UPDATES
 from chipwise.report.launch.bench import CLIENTS
 from chipwise.report.launch.chains import ChainLink, ChainMember, ChainSpec, chain_files
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.spec import (
     ApiCall,
     Guess,
     Launched,
-    LaunchFile,
     LaunchMachine,
     LaunchNetwork,
     LaunchPasses,
@@ -385,32 +384,6 @@ def _published(asked: str, model: str) -> tuple[str, str]:
     return found.entry.name, asked if ID.match(asked) else found.alike or own
 
 
-def write_files(files: tuple[LaunchFile, ...], folder: str | Path) -> tuple[Path, ...]:
-    """Write all files to a folder, or none; each is new, and nothing is written through a link.
-
-    Raises `UsageError` where one is there already or cannot be written.
-    """
-    if not str(folder):
-        raise UsageError("'': not a folder to write to", "name one: --out FOLDER")
-    paths = tuple(Path(folder) / f.name for f in files)
-    written: list[Path] = []
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        for path, file in zip(paths, files, strict=True):
-            path.parent.mkdir(exist_ok=True)
-            with create(path, executable=file.script) as out:
-                written.append(path)
-                out.write(file.text)
-    except (OSError, ValueError) as error:
-        for path in written:
-            path.unlink(missing_ok=True)
-        if isinstance(error, FileExistsError) and len(written) < len(paths) and Path(folder).is_dir():
-            raise UsageError(f"{paths[len(written)]} is there already", "name another --out") from None
-        why = getattr(error, "strerror", None) or "check the path"
-        raise UsageError(f"{folder}: cannot be written", why) from None
-    return paths
-
-
 def _adapted(request: Mapping[str, Any], named: Sequence[str]) -> Mapping[str, Any]:
     """Names and rank of the low-rank adapters of a question, `named` where a fleet says how they are called."""
     found = Serving(lora=request.get("lora")).values["lora"]
@@ -447,7 +420,7 @@ def _serve(
     )
     notes = {"weights": weights, "guesses": own_text}
     return ServeSpec(
-        title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.words}, {precision}",
+        title=f"{model['name']}: {plan['chips']}x {chip.id}, {shape.label}, {precision}",
         model=loaded,
         machine=_machine(chip, plan["system"], len(placed.cards) if placed else tp * pp * dp),
         replicas=max(1, int(plan["replicas"])),

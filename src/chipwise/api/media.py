@@ -112,7 +112,7 @@ def deployed(model: str | Files, chip: str, terms: Terms, asked: Sampling) -> tu
         plan_ = replace(plan_, note=f"{note}; {near}")
     elif plan_.load is not None and plan_.load >= 1.0:
         enough = priced(pipeline, place, terms, asked).chips
-        what = f"{plan_.chips:,}x {plan_.chip} carry {plan_.samples_per_s.mid:,.3g} {pipeline.unit}s/s"
+        what = f"{plan_.chips:,}x {plan_.chip} sustain {plan_.samples_per_s.mid:,.3g} {pipeline.unit}s/s"
         raise InfeasibleError(
             f"{pipeline.name}: {what}, less than --rate", f"--chip {enough}x{plan_.chip} is enough"
         )

@@ -511,8 +511,7 @@ def _layout(way: FleetWay, replicas: float) -> tuple[LayoutRecord | None, str]:
     """The layout of a candidate, and so many of it in words; of tokens none."""
     plan = way.plan
     if isinstance(plan, PlanRecord):
-        each = "tp1" if plan.layout.label == "whole" else plan.layout.label
-        return plan.layout, f"{replicas:,.0f} x {each if way.part is None else way.part.label}"
+        return plan.layout, f"{replicas:,.0f} x {plan.layout.each if way.part is None else way.part.label}"
     if plan is None or isinstance(plan, CalledModel):
         return None, "as much as is wanted"
     if isinstance(plan, MediaPlan):

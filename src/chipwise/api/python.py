@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from chipwise.api.checkup import with_own_chips
 from chipwise.api.launching import launch as launch_saved
-from chipwise.api.launching import write_files
 from chipwise.api.requests.doors import problem_of
 from chipwise.api.requests.kinds import question_of
 from chipwise.api.requests.simulate import StepRequest
 from chipwise.api.requests.verbs import VERBS, question
-from chipwise.api.requests.written import LaunchFiles, Origin
+from chipwise.api.requests.written import Origin
 from chipwise.api.saving import diff as diff_saved
 from chipwise.api.saving import replay as replay_saved
 from chipwise.errors import ChipwiseError, Sentence, UnknownNameError, UsageError, shorten
 from chipwise.report.answer import Answer
+from chipwise.report.launch.files import LaunchFiles, write_files
 from chipwise.tracing.sources import trace as trace  # a verb of the library, looked up by its name
 from chipwise.tracing.sources import traced_name
 from chipwise.workload.pipeline import Pipeline

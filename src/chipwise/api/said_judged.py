@@ -189,18 +189,23 @@ SHOWN_BY: Mapping[str, str] = {
 """What figures rest on that are not predicted, by the beginning of the command that shows them."""
 
 
-def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
-    loose = [f"{s.words} as {get_chip(s.chip).name}" for s in saying.chips if s.loose]
-    if saying.model and saying.model.rpartition("/")[2].lower() != saying.named.lower().replace(" ", "-"):
-        loose.append(f"{saying.named} as {saying.model}")
-    because = f"{found.because} Read: {', '.join(loose)}." if loose else found.because
-    because += " The price in it was not judged." if saying.left else ""
+def _basis(work: _Shown) -> list[str]:
+    """What the figures rest on: facts by the commands that show them, then what was predicted, and how."""
     commands = [c.removeprefix("chipwise ") for c in work.commands]
     basis = [words for verb, words in SHOWN_BY.items() if any(c.startswith(verb) for c in commands)]
     if work.kinds:
         of = f" ({', '.join(work.measures)})" if work.measures else ""
         weakest = "; confidence is that of the weakest" if len(work.kinds) > 1 else ""
         basis.append(f"predicted{of}: {' and '.join(sorted(work.kinds))}{weakest}")
+    return basis
+
+
+def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
+    loose = [f"{s.words} as {get_chip(s.chip).name}" for s in saying.chips if s.loose]
+    if saying.model and saying.model.rpartition("/")[2].lower() != saying.named.lower().replace(" ", "-"):
+        loose.append(f"{saying.named} as {saying.model}")
+    because = f"{found.because} Read: {', '.join(loose)}." if loose else found.because
+    because += " The price in it was not judged." if saying.left else ""
     return StatementRecord(
         READ,
         found.read or saying.text,
@@ -209,7 +214,7 @@ def _record(saying: Saying, found: _Verdict, work: _Shown) -> StatementRecord:
         because,
         True,
         tuple(work.figures),
-        tuple(basis),
+        tuple(_basis(work)),
         tuple(work.commands),
         (),
     )
@@ -593,15 +598,9 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         return _held(saying, work)
     if not ratios:
         return None
-    work.measures[:] = dict.fromkeys(m for m, _ in ratios if m in PREDICTED)
-    for (measure, under), value in ratios.items():
-        work.figure(f"{measure}, {under}" if under else measure, value, "x")
+    _note(work, ratios)
     if saying.always:
-        verdict, before, against = _always(saying, ratios)
-        # what refutes it most clearly first
-        first = sorted(ratios, key=lambda of: -abs(math.log(ratios[of])) if of in against else 1.0)
-        told = _in_a_sentence({of: ratios[of] for of in first}, a, b, saying)
-        return _Verdict(verdict, f"{before}: {told}", "")
+        return _of_always(saying, ratios, a, b)
     told = _in_a_sentence(ratios, a, b, saying)
     because = f"{told[0].upper()}{told[1:]}"
     verdict = _ratio_verdict(saying, ratios.values(), NEAR if row.exact else TIE, work.sure())
@@ -610,6 +609,22 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
         return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
     sheets = ", ".join(_sheets(work, a, b)) if saying.aspect in ("speed", "training") else ""
     return _Verdict(verdict, f"{because} By its sheet it has {sheets}." if sheets else because, "")
+
+
+def _of_always(saying: Saying, ratios: Ratios, a: Spoken, b: Spoken) -> _Verdict:
+    """The verdict on what is said to be so always, what refutes it first."""
+    verdict, before, against = _always(saying, ratios)
+    # what refutes it most clearly first
+    first = sorted(ratios, key=lambda of: -abs(math.log(ratios[of])) if of in against else 1.0)
+    told = _in_a_sentence({of: ratios[of] for of in first}, a, b, saying)
+    return _Verdict(verdict, f"{before}: {told}", "")
+
+
+def _note(work: _Shown, ratios: Ratios) -> None:
+    """Ratios noted as figures, and which of them were predicted."""
+    work.measures[:] = dict.fromkeys(m for m, _ in ratios if m in PREDICTED)
+    for (measure, under), value in ratios.items():
+        work.figure(f"{measure}, {under}" if under else measure, value, "x")
 
 
 def _in_a_sentence(ratios: Ratios, a: Spoken, b: Spoken, saying: Saying) -> str:

@@ -300,7 +300,7 @@ def _words(one: AskedLoad, traffic: SimulatedTraffic, runs: RepeatedRuns, route:
     if one.deployment.apart:
         layout_, workers = (parted(one, one.layout).context.tactics.prefill) or (one.layout, 1)
         words.append(
-            f"{workers} worker{'s' * (workers > 1)} for prompts ({layout_.words()}), which do not wait for room where "
+            f"{workers} worker{'s' * (workers > 1)} for prompts ({layout_.label()}), which do not wait for room where "
             "their requests go; the first token is seen when its cache has been sent"
         )
     if policies.preemption == "swap":

@@ -37,7 +37,8 @@ from chipwise.catalog.offer import own_table
 from chipwise.catalog.snapshot import PACKAGE, Snapshot, own_bytes, use
 from chipwise.errors import ChipwiseError, MissingExtraError, UnknownNameError, UsageError, shorten
 from chipwise.evidence.store import KEPT, Store
-from chipwise.report.launch.spec import LaunchFile, SweepSpec
+from chipwise.report.launch.files import LaunchFile
+from chipwise.report.launch.spec import SweepSpec
 from chipwise.report.launch.sweeping import DESIGN
 from chipwise.report.launch.targets import SWEEPS, launch_files
 from chipwise.values import dataclass

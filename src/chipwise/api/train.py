@@ -525,7 +525,7 @@ def _said(order: Sequence[TrainPlanRecord], ask: Ask, aim: Aim, moved: Mapping[i
         if batch > ask.batch or not _one_pass(order, ask, chips):
             why = "for their ranks to share and stages to hardly wait"
         if chips in shown:
-            yield f"{batch:,} sequences per step on {chips:,} chips in place of {ask.batch:,}, {why}"
+            yield f"{batch:,} sequences per step on {chips:,} chips, not {ask.batch:,}, {why}"
 
 
 def _one_pass(order: Sequence[TrainPlanRecord], ask: Ask, chips: int) -> bool:

@@ -3,6 +3,7 @@ dimensions."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -538,6 +539,8 @@ def _unknown(name: str) -> NoReturn:
         )
     kind, known = kind_of(name), known_names()
     _without_tokens(name, kind)
+    if current := of_family(name):
+        raise _but(name, f"did you mean {_either(current)}? The name leaves out the size or version", current)
     if fit := several(name, known, _alike):
         raise _but(name, f"did you mean {_either(fit)}? The name leaves out the size or version", fit[:4])
     if maker := closed(name):
@@ -555,6 +558,27 @@ def _unknown(name: str) -> NoReturn:
     raise _but(
         name, f"did you mean {', '.join(others)}? Any other model: the path of its config.json", others
     )
+
+
+def of_family(typed: str) -> tuple[str, ...]:
+    """The bundled models of the family that a word without figures names, or nearly does, the newest version first:
+    `lama` means Llama 4 before Llama 2."""
+    versions: dict[str, list[tuple[float, str]]] = {}
+    for name, config in bundled_configs().items():
+        family = FAMILY.match(name.rpartition("/")[2].lower())
+        if family is not None and not config.alias:
+            versions.setdefault(family[1], []).append((float(family[2] or 0.0), name))
+    word = typed.strip().lower()
+    near = difflib.get_close_matches(word, versions, 1, FAMILIAR) if word.isalpha() else []
+    found = sorted(versions[near[0]], key=lambda version: -version[0]) if near else []
+    return tuple(name for _, name in found[:NEWEST])
+
+
+FAMILY = re.compile(r"([a-z]+)[-_]?(?:(\d(?:\.\d+)?)(?![\d.]*b))?")
+"""A name without its maker: family, and its version where it is no size."""
+FAMILIAR, NEWEST = 0.8, 4
+"""unit: ratio; names. Chosen: one letter of five may be wrong; what stands in a line; moves the names that an error
+offers."""
 
 
 def _but(name: str, hint: str, nearest: Sequence[str]) -> UnknownNameError:

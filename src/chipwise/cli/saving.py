@@ -7,11 +7,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from chipwise.api import saving as api
-from chipwise.api.launching import launched, write_files
+from chipwise.api.launching import launched
 from chipwise.api.sweep_run import launch_sweep
 from chipwise.cli.options import Output
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.report.diff import likely_cause
+from chipwise.report.launch.files import write_files
 from chipwise.report.launch.targets import TARGETS
 from chipwise.report.terminal import tell
 

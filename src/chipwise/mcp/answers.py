@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from chipwise.catalog.chips import load_chips
 from chipwise.evidence.claim import Rival
 from chipwise.evidence.item import Item
 from chipwise.evidence.match import TITLES, Match
@@ -154,8 +155,18 @@ def rows_answer(report: Any) -> dict[str, Any]:
         report.rows: lines(rows[: how.shown], how.columns),
         "more": more,
         "refused": refusals_of(report.refused),
-        "assumptions": report.assumptions,
+        "assumptions": once(report.assumptions),
     }
+
+
+def once(assumptions: Sequence[str]) -> list[str]:
+    """Assumptions with fields in place of options, one that holds of several chips once: `l4, l40s: ...`."""
+    owners: dict[str, list[str]] = {}
+    for line in map(_fields, assumptions):
+        name, colon, said = line.partition(": ")
+        alone = colon and name in load_chips()
+        owners.setdefault(said if alone else line, []).extend([name] if alone else [])
+    return [f"{', '.join(names)}: {said}" if names else said for said, names in owners.items()]
 
 
 def kernel_answer(report: KernelReport) -> dict[str, Any]:
@@ -165,7 +176,7 @@ def kernel_answer(report: KernelReport) -> dict[str, Any]:
         "kernels": lines(report.kernels, KERNELS),
         "refused": {r.chip: r.detail for r in report.refused},
         "lessons": report.lessons,
-        "assumptions": report.assumptions,
+        "assumptions": once(report.assumptions),
     }
 
 

@@ -230,7 +230,7 @@ def shortened(verb: str, report: Any, links: str = "") -> dict[str, Any]:
 
 
 SILENT: Mapping[str, Any] = {
-    "layout": "whole",
+    "layout": "unsharded",
     "spare": 0,
     "prompt_workers": 0,
     "replicas": 1,

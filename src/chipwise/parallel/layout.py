@@ -77,14 +77,9 @@ class Layout:
         return Layout(*(np.asarray(self.part(p))[rows] for p in SERVED))
 
     def label(self) -> str:
-        """`tp8 ep8`: degrees above one of a single layout; `whole` if there are none."""
+        """`tp8 ep8`: degrees above one of a single layout; a replica on one device is `unsharded`."""
         parts = (f"{name}{int(getattr(self, name))}" for name in SERVED if getattr(self, name) > 1)
-        return " ".join(parts) or "whole"
-
-    def words(self) -> str:
-        """The label for people: a replica on one device is not sharded."""
-        label = self.label()
-        return "unsharded" if label == "whole" else label
+        return " ".join(parts) or "unsharded"
 
 
 @dataclass(frozen=True, slots=True)

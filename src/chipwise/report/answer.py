@@ -6,10 +6,14 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from chipwise.errors import InfeasibleError, MissingExtraError, UnknownNameError, UsageError
+from chipwise.report.launch.files import LaunchFiles
 from chipwise.report.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 WIDTH = 80
 Charts = Mapping[str, Callable[[], Any]]
@@ -35,7 +39,7 @@ class AnswerOrigin(Protocol):
     def save(self, answer: Answer[Any], path: str) -> None:
         """Write the answer to a file in the format that its name ends with."""
 
-    def launch(self, target: str, plan: int) -> Any:
+    def launch(self, target: str, plan: int) -> LaunchFiles:
         """The files that start a plan of it with a tool."""
 
     def written(self) -> Mapping[str, Any]:
@@ -91,7 +95,7 @@ class Answer(Tabled, Generic[Row]):
         return None
 
     @property
-    def df(self) -> Any:
+    def df(self) -> DataFrame:
         """All rows as a pandas DataFrame: one number a cell, in SI units or as the name of its column says.
 
         Raises `MissingExtraError` where pandas is not installed, `UsageError` without rows.
@@ -145,13 +149,13 @@ class Answer(Tabled, Generic[Row]):
     def save(self, path: str | PathLike[str] = "") -> str:
         """Write the answer to a file and return its name; default: `plan.json` of `plan`. JSON holds all data it used,
         for replay, diff and launch; `.html` is a page with the same in it, `.csv` are its tables. Raises `UsageError`
-        where that cannot be."""
+        where that cannot be, or the name ends otherwise."""
         origin = self._asked()
         path = str(path) or f"{origin.written()['verb']}.json"
         origin.save(self, path)
         return path
 
-    def launch(self, target: str = "", plan: int = 1) -> Any:
+    def launch(self, target: str = "", plan: int = 1) -> LaunchFiles:
         """The files that start the plan of that rank with a tool, as in `answer.launch("vllm")`, or with that of the
         plan's own software. Raises `UsageError`
         for a tool that cannot start it, `UnknownNameError` for an unknown one."""

@@ -79,7 +79,7 @@ class FitReport(Answer[FitRecord]):
         if len(self.fits) != 1:
             return (table,)
         f = self.fits[0]
-        memory = memory_view(f.memory, f.layout.words, f.runtime)
+        memory = memory_view(f.memory, f.layout.label, f.runtime)
         return (table, parts_view(f.parts), memory) if f.parts else (table, memory)
 
     @property
@@ -115,7 +115,7 @@ def _fix(f: FitRecord) -> str | None:
 FITS = (
     Column("chip", "chip", short="chip"),
     Column("count", "chips", right=True, short="chips"),
-    Column("layout", "layout.words", spare=3),
+    Column("layout", "layout.label", spare=3),
     Column("", "layout.label", short="layout"),
     Column("", "runtime", short="runtime"),
     Column("fits", _verdict),

@@ -429,7 +429,7 @@ def _verdict(report: MediaReport) -> tuple[str, ...]:
 def _chosen(report: MediaReport, p: MediaPlan) -> tuple[str, ...]:
     """The first of plans that were ranked, as of a language model: what to take and its price, what it does and how
     surely, what bounds it, what it costs more than the cheapest, and what costs about the same."""
-    other = f" in place of {_software(p.usual)}" if p.usual not in ("", p.runtime) else ""
+    other = f" instead of {_software(p.usual)}" if p.usual not in ("", p.runtime) else ""
     named = f"{_software(p.runtime)}{other}"
     verb, chips, hour = taken(p, ", ".join(_how(p)), owned=report.owned, software=named)
     start = verb if report.kept else f"No plan meets {_target(report)}; nearest: "

@@ -72,7 +72,7 @@ class MovedReport(PlanReport):
         if self.before is None:
             return (f"What you have does not do it: {self.stays}. Take:", *PlanReport.verdict(self))
         told = [
-            f"{m.what} {m.words(m.instead)} in place of {m.words(m.have)}"
+            f"{m.what} {m.words(m.have)} -> {m.words(m.instead)}"
             for m in self.moved
             if m.what in TOLD and m.ratio is not None
         ]
@@ -88,11 +88,11 @@ class MovedReport(PlanReport):
 
     def titled(self) -> Mapping[str, Sequence[str]]:
         """Figure by figure what moves."""
-        lines = [f"{m.what}: {m.words(m.instead)} in place of {m.words(m.have)}" for m in self.moved]
+        lines = [f"{m.what}: {m.words(m.have)} -> {m.words(m.instead)}" for m in self.moved]
         return {"What moves": lines} if lines else {}
 
 
-TOLD = ("all of them carry", "first token", "time per token", "power at the wall")
+TOLD = ("all of them sustain", "first token", "time per token", "power at the wall")
 """Figures of the sentence; the table has them all."""
 MOVES = (
     Column("what moves", "what", short="what"),
@@ -119,7 +119,7 @@ def _moved(plans: tuple[PlanRecord, PlanRecord], there: tuple[int, int]) -> Iter
         ("hosts", "", lambda p: float(p.hosts)),
     )
     carried = (p.largest_requests_per_s * max(n // p.chips, 1) for p, n in zip(plans, there, strict=True))
-    yield MoveRecord("all of them carry", "1/s", *carried)
+    yield MoveRecord("all of them sustain", "1/s", *carried)
     for what, unit, of in asked:
         yield MoveRecord(what, unit, *(of(p) for p in plans))
 
@@ -128,11 +128,11 @@ def _needs(before: PlanRecord, after: PlanRecord) -> Iterator[str]:
     """What has to be done for it."""
     makers = [get_chip(p.chip).vendor for p in (before, after)]
     if makers[0] != makers[1]:
-        yield f"your own kernels, if any, written for {makers[1]} in place of {makers[0]}"
+        yield f"your own kernels, if any, written anew: {makers[0]} -> {makers[1]}"
     if before.runtime != after.runtime:
-        yield f"{after.runtime} in place of {before.runtime}"
+        yield f"{before.runtime} -> {after.runtime}"
     if before.precision != after.precision:
         quality = f" ({after.keeps})" if after.converted else ""
-        yield f"weights in {after.precision} in place of {before.precision}{quality}"
+        yield f"weights in {before.precision} -> {after.precision}{quality}"
     if before.layout.label != after.layout.label:
-        yield f"the layout {after.layout.words} in place of {before.layout.words}"
+        yield f"the layout {before.layout.label} -> {after.layout.label}"

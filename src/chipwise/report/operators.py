@@ -78,7 +78,7 @@ class OperatorsReport(Answer[OperatorRecord]):
         p = self.plan
         head = (
             self.model.line,
-            f"one device of {p.chips}x {p.chip}, {p.layout.words}: {self.decode_sequences:.3g} sequences decode with "
+            f"one device of {p.chips}x {p.chip}, {p.layout.label}: {self.decode_sequences:.3g} sequences decode with "
             f"{self.context_tokens:,.0f} tokens each; a chunk is {self.chunk_tokens:,.0f} tokens of a prompt",
             "",
         )
@@ -140,7 +140,7 @@ class LoadReport(Answer[LoadPoint]):
         most = "none of these loads" if none else f"{format_number(self.within or 0.0)} requests in flight"
         foot = [f"ends at: {self.limit}"]
         foot += [f"means within {' and '.join(asked)} up to: {most}"] if asked else []
-        head = (self.model.line, f"one replica: {p.chips}x {p.chip}, {p.layout.words}", "")
+        head = (self.model.line, f"one replica: {p.chips}x {p.chip}, {p.layout.label}", "")
         return (Table.of(self.points, LOADS, head, foot),)
 
 

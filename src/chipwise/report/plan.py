@@ -79,6 +79,11 @@ class Plan(Quantified):
         return quality_words(self.quality)
 
     @property
+    def usd_per_h(self) -> float | None:
+        """Dollars per hour of all chips, by which plans for a load are ranked (`price.mid`); None without a price."""
+        return None if self.price is None else self.price.mid
+
+    @property
     def machines(self) -> str:
         """Its chips in words: `8x h100-sxm5-80gb`."""
         return f"{self.chips:,}x {self.chip}"

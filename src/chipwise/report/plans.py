@@ -188,11 +188,10 @@ class PlanRecord(Plan, Tabled):
         """Replicas and what each is cut over: `tp4`, `2 x tp4 + 1 spare`, `3 x tp1 + 1 for prompts`."""
         carrying = self.replicas - self.spare
         if carrying == 1 and not (self.spare or self.prompt_workers):
-            return self.layout.words
-        each = "tp1" if self.layout.label == "whole" else self.layout.label
+            return self.layout.label
         spare = f" + {self.spare} spare" if self.spare else ""
         prompts = f" + {self.prompt_workers} for prompts" if self.prompt_workers else ""
-        return f"{carrying} x {each}{spare}{prompts}"
+        return f"{carrying} x {self.layout.each}{spare}{prompts}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +386,7 @@ PLANS = (
     Column("", _joules, short="joules_per_token"),
     Column("W", _wall, figures.number, right=True, short="wall_w"),
     Column("requests/s", "requests_per_s", format_number, right=True, short="requests_per_s"),
-    Column("requests/s at most", "largest_requests_per_s", format_number, right=True, spare=4,
+    Column("max req/s", "largest_requests_per_s", format_number, right=True, spare=4,
            short="largest_requests_per_s"),
     Column("", _p95_ms, short="p95_ms"),
     Column("bottleneck", "bottleneck", spare=3, short="bound"),
@@ -420,7 +419,7 @@ def _columns(report: PlanReport) -> list[Column]:
         left_out |= {"$/h", "$/M in", "$/M out", "$/k requests", "$ total"}
     hidden = set() if _unsized(report) else {"requests/s"}
     # of a load that was asked for not itself is a result, but how much more could be
-    hidden |= {"requests/s at most" if report.workload.rate_per_s is None else "tok/s/chip"}
+    hidden |= {"max req/s" if report.workload.rate_per_s is None else "tok/s/chip"}
     hidden |= set() if report.max_watts else {"W"}
     return [
         replace(c, head="" if c.head in hidden else c.head, spare=0 if c.head == report.by else c.spare)
@@ -604,9 +603,9 @@ def _dearer(least: PlanRecord, first: PlanRecord, report: PlanReport) -> str:
     why = [words for its, mine, words in pairs if its and not mine]
     billed = [p.price.billed if p.price else p.chips for p in (least, first)]
     if not why and least.hosts > first.hosts:
-        why = [f"takes {least.hosts} hosts in place of {first.hosts}"]
+        why = [f"takes {least.hosts} hosts, not {first.hosts}"]
     elif not why and billed[0] > billed[1]:
-        why = [f"pays for {billed[0]} chips in place of {billed[1]}"]
+        why = [f"pays for {billed[0]} chips, not {billed[1]}"]
     elif not why and least.pace.mid > first.pace.mid * preferences().tie:
         why = ["is slower"]
     reason = f", but it {' and '.join(why)}" if why else ", but its machines come from a marketplace"
@@ -800,10 +799,10 @@ def breakdown_view(plan: PlanRecord) -> tuple[Table, ...]:
         {"resource": name, "share_of_time": share, "tokens_per_s_gained_by_10_percent": gain(share)}
         for name, share in plan.shares.items()
     ]
-    head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.words})", "")
+    head = (f"where the time of an output token goes on {plan.machines} ({plan.layout.label})", "")
     times = Table.of(rows, SHARES, head, _money(plan))
     parts = (parts_view(plan.parts),) if plan.parts else ()
-    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.words, plan.runtime)
+    return _figures_view(plan), times, *parts, memory_view(plan.memory, plan.layout.label, plan.runtime)
 
 
 def _money(p: PlanRecord) -> tuple[str, ...]:
@@ -877,7 +876,7 @@ def _figures_view(p: PlanRecord) -> Table:
             foot.append(
                 f"adjusted for it ({n.weight:.0%} of its error): {n.anchored_tokens_per_s:,.0f} tokens/s"
             )
-    title = f"{p.machines}  {p.layout.words}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
+    title = f"{p.machines}  {p.layout.label}  {p.precision}  {p.runtime}  {p.concurrency:,.0f} in flight"
     rows = [row for field, *words in DEFINED if (row := _figure(p, field, *words))]
     values = [
         {k: v for k, v in r.items() if k in ("figure", "mid", "low", "high", "basis", *QUANTILES)}

@@ -191,9 +191,9 @@ class LayoutRecord:
     label: str
 
     @property
-    def words(self) -> str:
-        """The label for people: a replica on one device is not sharded."""
-        return "unsharded" if self.label == "whole" else self.label
+    def each(self) -> str:
+        """The label of one of several replicas: `tp1` where it is not sharded."""
+        return self.label if max(self.tp, self.pp, self.dp, self.ep) > 1 else "tp1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ ENDS = re.compile(r"\[[^]]*\]")  # of an interval: they stay on one line
 FORMULA = re.compile(r"[=@\t]|[-+](?![\d.\s]|$)")
 SHORT = 8
 """unit: characters. Chosen: a figure with its unit, such as 1.47 s; moves where a cell of a page may be broken."""
+FEW = 3
+"""unit: rows. Chosen: what two rows have in common may still be what they are compared by; moves what a page drops."""
 DASH = "-"  # what is not known, or does not apply
 
 
@@ -106,6 +108,23 @@ class Table:
         records = None if self.records is None else self.records[start:end]
         return replace(self, rows=self.rows[start:end], records=records, foot=())
 
+    def lean(self) -> Table:
+        """The table without columns in which all of at least `FEW` rows say the same: what that is stands below, but
+        for dashes."""
+        if len(self.rows) < FEW:
+            return self
+        alike = {
+            i: cells[0] for i, cells in enumerate(zip(*self.rows, strict=True)) if i and len(set(cells)) == 1
+        }
+        kept = [i for i in range(len(self.columns)) if i not in alike]
+        said = ", ".join(f"{self.columns[i]} {text}" for i, text in alike.items() if text != DASH)
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            rows=[tuple(row[i] for i in kept) for row in self.rows],
+            foot=(*([f"the same in every row: {said}"] if said else []), *self.foot),
+        )
+
     def text(self, width: int | None = None, *, bold: bool = False) -> str:
         """Lines of at most `width` columns (default: those of the terminal, at most 100), never a broken word."""
         return show(self, width_of() if width is None else width, bold=bold)
@@ -150,6 +169,7 @@ class Table:
                 "short": len(text) < 30 and not parted,
                 "long": len(text) > 34,
                 "none": text == DASH,
+                "spare": name in self.spare,
             }
             classes = " ".join(kind for kind, holds in kinds.items() if holds)
             unbroken = text.replace(" ", "\u00a0") if name in self.right and len(text) <= SHORT else text
@@ -159,7 +179,8 @@ class Table:
             return f'<td class="{classes}" data-head="{escape(name)}">{shown}</td>'
 
         heads = "".join(
-            f'<th scope="col"{" class=num" if name in self.right else ""}>{escape(name)}</th>'
+            f'<th scope="col" class="{"num" if name in self.right else ""}{" spare" if name in self.spare else ""}">'
+            f"{escape(name)}</th>"
             for name in self.columns
         )
         rows = "\n".join(

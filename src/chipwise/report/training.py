@@ -272,12 +272,12 @@ TRAINING = (
     Column("", "system", short="system"),
     Column("trainer", "stack", spare=3, short="trainer"),
     Column("layout", "layout.label", prose=True, short="layout"),
-    Column("precision", "precision", short="precision"),
+    Column("precision", "precision", spare=8, short="precision"),
     Column("step", "step_s.mid", format_seconds, right=True, spare=2),
     Column("", "step_s", short="step_s"),
     Column("tokens/s", "tokens_per_s.mid", format_count, right=True, spare=7),
     Column("", "tokens_per_s", short="tokens_per_s"),
-    Column("MFU", "mfu", "{:.0%}".format, right=True, spare=1, short="mfu"),
+    Column("MFU", "mfu", "{:.0%}".format, right=True, spare=9, short="mfu"),
     Column("", "goodput", short="goodput"),
     Column("time", "days", _range, right=True, short="days"),
     Column("", "chance", short="chance"),
@@ -303,7 +303,7 @@ def _verdict(report: TrainReport) -> tuple[str, ...]:
     cost = "on chips that you have" if report.owned else "no price is known"
     cost = cost if p.usd is None else f"about ${format_count(p.usd.mid)}"
     took = f"{duration(p.days.mid)} [{duration(p.days.low)} to {duration(p.days.high)}]"
-    instead = f" in place of {p.instead_of}" if p.instead_of else ""
+    instead = f" instead of {p.instead_of}" if p.instead_of else ""
     does, what = "Train on", f"{p.machines} with {p.stack}{instead} ({p.layout.label}, {p.precision})"
     most = report.limits.get("days")
     if most is not None and not report.kept:
@@ -328,7 +328,7 @@ def _dearer(least: TrainPlanRecord, first: TrainPlanRecord, saves: float) -> str
         (bool(price and price.stale) and not (own and own.stale), "its price is old"),
         (least.days.mid > first.days.mid, f"it takes {duration(least.days.mid)}"),
         (over(least) and not over(first), f"development of {least.stack} has ended"),
-        (least.hosts > first.hosts, f"it takes {least.hosts} hosts in place of {first.hosts}"),
+        (least.hosts > first.hosts, f"it takes {least.hosts} hosts, not {first.hosts}"),
         (bool(least.instead_of) and not first.instead_of, f"{first.stack} is the usual trainer"),
     )
     why = next((words for holds, words in pairs if holds), "its machines come from a marketplace")
@@ -377,7 +377,30 @@ def train_view(report: TrainReport, command: str = "", *, everything: bool = Fal
     asked = (report.model.line, f"{_learned(report)}: {format_count(report.tokens)} tokens", "")
     head = (*asked, " ".join(report.verdict()), "") if plans else asked
     foot = _footnotes(report, plans, command) if plans else []
-    return Table.of(plans, TRAINING, head, foot, values=report.plans)
+    why = _places(report)
+    columns = [*TRAINING[:-4], Column("why here", lambda p: why.get(p.rank), spare=1), *TRAINING[-4:]]
+    return Table.of(plans, columns, head, foot, values=report.plans)
+
+
+def _places(report: TrainReport) -> dict[int, str]:
+    """Why each plan stands where it does, by rank: what it costs more than the cheapest of those that are left, and
+    what it is chosen for among those that count as the same."""
+    noise = preferences().equal if report.limits else preferences().sooner
+    found = {}
+    for at, plan in enumerate(report.plans):
+        left = [(p.usd.mid, p.days.mid) for p in report.plans[at:] if p.usd is not None]
+        if plan.usd is None or not left:
+            continue
+        least = min(usd for usd, _ in left)
+        soonest = min(days for usd, days in left if usd <= least * (1.0 + noise))
+        over = plan.usd.mid / least - 1.0
+        what = "soonest" if plan.days.mid <= soonest else "surer"
+        found[plan.rank] = "cheapest" if over < CHEAPEST else f"{what}, {over:+.0%} $"
+    return found
+
+
+CHEAPEST = 0.005
+"""share of the cost: below it a plan is called the cheapest. Exact: whole percent, as they are printed."""
 
 
 def _shown(report: TrainReport, everything: bool) -> list[TrainPlanRecord]:
@@ -472,7 +495,10 @@ def _bases(report: TrainReport, chip: str) -> list[str]:
 def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: str) -> list[str]:
     """The lines, top to bottom; `command` shows the first plan alone."""
     first = report.plans[0]
-    foot = [_legend(shown), f"ranked: {_ranked(report)}"]
+    foot = [
+        _legend(shown),
+        f"ranked: {_ranked(report)}; why here: against the cheapest of the rows from there on",
+    ]
     foot += front_words(report.plans, "cost against time", {p.rank for p in shown})
     if first.ties:
         foot.append(

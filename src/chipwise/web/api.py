@@ -10,6 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import fields, replace
 from functools import cache
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from chipwise.api.python import FIRST
 from chipwise.api.requests.doors import Problem, problem_of, read_request
 from chipwise.api.requests.kept import RECORD
 from chipwise.api.requests.kinds import FORMER
@@ -202,7 +204,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     what, hint = str(error.detail), ""
     if error.status_code == 404:
         what = f"nothing is at {shorten(path, 60)}"
-        hint = "the page is /, the HTTP API is described at /v1/docs and /v1/openapi.json"
+        hint = _instead(path) or "the page is /, the HTTP API is described at /v1/docs and /v1/openapi.json"
     elif error.status_code == 405:
         name = path.rpartition("/")[2]
         if allowed == "POST" and name not in ("jobs", *VERBS, *FORMER):
@@ -216,6 +218,19 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     answer = problem_response(error.status_code, Problem("refused", what, hint))
     answer.headers.update(error.headers or {})
     return answer
+
+
+def _instead(path: str) -> str:
+    """Where the verb of an address answers, as of `/estimate` or `/v1/chips/h100`; "" where it names none."""
+    verb, *rest = [*(part for part in path.split("/") if part not in ("", "v1", "api")), ""]
+    verb = FORMER.get(verb, verb)
+    if verb not in VERBS:
+        return ""
+    field = next((n for n in FIRST if n in {f.name for f in fields(VERBS[verb])}), "")  # type: ignore[arg-type]
+    said = f"?{urlencode({field: rest[0]})}" if rest[0] and field else ""
+    return (
+        f"POST /v1/{verb} with the fields as JSON, or GET /{verb}.json{said or ' with them in the address'}"
+    )
 
 
 def routes() -> list[Route]:

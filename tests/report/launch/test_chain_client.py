@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from chipwise.api.launching import write_files
 from chipwise.report.launch.chains import ChainLink, ChainMember, ChainSpec, chain_files
-from chipwise.report.launch.spec import LaunchFile
+from chipwise.report.launch.files import LaunchFile, write_files
 from report.launch.plans import API, served
 
 WORDS = ("one", " two", " three", " four", " five")

@@ -26,7 +26,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipwise.api.launching import launch, spec_of, write_files
+from chipwise.api.launching import launch, spec_of
 from chipwise.api.requests.planning import EstimateRequest
 from chipwise.api.requests.training import TrainRequest
 from chipwise.api.saving import save
@@ -34,8 +34,8 @@ from chipwise.catalog.configs import bundled_configs
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import ChipwiseError
 from chipwise.report.launch.command import Command, Env, asked_for, here_document, terminator
+from chipwise.report.launch.files import LaunchFile, write_files
 from chipwise.report.launch.markup import Heredoc, hcl
-from chipwise.report.launch.spec import LaunchFile
 from chipwise.report.launch.targets import TARGETS, launch_files
 from chipwise.report.saved import Saved, write_saved
 from report.launch.plans import PLANS, plan_for, served

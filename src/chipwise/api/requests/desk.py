@@ -44,7 +44,7 @@ class LocalRequest(ChoiceRequest):
         reading=HAVE,
     )
     host_memory: str | None = ask(HOST_MEMORY, reading=HOST_BYTES)
-    max_usd: float | None = ask("what to buy for at most this many dollars, in place of --have")
+    max_usd: float | None = ask("what to buy for at most this many dollars, instead of --have")
     min_tps: float | None = ask(
         "at least this many tokens per second; default: 10. With --max-usd the cheapest that does; without a speed or "
         "a context the best that the money buys"

@@ -336,7 +336,11 @@ def _short(option: str, text: str, *, lists: bool = False) -> None:
     if len(text) <= LONGEST_TEXT or (lists and max(map(len, text.split(","))) <= LONGEST_TEXT):
         return
     what = f"{option}: {len(text):,} characters, '{shorten(text[:80], 40)}'"
-    raise UsageError(what, f"at most {LONGEST_TEXT:,}{' between two commas' if lists else ''}")
+    where = " between two commas" if lists else ""
+    hint = f"at most {LONGEST_TEXT:,}{where}; a configuration is given as an object, not as a name"
+    raise UsageError(
+        what, hint if option.lstrip("-") == "model" else f"at most {LONGEST_TEXT:,}{where}: shorten it"
+    )
 
 
 def printable(option: str, text: str) -> None:

@@ -130,8 +130,17 @@ def _no_field(verb: str, name: str, known: Mapping[str, Any]) -> UnknownNameErro
     if ours := next((other for other in called if other in known), ""):
         error.nearest = (ours,)
         error.hint = f"here it is called {ours}: {known[ours].metadata['help']}"
+    elif name in TARGETS and name not in known:
+        error.nearest = ()
+        error.hint = (
+            f"it is a target, which plan takes; {verb} takes concurrency or rate and says what comes of it"
+        )
     error.field = shorten(name)
     return error
+
+
+TARGETS = ("ttft", "tpot", "e2e")
+"""Fields of plan that one given deployment does not have."""
 
 
 def question_of(kind: type[Request], verb: str, given: Mapping[str, Any]) -> Request:

@@ -191,7 +191,7 @@ class DeployedSimulation(SampleOptions, Serving, LengthOptions, PlaceOptions, Sc
                 "the log says what prompts share",
             ),
             ("harness", True, at_once),
-            ("plan", True, "it is a number in a saved answer: name its file in place of a model and a chip"),
+            ("plan", True, "it is a number in a saved answer: name its file instead of a model and a chip"),
         ):
             if getattr(self, name) != type(self).__dataclass_fields__[name].default and useless:
                 raise UsageError(f"{option_of(name)} changes nothing here", hint, field=name)

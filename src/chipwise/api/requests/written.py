@@ -11,30 +11,14 @@ from chipwise import __version__
 from chipwise.api.requests.field import fields_of
 from chipwise.catalog.chips import family
 from chipwise.catalog.files import output_file, writing
+from chipwise.errors import UsageError, shorten
 from chipwise.report.answer import Answer, Charts
+from chipwise.report.launch.files import LaunchFiles
 from chipwise.report.table import render
 from chipwise.values import dataclass
 
 if TYPE_CHECKING:
     from chipwise.api.requests.kinds import Request
-    from chipwise.report.launch.spec import LaunchFile
-
-
-class LaunchFiles(tuple["LaunchFile", ...]):
-    """Files that start a plan: `print(files)` shows them all."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "\n".join(f"# ---- {file.name} ----\n{file.text}" for file in self)
-
-    __repr__ = __str__
-
-    def write(self, folder: str) -> None:
-        """Write all files to a folder, or none. Raises `UsageError` where one is there already."""
-        from chipwise.api.launching import write_files
-
-        write_files(self, folder)
 
 
 PAGES = "chipwise.web.pages.sheet"
@@ -54,6 +38,10 @@ def families_in(*texts: str) -> tuple[str, ...]:
     """The same of names of chips in texts."""
     parts = (re.sub(r"^\d+\s*x\s*", "", part.strip()) for text in texts for part in re.split("[,+]", text))
     return tuple(str(found) for part in dict.fromkeys(parts) if part and (found := family(part)))
+
+
+KINDS = ("json", "html", "csv")
+"""Endings of files that an answer is saved in."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +64,14 @@ class Origin:
         return charts_of(answer)
 
     def save(self, answer: Answer[Any], path: str) -> None:
-        """Write the answer to a file: `.csv` its tables, `.html` its page, else JSON with all data it used."""
+        """Write the answer to a file: `.csv` its tables, `.html` its page, `.json` the record with all data it used.
+        Raises `UsageError` for a name that ends otherwise."""
         from chipwise.api.saving import save
 
         kind = path.rpartition(".")[2].lower()
+        if kind not in KINDS:
+            what = f"{shorten(path)}: its ending says no format that an answer is saved in"
+            raise UsageError(what, f"one of {', '.join(f'.{k}' for k in KINDS)}: report.save('plan.json')")
         if kind == "csv":
             output_file(path)
             with writing(path) as out:

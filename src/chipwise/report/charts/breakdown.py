@@ -105,6 +105,7 @@ def swings(inputs: Sequence[InputRecord], base: float, unit: str, what: str) -> 
                         "input": i.name,
                         "side": f"{side} value",
                         "value": value,
+                        "short": str(value).partition(" (")[0],
                         "cost": cost,
                         "base": base,
                         "change": f"{change:+.0%}",
@@ -146,7 +147,7 @@ def swings(inputs: Sequence[InputRecord], base: float, unit: str, what: str) -> 
                 {
                     "mark": {"type": "text", "align": align, "dx": dx, "fontSize": 10.5},
                     "transform": [{"filter": f"datum.half === '{half}'"}],
-                    "encoding": {"x": x, "text": {"field": "value"}},
+                    "encoding": {"x": x, "text": {"field": "short"}},
                 }
                 for half, align, dx in (("right", "left", 5), ("left", "right", -5))
             ),

@@ -9,7 +9,8 @@ from typing import Any
 from chipwise.catalog.tools import get_tool
 from chipwise.report.launch.command import Command, script
 from chipwise.report.launch.facts import facts_of, told
-from chipwise.report.launch.spec import LaunchFile, ServeSpec
+from chipwise.report.launch.files import LaunchFile
+from chipwise.report.launch.spec import ServeSpec
 
 PORT = 8000
 REQUESTS = 10  # for every request in flight

@@ -11,8 +11,9 @@ from itertools import count
 from chipwise.errors import UsageError
 from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import comment_line
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.pipelines import planned_script
-from chipwise.report.launch.spec import ApiCall, LaunchFile, PipelineSpec, ServeSpec
+from chipwise.report.launch.spec import ApiCall, PipelineSpec, ServeSpec
 from chipwise.report.launch.targets import launch_files, own_tool
 from chipwise.values import dataclass
 

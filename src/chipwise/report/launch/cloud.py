@@ -8,8 +8,9 @@ from chipwise.report.launch.bench import PORT, verification
 from chipwise.report.launch.command import asked_for, comment, script
 from chipwise.report.launch.engines import serve_command
 from chipwise.report.launch.facts import MEASURED
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.markup import Heredoc, Own, Raw, Yaml, hcl, yaml
-from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.spec import ServeSpec, Spec, TrainSpec
 from chipwise.report.launch.starting import engine_of, install, settings, start, trained_with
 from chipwise.report.launch.training import train_command, train_notes, trainer
 

@@ -12,7 +12,8 @@ from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import comment
-from chipwise.report.launch.spec import LaunchFile, LaunchNetwork, ServeSpec, Spec, TrainSpec
+from chipwise.report.launch.files import LaunchFile
+from chipwise.report.launch.spec import LaunchNetwork, ServeSpec, Spec, TrainSpec
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 ROPE_BASE = 10000.0  # of Su et al., 2021, where a configuration names none

@@ -10,9 +10,10 @@ from chipwise.errors import UsageError
 from chipwise.predict.events.scaling import EVERY_S
 from chipwise.report.launch.bench import verification
 from chipwise.report.launch.command import comment
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.kubernetes import kubernetes
 from chipwise.report.launch.markup import Yaml, yaml
-from chipwise.report.launch.spec import LaunchFile, ServeSpec, Spec
+from chipwise.report.launch.spec import ServeSpec, Spec
 from chipwise.report.simulated import FollowingRecord
 
 GAUGES: Mapping[str, tuple[str, str]] = {

@@ -8,7 +8,8 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, script
 from chipwise.report.launch.facts import told
-from chipwise.report.launch.spec import LaunchFile, LoopSpec
+from chipwise.report.launch.files import LaunchFile
+from chipwise.report.launch.spec import LoopSpec
 
 SAMPLERS = ("vllm", "sglang", "trtllm")
 """Engines that verl samples with, by their names here and there."""

@@ -16,9 +16,10 @@ from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.bench import PORT
 from chipwise.report.launch.command import Command, Env, comment, script
 from chipwise.report.launch.facts import told
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.founding import DTYPES, VERIFY
 from chipwise.report.launch.pipelines import COMPILED, planned_script, several
-from chipwise.report.launch.spec import LaunchFile, PipelineSpec
+from chipwise.report.launch.spec import PipelineSpec
 
 WIDE = {**DTYPES, "tf32": "float32"}
 LAYOUTS = {("memory_format", "channels_last"): True, ("memory_format", "nchw"): False}

@@ -13,8 +13,9 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError, shorten
 from chipwise.report.launch.command import Command, Env, comment
 from chipwise.report.launch.facts import told
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.founding import DTYPES, VERIFY
-from chipwise.report.launch.spec import LaunchFile, PipelineSpec
+from chipwise.report.launch.spec import PipelineSpec
 
 COMPILED = {"eager": "", "compile": "inductor", "cuda_graphs": "cudagraphs"}
 """Runtimes that are plain PyTorch, by the backend of torch.compile that they run with, "" for none."""

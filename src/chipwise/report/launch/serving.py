@@ -20,7 +20,8 @@ from chipwise.report.launch.engines import (
     trtllm_settings,
     vllm_options,
 )
-from chipwise.report.launch.spec import LaunchFile, ServeSpec, SharedCard
+from chipwise.report.launch.files import LaunchFile
+from chipwise.report.launch.spec import ServeSpec, SharedCard
 
 
 def vllm(spec: ServeSpec) -> tuple[LaunchFile, ...]:

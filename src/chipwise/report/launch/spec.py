@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from chipwise.errors import UsageError, shorten
 from chipwise.report.answer import Answer
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.records import SCHEMA_VERSION
 from chipwise.report.simulated import FollowingRecord
 from chipwise.report.table import Column, Table
@@ -16,15 +17,6 @@ from chipwise.values import dataclass
 DEGREES = ("devices", "per_host", "tp", "pp", "vp", "cp", "ep", "dp", "shard_ranks", "micro_batch", "layers")
 MOST_DEVICES = 1_000_000
 LARGEST = 1e18  # of any figure
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchFile:
-    """A file by name; scripts are executable."""
-
-    name: str
-    text: str
-    script: bool = False
 
 
 FILES = (Column("file", "name"), Column("text", "text", prose=True))

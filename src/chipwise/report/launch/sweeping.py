@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from chipwise import __version__
 from chipwise.catalog.tools import get_tool
 from chipwise.report.launch.command import comment, here_document
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.markup import Own, Yaml, yaml
-from chipwise.report.launch.spec import LaunchFile, SweepSpec
+from chipwise.report.launch.spec import SweepSpec
 
 NAME = "chipwise-sweep"
 CORES = 16

@@ -8,6 +8,7 @@ from typing import Any
 from chipwise.catalog.tools import get_tool, tool_called
 from chipwise.errors import UsageError
 from chipwise.report.launch.cloud import skypilot, terraform
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.founding import founding_jax, founding_neuronx, founding_torch
 from chipwise.report.launch.frameworks import FRAMEWORKS
 from chipwise.report.launch.keda import keda, planner
@@ -22,15 +23,7 @@ from chipwise.report.launch.networks import (
 )
 from chipwise.report.launch.pipelines import diffusers, mflux
 from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
-from chipwise.report.launch.spec import (
-    Launched,
-    LaunchFile,
-    LoopSpec,
-    PipelineSpec,
-    ServeSpec,
-    SweepSpec,
-    check_spec,
-)
+from chipwise.report.launch.spec import Launched, LoopSpec, PipelineSpec, ServeSpec, SweepSpec, check_spec
 from chipwise.report.launch.sweeping import sweep_kuberay, sweep_kubernetes, sweep_skypilot
 from chipwise.report.launch.training import maxtext, megatron, torchrun, torchtitan, tuned
 from chipwise.report.launch.tuning import TUNERS

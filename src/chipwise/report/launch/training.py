@@ -10,6 +10,7 @@ from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, script, terminator
 from chipwise.report.launch.facts import MEASURED, run_facts, told
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
 from chipwise.report.launch.ranks import (
@@ -23,7 +24,7 @@ from chipwise.report.launch.ranks import (
     startable,
     uneven,
 )
-from chipwise.report.launch.spec import LaunchFile, TrainSpec
+from chipwise.report.launch.spec import TrainSpec
 from chipwise.report.launch.tuning import TUNERS, tuning_notes
 
 ZERO = ("zero-1", "zero-2")  # weights are whole on every rank

@@ -20,7 +20,7 @@ from chipwise.report.figures import split_s
 from chipwise.report.plans import PlanRecord
 from chipwise.report.records import Figure
 from chipwise.units import format_bytes, format_count, format_number
-from chipwise.web.views import VIEWS
+from chipwise.web.views import NAVIGATION
 from chipwise.web.words import in_words
 
 HERE = Path(__file__).parents[1]
@@ -98,7 +98,11 @@ def as_page(refusing: Refusing) -> Refusing:
         asked = request.headers.get("accept", "").partition(",")[0].strip()
         if asked != "text/html" or request.method != "GET":
             return answer
-        page = environment().get_template("refused.html").render(json.loads(bytes(answer.body)), views=VIEWS)
+        page = (
+            environment()
+            .get_template("refused.html")
+            .render(json.loads(bytes(answer.body)), navigation=NAVIGATION, current="")
+        )
         kept = {name: value for name, value in answer.headers.items() if name in ("retry-after", "allow")}
         return HTMLResponse(page, answer.status_code, {"vary": "Accept", **kept})
 

@@ -32,7 +32,7 @@ from chipwise.web.pages.form import STARTS, controls, groups
 from chipwise.web.pages.render import STATIC, environment
 from chipwise.web.pages.sheet import Sheet
 from chipwise.web.security import FOREIGN
-from chipwise.web.views import VIEWS, View
+from chipwise.web.views import NAVIGATION, VIEWS, View
 from chipwise.web.views.view import given, link, named, query_of
 from chipwise.workload import media
 
@@ -137,7 +137,9 @@ def _page(view: View, *, home: bool = False) -> Handler:
         status = result.get("status", 200)
         context = {
             "view": view,
-            "views": VIEWS,
+            "navigation": NAVIGATION,
+            "current": view.verb,
+            "asked": bool(asked),
             "home": home,
             "values": values,
             "query": query_of(values),

@@ -16,7 +16,7 @@ from chipwise.api.saving import Answered, answered
 from chipwise.catalog.files import output_file, writing
 from chipwise.catalog.tools import tools_of
 from chipwise.errors import ChipwiseError, UsageError
-from chipwise.report.launch.spec import LaunchFile
+from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.targets import launch_files
 from chipwise.report.saved import PAGE, Saved, saved_text
 from chipwise.values import dataclass

@@ -54,6 +54,11 @@
   mark(false);
 
   document.addEventListener("click", (event) => {
+    document.querySelectorAll(".top nav details[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
+    if (event.target.closest?.(".change")) {
+      form?.classList.add("open");
+      form?.querySelector("input, select, textarea")?.focus();
+    }
     if (event.target.closest?.("[data-cancel]")) {
       asking?.dispatchEvent(new Event("htmx:abort"));
       say("cancelled");
@@ -152,7 +157,7 @@
       });
     });
   }
-  // a table that does not fit is set closer, and then in more lines, and becomes cards where that is not enough
+  // a table that does not fit is set closer, in more lines, and without what matters least; on a phone it becomes cards
   const ROLES = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
   // of a long table a narrow screen shows the first rows, until the others are asked for
   const FEW = 5;
@@ -170,14 +175,15 @@
   }
   function fitted() {
     document.querySelectorAll(".scroll > table").forEach((table) => {
-      table.classList.remove("cards", "tight", "tighter");
+      table.classList.remove("cards", "tight", "tighter", "lean");
       const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1;
       if (!cut()) return;
-      for (const closer of table.parentElement.clientWidth >= 780 ? ["tight", "tighter"] : []) {
+      const phone = matchMedia("(max-width: 599px)").matches;
+      for (const closer of phone ? [] : ["tight", "tighter", "lean"]) {
         table.classList.add(closer);
         if (!cut()) return;
       }
-      table.classList.remove("tight", "tighter");
+      if (!phone) return;
       table.classList.add("cards");
       few(table);
       if (table.getAttribute("role")) return;

@@ -11,7 +11,7 @@ from chipwise.report.catalogue import ChipRecord, ChipsReport, chips_view, compa
 from chipwise.report.charts.chips import landscape
 from chipwise.report.table import Table
 from chipwise.values import dataclass
-from chipwise.web.views.view import PageChart, View, link
+from chipwise.web.views.view import CATALOGUE, PageChart, View, link
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Memory": ("memory", "usable", "tier2", "cache", "sram", "registers"),
@@ -124,6 +124,7 @@ def _tables(report: ChipsReport) -> tuple[Table, ...]:
 
 
 CHIPS = View(
+    group=CATALOGUE,
     verb="chips",
     tab="Chips",
     title="Chips",

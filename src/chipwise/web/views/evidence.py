@@ -7,7 +7,7 @@ from typing import Any
 from chipwise.api.requests.evidence import CheckClaimRequest, EvidenceMatchRequest
 from chipwise.evidence.match import TITLES
 from chipwise.report.evidence import NOTICE, ClaimReport, MatchReport, claim_view, measured_view
-from chipwise.web.views.view import MODEL, View, link, named
+from chipwise.web.views.view import EVIDENCE, MODEL, View, link, named
 
 EXAMPLE = {
     "model": MODEL,
@@ -49,6 +49,7 @@ def _show_claim(question: CheckClaimRequest, report: ClaimReport) -> dict[str, A
 
 
 MATCH = View(
+    group=EVIDENCE,
     verb="match",
     tab="Evidence",
     title="Evidence for a plan",

@@ -25,7 +25,7 @@ from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_pla
 from chipwise.report.sensitivity import SensitivityReport
 from chipwise.report.table import Table
 from chipwise.web.views.plan import TIMELINE, badges
-from chipwise.web.views.view import MODEL, PageChart, View, link, named, query_of
+from chipwise.web.views.view import INSIDE, MODEL, PageChart, View, link, named, query_of
 
 EXAMPLE = {
     "model": MODEL,
@@ -153,6 +153,7 @@ def _tables(report: PlanReport) -> tuple[Table, ...]:
 
 
 EXPLAIN = View(
+    group=INSIDE,
     verb="explain",
     tab="Plan in detail",
     title="Plan details",
@@ -184,6 +185,7 @@ SENSITIVITY = View(
     template="charts.html",
 )
 FRONTIER = View(
+    group=INSIDE,
     verb="frontier",
     tab="Curves",
     title="Throughput against speed",

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from chipwise import __version__
 from chipwise.api.loaded import find_chip
 from chipwise.api.requests.planning import PlanRequest
 from chipwise.catalog.chips import recalled_words
-from chipwise.catalog.snapshot import today
 from chipwise.report.catalogue import chip_record
 from chipwise.report.charts.load import day_curve
 from chipwise.report.charts.memory import memory_bars
@@ -20,7 +18,6 @@ from chipwise.report.charts.timeline import request_timeline
 from chipwise.report.plan import chance_percent
 from chipwise.report.plans import PLANS, PlanRecord, PlanReport, cheaper, first_plan, ranking
 from chipwise.report.table import Column
-from chipwise.units import format_number
 from chipwise.web.views.chips import ChipSheet, sheet_of
 from chipwise.web.views.view import FEW, MODEL, PageChart, View, link, named, price_badge
 
@@ -39,7 +36,7 @@ SHOWN_OF_EACH = (
     "TTFT, ms",
     "TPOT, ms",
     "tok/s/chip",
-    "requests/s at most",
+    "max req/s",
     "bottleneck",
     "basis",
 )
@@ -76,7 +73,6 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
         "shown": SHOWN,
         "badges": badges(report),
         "cheaper": _ways(report),
-        "pin": _pin(report),
         "foot": {
             **report.titled(),
             "About the first plan": first_plan(report, plans),
@@ -87,7 +83,7 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
 
 def _columns(report: PlanReport) -> tuple[Column, ...]:
     """What the table of the page shows: of a load that was asked for how much more could be."""
-    hidden = "requests/s at most" if report.workload.rate_per_s is None else "tok/s/chip"
+    hidden = "max req/s" if report.workload.rate_per_s is None else "tok/s/chip"
     return tuple(c for c in COLUMNS if c.head != hidden)
 
 
@@ -113,25 +109,6 @@ def _fields(options: str) -> dict[str, str]:
             name = word[2:].replace("-", "_")
         found[name] = "true" if word.startswith("--") else word
     return found
-
-
-def _pin(report: PlanReport) -> dict[str, Any]:
-    """The first plan as a browser keeps it, to be held against a later answer to the same question."""
-    first = report.plans[0]
-    price = first.price
-    figures = {
-        "$/h": None if price is None else format_number(price.mid),
-        "price of": None if price is None else price.date,
-        "first token, ms": format_number(first.ttft_s.mid * 1e3),
-        "per token, ms": format_number(first.pace.mid * 1e3),
-        "evidence": first.pace.basis,
-    }
-    return {
-        "title": f"{first.machines}, {first.spread}, {first.precision}, {first.runtime}",
-        "figures": {name: value for name, value in figures.items() if value},
-        "day": str(today()),
-        "version": __version__,
-    }
 
 
 def _glance(plans: Sequence[PlanRecord]) -> list[PageChart]:

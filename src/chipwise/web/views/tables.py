@@ -20,7 +20,7 @@ from chipwise.report.fit import FitReport
 from chipwise.report.kernel import KernelRecord, KernelReport
 from chipwise.report.portfolio import EXACT, PortfolioReport
 from chipwise.report.statements import StatementsReport
-from chipwise.web.views.view import MODEL, PageChart, View, link
+from chipwise.web.views.view import EVIDENCE, INSIDE, MODEL, PageChart, View, link
 
 SHOWN = 16
 COUNTED = ("memory counted, not measured", "")
@@ -145,6 +145,7 @@ FLEET = View(
     template="charts.html",
 )
 KERNEL = View(
+    group=INSIDE,
     verb="kernel",
     tab="Kernel",
     title="One operator, chip by chip",
@@ -162,6 +163,7 @@ KERNEL = View(
     template="kernel.html",
 )
 STATEMENTS = View(
+    group=EVIDENCE,
     verb="check_statement",
     tab="Fact check",
     title="Fact check",

@@ -18,11 +18,18 @@ from chipwise.report.charts.spec import Spec
 from chipwise.report.charts.timeline import stage_timeline
 from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
-from chipwise.report.table import Table
+from chipwise.report.table import DASH, Table
 from chipwise.values import dataclass
 from chipwise.web.words import plainly
 
 NETWORK = "charts.html"
+CHOOSE, INSIDE, EVIDENCE, CATALOGUE = GROUPS = (
+    "Choose",
+    "Look into one deployment",
+    "Evidence and accuracy",
+    "Catalogue",
+)
+"""Groups of the navigation, as the help of the command line has them."""
 LONG = 120
 """Characters of a value that is not repeated under a picture."""
 FIRST = 3
@@ -52,7 +59,8 @@ class View:
     """How a verb is shown: what the form starts with, and what the template is filled with.
 
     `front` are the fields that are not folded away; `show` makes charts and lines from question and answer,
-    `tables` what CSV holds (None: all tables of the answer). `tab` "" keeps it out of the navigation.
+    `tables` what CSV holds (None: all tables of the answer). `tab` "" keeps it out of the navigation, where it
+    stands under `group`.
     """
 
     verb: str
@@ -64,12 +72,15 @@ class View:
     show: Callable[[Any, Any], dict[str, Any]]
     template: str
     tables: Callable[[Any], Sequence[Table]] | None = None
+    group: str = CHOOSE
 
     def filled(self, question: Any, record: Any) -> dict[str, Any]:
         """What the template takes of an answer: its verdict and tables, and what `show` says besides or instead; one
         about a network without tokens has no more than those."""
         common: dict[str, Any] = {
             "asked": asked_of(question),
+            "short": short_of(question),
+            "pin": pin_of(record),
             "made": f"{today()} · chipwise {__version__}",
             "top": _top(record),
             "charts": (),
@@ -101,6 +112,43 @@ def asked_of(question: Any) -> str:
     said = {n: "as given" if v.lstrip().startswith(INLINE) or len(v) > LONG else v for n, v in given.items()}
     first = sorted(said, key=lambda name: name not in ("model", "op"))
     return ", ".join(f"{name} {said[name]}" for name in first)
+
+
+def short_of(question: Any) -> str:
+    """The question in few words, for lists of questions: `Llama-3.1-70B, 10/s, ttft 1s`."""
+    said = []
+    for part in asked_of(question).split(", "):
+        name, _, value = part.partition(" ")
+        plain = name in PLAIN and value
+        said.append((value.rpartition("/")[2] if name == "model" else value) if plain else part)
+    return ", ".join(said)
+
+
+PLAIN = ("model", "rate", "have", "text", "chip", "chips", "op", "search", "result")
+"""Fields whose values need no name beside them."""
+PINNED = 9
+"""Figures that are kept of a pinned answer."""
+
+
+def pin_of(record: Any) -> dict[str, Any]:
+    """The first line of an answer as a browser keeps it, to be held against a later answer to the same question; empty
+    where it has none."""
+    tables = [table for table in record.tables(everything=True) if table.rows]
+    if not tables:
+        return {}
+    first = dict(zip(tables[0].columns, tables[0].rows[0], strict=True))
+    first.pop("#", None)
+    title = first.pop(next(iter(first)), "")
+    rows = getattr(record, "plans", None) or ()
+    price = getattr(rows[0], "price", None) if rows else None
+    dated = {"price of": price.date} if price is not None and price.date else {}
+    shown = {name: text for name, text in first.items() if text != DASH}
+    return {
+        "title": title,
+        "figures": dict(list(shown.items())[:PINNED]) | dated,
+        "day": str(today()),
+        "version": __version__,
+    }
 
 
 def _top(record: Any) -> str:
