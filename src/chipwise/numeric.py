@@ -65,7 +65,7 @@ def content(value: Any) -> Hashable:
         return tuple(map(content, value))
     if isinstance(value, Mapping):
         return tuple(value), content(tuple(value.values()))
-    if names := _names(type(value)):
+    if names := _names(type(value)):  # type: ignore[arg-type]
         return tuple([content(getattr(value, name)) for name in names])
     return value  # type: ignore[no-any-return]
 

@@ -74,7 +74,8 @@ class Limits:
         if self.max_usd_per_h is None:
             return self
         known = {chip: basis for chip, basis in prices.items() if basis is not None}
-        most = {chip: int(affordable(basis, np.ones(1), np.ones(1), self.max_usd_per_h)[0]) for chip, basis in known.items()}
+        one, limit = np.ones(1), self.max_usd_per_h
+        most = {chip: int(affordable(basis, one, one, limit)[0]) for chip, basis in known.items()}
         return replace(
             self, at_most={**self.at_most, **{c: int(min(n, self.chips(c))) for c, n in most.items()}}
         )
