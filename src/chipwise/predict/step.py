@@ -101,9 +101,10 @@ def parts_alike(
     if overheads.two_batches and wide.any():
         able = wide & np.asarray(step.sequences >= 2.0)
         steals = np.where(step.decodes, 0.0, stolen_share(device.family))
-        both = abreast([step, step.scaled(0.5)])
-        parts = _of_rows(_parts(sharded, both, device, efficiency, overheads, alike))
-        whole, halves = _in_two(parts, np.shape(both.tokens)[-1])
+        half = step.scaled(0.5)
+        asked = [step, half] if step.columns is None else [abreast([step, half])]
+        priced = [_of_rows(_parts(sharded, of, device, efficiency, overheads, alike)) for of in asked]
+        whole, halves = priced if len(asked) > 1 else _in_two(priced[0], np.shape(asked[0].tokens)[-1])
         yield from _overlapped(whole, halves, able, steals)
     else:
         yield from _parts(sharded, step, device, efficiency, overheads, alike)
