@@ -3,6 +3,7 @@ what tells them apart."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -56,11 +57,20 @@ def take(value: T, index: Any) -> T:
 
 
 def content(value: Any) -> Hashable:
-    """What tells a record of texts, numbers, arrays and mappings of these from another: equal for equal numbers."""
+    """What tells a record of texts, numbers, arrays, and tuples and mappings of these from another: equal for equal
+    numbers."""
     if isinstance(value, np.ndarray):
         return value.shape, value.tobytes()
+    if isinstance(value, tuple):
+        return tuple(map(content, value))
     if isinstance(value, Mapping):
-        return tuple((name, content(one)) for name, one in value.items())
-    if is_dataclass(value):
-        return tuple(content(getattr(value, f.name)) for f in fields(value))
+        return tuple(value), content(tuple(value.values()))
+    if names := _names(type(value)):  # type: ignore[arg-type]
+        return tuple([content(getattr(value, name)) for name in names])
     return value  # type: ignore[no-any-return]
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a record, none of what is none."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from cyclopts import Group
-from cyclopts.help import DefaultFormatter, HelpPanel
-from rich.console import Console, ConsoleOptions
-from rich.text import Text
 
 from chipwise.report.terminal import EXPLAINED
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+    from rich.console import Console, ConsoleOptions
 
 FRONT = (
     "model", "fleet", "task", "rate", "in_", "out", "ttft", "tpot", "chip", "chips", "count", "have", "precision",
@@ -25,6 +27,11 @@ FIRST = 13
 
 def _folded(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
     """A group of options: explained, or named in a line."""
+    from cyclopts.help import (
+        DefaultFormatter,  # both take a tenth of the time of imports, and only help needs them
+    )
+    from rich.text import Text
+
     if EXPLAINED.get():
         DefaultFormatter()(console, options, panel)
         return
@@ -34,6 +41,8 @@ def _folded(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None
 
 def _last(console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
     """The last group, and below it how the folded ones are read."""
+    from rich.text import Text
+
     _folded(console, options, panel)
     if not EXPLAINED.get():
         console.print(Text("\n--help-all explains these too."))

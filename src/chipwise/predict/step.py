@@ -101,9 +101,11 @@ def parts_alike(
     if overheads.two_batches and wide.any():
         able = wide & np.asarray(step.sequences >= 2.0)
         steals = np.where(step.decodes, 0.0, stolen_share(device.family))
-        both = abreast([step, step.scaled(0.5)])
-        parts = _of_rows(_parts(sharded, both, device, efficiency, overheads, alike))
-        yield from _overlapped(*_in_two(parts, np.shape(both.tokens)[-1]), able, steals)
+        half = step.scaled(0.5)
+        asked = [step, half] if step.columns is None else [abreast([step, half])]
+        priced = [_of_rows(_parts(sharded, of, device, efficiency, overheads, alike)) for of in asked]
+        whole, halves = priced if len(asked) > 1 else _in_two(priced[0], np.shape(asked[0].tokens)[-1])
+        yield from _overlapped(whole, halves, able, steals)
     else:
         yield from _parts(sharded, step, device, efficiency, overheads, alike)
     if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
@@ -114,15 +116,15 @@ def _of_rows(parts: Iterable[tuple[str, Cost | Repeated]]) -> list[tuple[str, Co
     return [(name, cost.cost if isinstance(cost, Repeated) else cost) for name, cost in parts]
 
 
-def _in_two(parts: Iterable[tuple[str, Cost]], width: int) -> list[list[tuple[str, Cost]]]:
+def _in_two(parts: Sequence[tuple[str, Cost]], width: int) -> list[list[tuple[str, Cost]]]:
     """The parts of the first half of so many columns, and those of the other."""
 
     def some(values: Mapping[str, Real], columns: slice) -> dict[str, Real]:
-        return {name: s[..., columns] if np.shape(s)[-1:] == (width,) else s for name, s in values.items()}
+        at = ((name, np.asarray(seconds)) for name, seconds in values.items())
+        return {name: s[..., columns] if s.shape[-1:] == (width,) else s for name, s in at}
 
     halves = slice(0, width // 2), slice(width // 2, width)
-    found = list(parts)
-    return [[(p, Cost(some(c.exposed, h), some(c.hidden, h))) for p, c in found] for h in halves]
+    return [[(p, Cost(some(c.exposed, h), some(c.hidden, h))) for p, c in parts] for h in halves]
 
 
 def _tower(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.catalog.preferences import preferences
-from chipwise.numeric import root, take
+from chipwise.numeric import content, root, take
 from chipwise.parallel.layout import REASONS, Reason, first_broken
 from chipwise.parallel.memory import MemoryAccount, MemoryItem
 from chipwise.parallel.pipeline import batch_time, most_virtual, slowest_stage, stage_layers
@@ -23,7 +23,7 @@ from chipwise.predict.training.memory import (
     stage_memory,
 )
 from chipwise.predict.training.objective import NEXT, OBJECTIVES, Objective
-from chipwise.predict.training.operators import OperatorTable, TrainKernels, TrainWork, work_of
+from chipwise.predict.training.operators import DEGREES, OperatorTable, TrainKernels, TrainWork, work_of
 from chipwise.predict.training.step import StepTime, step_time
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates, TrainSpread, Transformer
 from chipwise.search.training_space import (
@@ -109,7 +109,12 @@ class TrainJob:
 
     def parts(self, s: TrainSpread) -> tuple[TrainWork, LayerTraffic]:
         """The operators of layouts and the exchanges of a layer, priced."""
-        return self.work(s), traffic_of(self.network, s, self.cluster, self.rates, self.recipe.copies)
+        known = self.kernels.known
+        sizes = replace(_base(self), global_batch=0.0, **{name: getattr(s, name) for name in DEGREES})
+        key = content((self.network, self.recipe, sizes))
+        if key not in known:
+            known[key] = self.work(s)
+        return known[key], traffic_of(self.network, s, self.cluster, self.rates, self.recipe.copies)
 
     def step(
         self, s: TrainSpread, work: TrainWork | None = None, traffic: LayerTraffic | None = None

@@ -116,19 +116,18 @@ def abreast(steps: Sequence[Step]) -> Step:
         for step in steps
     ]
     rows, starts = max(shape[0] for shape in shapes), np.cumsum([0, *(shape[1] for shape in shapes)])
-    kinds: dict[tuple[bool, bool, int], list[tuple[Columns, Segment]]] = {}
+    kinds: dict[tuple[bool, bool, int], list[tuple[NDArray[np.intp], Segment]]] = {}
     for place, step in enumerate(steps):
         seen: Counter[tuple[bool, bool]] = Counter()
-        for part, columns in step.by_segment():
+        for part, within in step.by_segment():
             (segment,) = part.segments
             kind = is_decoding(segment), segment.guessed
-            mine: Columns = slice(int(starts[place]), int(starts[place + 1]))
-            if columns is not None:
-                mine = np.arange(mine.start, mine.stop)[columns]
+            mine = np.arange(starts[place], starts[place + 1])
+            mine = mine if within is None else mine[within]
             kinds.setdefault((*kind, seen[kind]), []).append((mine, segment))
             seen[kind] += 1
 
-    def joined(of_kind: Sequence[tuple[Columns, Segment]], name: str, rest: float) -> Real:
+    def joined(of_kind: Sequence[tuple[NDArray[np.intp], Segment]], name: str, rest: float) -> Real:
         values = [getattr(s, name) for _, s in of_kind]
         same = all(v is values[0] or (np.size(v) == 1 and np.all(v == values[0])) for v in values)
         if name != "batch" and same:
@@ -139,11 +138,12 @@ def abreast(steps: Sequence[Step]) -> Step:
             found[:, mine] = value
         return found
 
-    segments, columns = [], []
+    segments: list[Segment] = []
+    columns: list[Columns] = []
     for (_, guessed, _), of_kind in kinds.items():
         batch, q, kv = (joined(of_kind, *each) for each in (("batch", 0.0), ("q", 1.0), ("kv", 1.0)))
         segments.append(Segment(batch, q, kv, guessed))
-        places = np.concatenate([np.arange(starts[-1])[mine] for mine, _ in of_kind])
+        places = np.concatenate([mine for mine, _ in of_kind])
         close = len(places) == places[-1] - places[0] + 1
         columns.append(slice(int(places[0]), int(places[-1]) + 1) if close else places)
     return Step(tuple(segments), tuple(columns))

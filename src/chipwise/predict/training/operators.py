@@ -6,8 +6,8 @@ it is two (`workload.backward`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -42,13 +42,15 @@ proportion."""
 class TrainKernels:
     """Where the operators of a layout's device run: on `parts` devices of a package (a rank that is a package of two
     has the rows of each halved; of two ranks on a device: 0.5), by these numbers. `narrow` is the format of products
-    with weights, `wide` that of the head; the attention core runs in 16 bit."""
+    with weights, `wide` that of the head; the attention core runs in 16 bit. `known` are operators that were priced
+    there: jobs on other counts, with another batch or that keep memory otherwise, have the same."""
 
     device: Device
     numbers: CostParameters
     narrow: str = "bf16"
     wide: str = "bf16"
     parts: float = 1.0
+    known: dict[Hashable, TrainWork] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def faster(self, compute: float = 1.0, memory: float = 1.0) -> TrainKernels:
         """The same on devices with a faster clock (matrix units, what feeds them, and the power that they draw) and
