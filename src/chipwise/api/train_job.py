@@ -292,7 +292,7 @@ def _fitted(
     one, held = (_of_one(effects, labels) for effects in training_effects(numbers))
     if software.kind == "fsdp" and not software.permutes:
         # what is fitted to the kind is of the one trainer whose experts were measured, which sorts them in kernels
-        plain = _of_one(training_effects(numbers)[0], labels | {"kind": ""})
+        plain = _of_one(training_effects(numbers)[0], {**labels, "kind": ""})
         one = one | {"expert_loss": plain["expert_loss"]}
     if software.warps:
         one = one | {"core": one["core"] * WARPS}
