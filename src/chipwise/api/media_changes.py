@@ -86,15 +86,20 @@ def _changes(
 
 def _software(model: str | Files, place: Place, terms: Terms, asked: Sampling) -> Iterator[_Change]:
     """Other software, and formats of products."""
-    chip = place.chip
     for runtime in _others(model, place):
         yield _Change(f"--runtime {runtime.id}", runtime.name, asked, replace(terms, runtime=runtime.id))
     if asked.level == "stock" and not place.runtime.server:
         tuned = replace(asked, level="tuned")
         yield _Change("--level tuned", "as benchmark submissions run it", tuned, terms)
-    narrow = next((name for name in NARROW if name in chip.matrix), None)
-    if terms.precision is not None or narrow is None:
-        return
+    narrow = next((name for name in NARROW if name in place.chip.matrix), None)
+    if terms.precision is None and narrow is not None:
+        yield from _narrowed(model, place, terms, asked, narrow)
+
+
+def _narrowed(
+    model: str | Files, place: Place, terms: Terms, asked: Sampling, narrow: str
+) -> Iterator[_Change]:
+    """Products in a narrower format, of the software or of another that folds conversions."""
     words = f"products in {narrow}, {QUALITY}"
     if place.runtime.takes(narrow):
         yield _Change(f"--precision {narrow}", words, asked, replace(terms, precision=narrow))

@@ -16,7 +16,7 @@ from chipwise.api.scaling import start_up_s
 from chipwise.api.simulating import RepeatedRuns
 from chipwise.calibrate.fit_media import attended, media_seen
 from chipwise.calibrate.parameters import Parameters
-from chipwise.catalog.media_runtime import media_runtime_for
+from chipwise.catalog.media_runtime import MediaRuntime, media_runtime_for
 from chipwise.cost.cost import Cost
 from chipwise.evidence.axes import Levels, chip_axes
 from chipwise.evidence.discrepancy import Scatter, spread_of
@@ -214,6 +214,11 @@ class Doing:
         slower = limit / latency.mid if self.queue is None else self.queue.slowest(limit, asked.percentile)
         return latency.kept(slower * latency.mid)
 
+    def _usual(self) -> MediaRuntime:
+        """The software that nobody is surprised by: the chip's first, a server of requests that come at a rate."""
+        served = self.work.runtime.server and self.asked.rate_per_s is not None
+        return self.work.runtime if served else media_runtime_for(self.work.chip)
+
     def plan(self, terms: Terms) -> MediaPlan:
         """The record of it, at prices."""
         work, numbers, speed, replicas = self.work, self.numbers, self.speed, self.replicas
@@ -225,9 +230,7 @@ class Doing:
         held, capacity = work.held(numbers), work.capacity_bytes
         taken = _judged_bytes(work, network_tier(work.chip, work.runtime, numbers), float(held.total_bytes))
         waiting, host = self.waiting_bytes, work.host_capacity_bytes
-        queue, usual = self.queue, media_runtime_for(work.chip)
-        if work.runtime.server and asked.rate_per_s is not None:
-            usual = work.runtime
+        queue, usual = self.queue, self._usual()
         return MediaPlan(
             chip=work.chip.id,
             chips=self.chips,

@@ -340,24 +340,26 @@ class NetworkSpace:
             yield from _shared(plain, joined)
 
     def _worth(self, asked: Sampling, numbers: Parameters) -> list[tuple[int, Place]]:
-        """Software with its place in the list, without what other software does at least as well in every way, and
-        of requests that come at a rate without what is no server where there is one. Raises `UsageError` where none
-        keeps parts on the host, which was asked."""
-        able = [
-            (i, place)
-            for i, place in enumerate(self.places)
-            if asked.offload == "none" or place.runtime.offloads
-        ]
-        if not able:
-            what = f"{self.chip.id}: {self.places[0].runtime.name} keeps no parts on the host"
-            raise UsageError(what, "leave --offload out", field="offload")
+        """Software with its place in the list, without what other software does at least as well in every way. Raises
+        `UsageError` where none keeps parts on the host, which was asked."""
+        able = self._able(asked)
         if len(able) == 1 or self.every:
             return able
-        if asked.rate_per_s is not None:
-            able = [one for one in able if one[1].runtime.server] or able
         one = replace(asked, batch=asked.batch or 1)
         found = [_Software(i, place, self.work(place, one), numbers) for i, place in able]
         return [(s.order, s.place) for s in found if not any(o.covers(s) for o in found if o is not s)]
+
+    def _able(self, asked: Sampling) -> list[tuple[int, Place]]:
+        """Software that does what was asked: of several, where requests come at a rate, servers before what is none.
+        Raises `UsageError` where none keeps parts on the host, which was asked."""
+        host = asked.offload != "none"
+        able = [(i, place) for i, place in enumerate(self.places) if place.runtime.offloads or not host]
+        if not able:
+            what = f"{self.chip.id}: {self.places[0].runtime.name} keeps no parts on the host"
+            raise UsageError(what, "leave --offload out", field="offload")
+        if len(able) == 1 or self.every or asked.rate_per_s is None:
+            return able
+        return [one for one in able if one[1].runtime.server] or able
 
 
 @dataclass(frozen=True)

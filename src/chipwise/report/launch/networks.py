@@ -82,7 +82,7 @@ def _served(spec: PipelineSpec, tool: Tool) -> tuple[bool, tuple[str, ...]]:
     formats = (*DTYPES, *(["fp8"] if "--quantization" in tool.options else []))
     if spec.precision not in formats:
         hint = f"plan with --precision {' or '.join(formats)}"
-        raise UsageError(f"{tool.name} is not told here to run {spec.precision}", hint)
+        raise UsageError(f"{tool.name} does not run {spec.precision}", hint)
     if not spec.weights:
         raise UsageError(
             f"no published weights of {shorten(spec.model)} are known",
