@@ -109,7 +109,8 @@ def _tried(
         return None
     other = f", with {plan.runtime}" if plan.runtime != first.runtime else ""
     saves = 1.0 - after.mid / before.mid
-    return LeverRecord(lever.options, lever.words + other, plan.chips, plan.spread, plan.price, saves)
+    words = lever.words + other
+    return LeverRecord(lever.options, words, plan.chips, plan.spread, plan.price, saves, plan.chance)
 
 
 def _techniques(context: Context) -> Iterator[_Lever]:

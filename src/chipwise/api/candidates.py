@@ -242,8 +242,8 @@ class Space:
         limits of chips and dollars, of no fewer; nothing is priced again."""
         made = Space(replace(self.market, limits=limits), never=self.never)
         for one, found in self.searched:
-            if one.at_last and made.found:
-                break
+            if one.at_last and made.found and not limits.nearest:
+                break  # the likeliest is the nearest in whatever format
             context = one.context
             workload = replace(context.workload, confidence=confidence)
             other = replace(one, context=replace(context, workload=workload))

@@ -254,7 +254,7 @@ def _nowhere(name: str, reasons: Mapping[str, int], why: str, *, short: bool) ->
 def _costs(dearer: PlanRecord, usd_per_h: float) -> tuple[str, dict[str, float]]:
     """What the cheapest plan above the limit of cost is, and its dollars."""
     words = f"; the cheapest plan without a limit of cost is {dearer.chips}x {dearer.chip} at "
-    words += f"{format_number(usd_per_h)} $/h"
+    words += f"${format_number(usd_per_h)}/h"
     if dearer.job is None:
         return words, {"usd_per_h": usd_per_h}
     usd = dearer.usd()

@@ -290,7 +290,7 @@ class PlansAsked:
             return []
         sold = apis(None, name, self.workload, self.context.today)
         paid = [(api.usd_per_h, api.provider) for api in sold if api.usd_per_h is not None]
-        return [f"the API of {who} at {format_number(usd)} $/h" for usd, who in paid[:1] if usd <= most]
+        return [f"the API of {who} at ${format_number(usd)}/h" for usd, who in paid[:1] if usd <= most]
 
     def start_s(self, p: PlanRecord) -> float:
         """Seconds until one more replica of a plan serves; 0 where it has one, or is a machine of parts."""

@@ -67,6 +67,7 @@ from chipwise.report.assemble import model_record, price_record
 from chipwise.report.energy import Powered
 from chipwise.report.records import PriceRecord, RefusalRecord
 from chipwise.report.train_assemble import (
+    ENDED,
     Aim,
     Running,
     TrainCase,
@@ -479,8 +480,8 @@ class _Placed:
 
 def _over(trainer: Trainer, other: Trainer) -> float:
     """By which factor a trainer has to be faster than another: where its development is over and the other's goes on,
-    by as much as evidence may cost."""
-    return 1.0 + preferences().evidence if trainer.ended and not other.ended else 1.0
+    by as much as it gives way to that."""
+    return ENDED if trainer.ended and not other.ended else 1.0
 
 
 @dataclass

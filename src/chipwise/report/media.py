@@ -650,8 +650,7 @@ def _plans_table(report: MediaReport, command: str, *, everything: bool) -> Tabl
     head = (f"{name}   {about[0]}", "", *report.verdict(), "") if chosen else (*report.verdict(), *about)
     foot = _refused(report.refused, everything=everything)
     if chosen:
-        foot = [*_ranking(report, plans), *foot]
-    if chosen:
+        foot = [*_ranking(report, plans, everything=everything), *foot]
         foot += [*peak_words(plans), *scaling_words(plans)]
     if chosen and plans[0].day is not None:
         first, per = plans[0], (f"1,000 {report.unit}s", 1e3)
@@ -740,14 +739,15 @@ def _empty(head: str, p: MediaPlan) -> bool:
     return alone[head]
 
 
-def _ranking(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
-    """How to read the plans, how they were ranked, and which are not among those that are shown."""
+def _ranking(report: MediaReport, plans: Sequence[MediaPlan], *, everything: bool) -> list[str]:
+    """How to read the plans, and which are not among those that are shown; on request how they were ranked, and what is
+    to be known of each."""
     replicated = "2 x ulysses=4: two replicas of four devices that share a sequence"
     spread = any(p.spread for p in plans)
     said = [legend(replicated if spread else "", stale=any(p.price and p.price.stale for p in plans))]
-    if not report.owned:
+    if everything and not report.owned:
         said.append(_ranked_by(report))
-    said += notes((p.rank, p.note) for p in plans)
+    said += notes((p.rank, p.note) for p in (plans if everything else plans[:1]))
     batches = sorted({p.batch for p in plans})
     if len(batches) > 1 and not any(p.parts for p in plans):
         said.append(

@@ -250,8 +250,9 @@ def unsure(first: Plan, confidence: float) -> InfeasibleError | None:
     if first.chance is None:
         return None
     what = f"no plan meets what was asked with {confidence:.0%} probability"
-    nearest = f"{first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
-    return InfeasibleError(what, f"nearest: {nearest}; --confidence asks for less", answered=True)
+    nearest = f"nearest: {first.chips:,}x {first.chip} with {chance_percent(first.chance)}%"
+    less = "; --confidence asks for less" if first.chance >= preferences().even else ""
+    return InfeasibleError(what, nearest + less, answered=True)
 
 
 def gain(share: float, more: float = 0.1) -> float:
@@ -315,10 +316,10 @@ def day_words(
         least, ahead = "at least ", ""
         if d.lead_s:
             least, ahead = "", f", each started {duration_words(d.lead_s)} ahead"
-        text += f"; {format_number(d.usd_per_day)} $ a day, {usd} $/{unit} with all replicas on"
+        text += f"; ${format_number(d.usd_per_day)} a day, ${usd}/{unit} with all replicas on"
         if follows:
             text += (
-                f", {least}{format_number(d.scaled_usd_per_day)} $ and {scaled} $/{unit.removesuffix(' out')} if "
+                f", {least}${format_number(d.scaled_usd_per_day)} and ${scaled}/{unit.removesuffix(' out')} if "
                 f"replicas followed the load{ahead}"
             )
     return text

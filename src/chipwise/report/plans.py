@@ -197,7 +197,7 @@ class PlanRecord(Plan, Tabled):
 @dataclass(frozen=True, slots=True)
 class LeverRecord:
     """A change that makes the first plan cheaper: the options that ask for it, what it means, the plan on the same chip
-    with it, and the share of the cost that it `saves`."""
+    with it, the share of the cost that it `saves`, and the `chance` that the targets then hold."""
 
     options: str
     words: str
@@ -205,6 +205,7 @@ class LeverRecord:
     spread: str
     price: PriceRecord | None
     saves: float
+    chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -476,10 +477,10 @@ def _certainty(report: PlanReport) -> list[str]:
     first = report.plans[0]
     if even is None or even.saves < preferences().costly or first.price is None or even.price is None:
         return []
-    points = 100.0 * (report.workload.confidence - preferences().even)
+    chance = preferences().even if even.chance is None else even.chance
     return [
-        f"The last {points:.0f} points of certainty cost ${format_number(first.price.mid - even.price.mid)}/h: at even "
-        f"odds ({even.options}) {even.chips}x {first.chip} ({even.spread}) do, ${figures.mid(even.price)}/h."
+        f"With {chance_percent(chance)}% probability ({even.options}): {even.chips}x {first.chip} ({even.spread}), "
+        f"${figures.mid(even.price)}/h, ${format_number(first.price.mid - even.price.mid)}/h less."
     ]
 
 
@@ -567,7 +568,8 @@ def _alternatives(report: PlanReport) -> list[str]:
     if report.cheapest is not None and report.saves >= preferences().told:
         lines.append(_dearer(report.cheapest, first, report))
     lines += _several(report)
-    tied = [_apart(by_rank[rank], first) for rank in first.ties if rank in by_rank]
+    said = None if report.cheapest is None else report.cheapest.machines
+    tied = [_apart(p, first) for rank in first.ties if (p := by_rank.get(rank)) and p.machines != said]
     alike = "About as fast" if report.workload.task == "local" else "About the same cost"
     alike = "About the same throughput" if report.owned and not report.workload.rate_per_s else alike
     return lines + tied_words(tied, alike)
@@ -711,8 +713,10 @@ def _left(report: PlanReport, plans: Sequence[PlanRecord]) -> list[str]:
     if not left:
         return []
     kind = "chip" if len({p.chip for p in report.plans}) == len(report.plans) else "plan"
-    more = ", ".join(p.machines for p in left[:MORE]) + (", ..." if len(left) > MORE else "")
-    return [f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all): {more}"]
+    names = list(dict.fromkeys(p.machines for p in left))
+    more = ", ".join(names[:MORE]) + (", ..." if len(names) > MORE else "")
+    several = f": {more}" if len(names) > 1 or kind == "chip" else ""
+    return [f"{len(left)} more {kind}{'s' if len(left) > 1 else ''} (--all){several}"]
 
 
 def _unpriced(report: PlanReport) -> list[str]:
@@ -773,12 +777,12 @@ def cheaper(report: PlanReport) -> list[str]:
         said.append(f"{lever.saves:.0%} cheaper with {lever.options} ({lever.words}): {plan}")
     for api in report.apis[:1]:
         rate = "" if api.usd_per_h is None else f", ${format_number(api.usd_per_h)}/h at this load"
-        above = None if first.job else api.break_even_per_s
+        above = None if first.job or not report.kept else api.break_even_per_s
         less = "" if above is None else f"; #1 costs less above {format_number(above)} requests/s"
         if report.workload.tokens is not None:
             requests = report.workload.tokens / report.workload.output_tokens
             rate = f", ${format_number(requests * api.usd_per_request)} for the job"
-        elif above is None and first.price is not None:
+        elif above is None and first.price is not None and report.kept:
             less = "; #1 costs more at every rate that it serves"
         said.append(
             f"as an API: {sells(api)}{rate}{dated(api.date, api.age_days)}{less} (speed and terms not compared)"

@@ -376,7 +376,7 @@ def train_view(report: TrainReport, command: str = "", *, everything: bool = Fal
     plans = _shown(report, everything)
     asked = (report.model.line, f"{_learned(report)}: {format_count(report.tokens)} tokens", "")
     head = (*asked, " ".join(report.verdict()), "") if plans else asked
-    foot = _footnotes(report, plans, command) if plans else []
+    foot = _footnotes(report, plans, command, everything=everything) if plans else []
     why = _places(report)
     columns = [*TRAINING[:-4], Column("why here", lambda p: why.get(p.rank), spare=1), *TRAINING[-4:]]
     return Table.of(plans, columns, head, foot, values=report.plans)
@@ -492,20 +492,24 @@ def _bases(report: TrainReport, chip: str) -> list[str]:
     return lines
 
 
-def _footnotes(report: TrainReport, shown: Sequence[TrainPlanRecord], command: str) -> list[str]:
-    """The lines, top to bottom; `command` shows the first plan alone."""
+def _ranking(report: TrainReport, shown: Sequence[TrainPlanRecord]) -> list[str]:
+    """How the plans were ranked, and which are on the front or tie."""
+    ties = report.plans[0].ties
+    said = [f"ranked: {_ranked(report)}; why here: against the cheapest of the rows from there on"]
+    said += front_words(report.plans, "cost against time", {p.rank for p in shown})
+    if ties:
+        said.append(f"the same cost as #1, within {preferences().equal:.0%}: {', '.join(map(str, ties))}")
+    return said
+
+
+def _footnotes(
+    report: TrainReport, shown: Sequence[TrainPlanRecord], command: str, *, everything: bool
+) -> list[str]:
+    """The lines, top to bottom, how plans were ranked on request; `command` shows the first plan alone."""
     first = report.plans[0]
-    foot = [
-        _legend(shown),
-        f"ranked: {_ranked(report)}; why here: against the cheapest of the rows from there on",
-    ]
-    foot += front_words(report.plans, "cost against time", {p.rank for p in shown})
-    if first.ties:
-        foot.append(
-            f"the same cost as #1, within {preferences().equal:.0%}: {', '.join(map(str, first.ties))}"
-        )
+    foot = [_legend(shown), *(_ranking(report, shown) if everything else ())]
     if len(shown) < len(report.plans):
-        foot.append(f"{len(report.plans) - len(shown)} more (--all)")
+        foot.append(f"{len(report.plans) - len(shown)} more plans, and how they were ranked (--all)")
     foot += [_outcome(first), *_run(first), _memory(first), *(f"why #1: {line}" for line in first.why)]
     foot += [_takeover(report, chip, over) for chip, over in report.takes_over.items()]
     foot += [f"{refusal.chip}: {refusal.detail}" for refusal in report.refused[:REFUSED]]

@@ -113,8 +113,8 @@ def order(c: Contenders, confidence: float, noise: float | None = None) -> NDArr
 def unled(
     c: Contenders, places: Sequence[int] | NDArray[np.intp], confidence: float, noise: float | None = None
 ) -> list[int]:
-    """The same places of plans in an order where none stands above one that leads it, whatever speaks against that:
-    no dearer, no slower, no less likely, and sooner by a lead (`tie`) or cheaper by more than `equal`."""
+    """The same places of plans in an order where none stands above one that leads it, though one thing more may speak
+    against that: no dearer, no slower, no less likely, and sooner by a lead (`tie`) or cheaper by more than `equal`."""
     noise = preferences().equal if noise is None else noise
     sure = kept(c.chance, confidence)
     cost, quick = np.nan_to_num(c.cost, nan=np.inf), c.times
@@ -122,6 +122,7 @@ def unled(
     def led(plan: int, by: NDArray[np.intp]) -> bool:
         slow = quick[:, [plan]]
         alike = (c.group[by] == c.group[plan]) & (sure[by] == sure[plan])
+        alike &= c.doubts[by] <= c.doubts[plan] + 1.0
         no_worse = (
             (cost[by] <= cost[plan]) & (c.chance[by] >= c.chance[plan]) & (quick[:, by] <= slow).all(axis=0)
         )
