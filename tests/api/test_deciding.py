@@ -309,15 +309,14 @@ def test_an_api_of_unknown_speed_does_not_stand_before_targets_that_were_named()
     assert dear[0].startswith("Call an API")
 
 
-def test_certainty_that_is_most_of_a_plan_is_said_with_the_plan_at_even_odds(report: PlanReport) -> None:
+def test_certainty_that_is_most_of_a_plan_is_said_with_the_plan_that_has_less(report: PlanReport) -> None:
     first = report.plans[0]
     half = replace(first.price, mid=0.5 * first.price.mid)
-    lever = LeverRecord("--confidence 50%", "if missed", 4, "tp4", half, 0.5)
+    lever = LeverRecord("--confidence 50%", "if missed", 4, "tp4", half, 0.5, 0.63)
     said = " ".join(replace(report, levers=(lever,)).verdict())
-    assert "The last 40 points of certainty cost $" in said
-    assert f"at even odds (--confidence 50%) 4x {first.chip} (tp4) do" in said
+    assert f"With 63% probability (--confidence 50%): 4x {first.chip} (tp4), $" in said
     small = replace(lever, saves=0.2)
-    assert "certainty" not in " ".join(replace(report, levers=(small,)).verdict())
+    assert "With 63%" not in " ".join(replace(report, levers=(small,)).verdict())
 
 
 def test_models_that_only_read_have_prices_of_apis() -> None:

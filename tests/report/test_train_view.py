@@ -164,6 +164,8 @@ def test_the_foot_says_how_plans_are_read_ranked_and_limited() -> None:
     report = train_plan("meta-llama/Llama-3.1-70B", deadline_days=20.0, max_usd=9e5)
     foot = train_view(report, "chipwise plan ...").foot
     assert foot[0].startswith("how to read: parallelism: ")
+    assert not any(line.startswith("ranked: ") for line in foot)
+    foot = train_view(report, "chipwise plan ...", everything=True).foot
     assert any("median time at most 20 d, median $ at most 900 k" in line for line in foot)
     assert foot[-1] == "next: chipwise plan ..."
     assert all(p.days.mid <= 20.0 and p.usd is not None and p.usd.mid <= 9e5 for p in report.plans)
@@ -174,8 +176,8 @@ def test_the_best_two_of_each_of_many_chips_are_shown() -> None:
     shown = [row[1].split()[1] for row in train_view(report).rows]
     assert set(shown) == {p.chip for p in report.plans}
     assert max(shown.count(chip) for chip in set(shown)) == 2
-    front = next(line for line in train_view(report).foot if line.startswith("front"))
-    ranks = {row[0] for row in train_view(report).rows}
+    front = next(line for line in train_view(report, everything=True).foot if line.startswith("front"))
+    ranks = {row[0] for row in train_view(report, everything=True).rows}
     assert {part for part in front.split(": ")[1].split(", ") if part.isdigit()} <= ranks
     assert len(train_view(report, everything=True).rows) == len(report.plans)
 
