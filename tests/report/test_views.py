@@ -181,10 +181,9 @@ def test_every_record_that_is_an_answer_is_shown() -> None:
 def test_the_answer_opens_with_a_verdict(report: PlanReport) -> None:
     first = report.plans[0]
     decided, others, *lines = report.verdict()
-    assert decided.startswith(
-        f"Rent, or buy if the load lasts, {first.chips}x {first.chip} with {first.runtime}"
-    )
+    assert decided.startswith(f"Rent {first.chips}x {first.chip} with {first.runtime}")
     assert others.startswith("Alternatives: $")
+    assert "owned if the load lasts, always in use" in others, "by what is cheapest to own"
     said = " ".join(lines)
     assert said.startswith("It serves ")
     assert "10 requests/s" in said

@@ -97,12 +97,14 @@ def _tried(
 ) -> LeverRecord | None:
     """The lever as it is shown; None where it does not save enough."""
     before = goal(first, context.workload, paid=True)
+    if before is None or before.mid <= 0.0:
+        return None
     try:
         changed = lever.change(context)
         ranked = rank_plans(plans(changed, lever.eases), changed.workload)
     except ChipwiseError:  # what cannot be done so is no lever
         return None
-    if before is None or not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
+    if not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
         return None
     plan, after = ranked[0], goal(ranked[0], context.workload, paid=True)
     if after is None or after.mid > before.mid * (1.0 - preferences().worth) * (1.0 - lever.least):

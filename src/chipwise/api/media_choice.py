@@ -201,9 +201,9 @@ class NetworkChoice:
         return self.ways[int(some[prefer.cheapest(self.contenders.take(some), self.asked.confidence)])]
 
     def dearer(self, way: Way, than: Way) -> float:
-        """By what part of its cost a way is dearer than another."""
+        """By what part of its cost a way is dearer than another; 0 where that costs nothing."""
         a, b = (float(self.cost[self._place(one)]) for one in (way, than))
-        return a / b - 1.0
+        return a / b - 1.0 if b > 0.0 else 0.0
 
     def plans(self, by: By = "chip") -> list[MediaPlan]:
         """The records of `best_by`, with their ranks and the ranks of those that cost about the same and take no more

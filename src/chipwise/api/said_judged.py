@@ -592,7 +592,9 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     row = TRAINING if _of_training(saying) else RATIOS[saying.aspect]
     try:
         ratios = row.of(saying, work, a, b)
-        if ratios and saying.always:
+        if ratios and saying.aspect == "price":
+            ratios = _sweep(saying, work, a, b) | ratios  # what is paid for is tokens before hours
+        elif ratios and saying.always:
             ratios |= _sweep(saying, work, a, b)
     except InfeasibleError:
         return _held(saying, work)
@@ -601,9 +603,11 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     _note(work, ratios)
     if saying.always:
         return _of_always(saying, ratios, a, b)
+    verdict = _ratio_verdict(saying, ratios.values(), NEAR if row.exact else TIE, work.sure())
+    if verdict == "false" and saying.more and not saying.ratio:  # what refutes it first
+        ratios = dict(sorted(ratios.items(), key=lambda of: of[1] * (saying.more or 1)))
     told = _in_a_sentence(ratios, a, b, saying)
     because = f"{told[0].upper()}{told[1:]}"
-    verdict = _ratio_verdict(saying, ratios.values(), NEAR if row.exact else TIE, work.sure())
     if saying.aspect == "price" and SPEED.search(saying.text):
         verdict = "true with a condition" if verdict == "true" else verdict
         return _Verdict(verdict, f"{because} The speed in it was not judged.", "")

@@ -148,11 +148,18 @@ def _opening(decision: DecisionRecord) -> str:
     if decision.choice == "own":
         return "Buy"
     called = decision.choice == "api"
-    own, paid = decision.own, decision.api_usd_per_month if called else decision.rent_usd_per_month
-    lasts = decision.job_hours is None
-    lasting = lasts and own and paid and own.usd_per_month <= paid * (1.0 - preferences().worth)
     verb = "Call an API" if called else "Rent"
-    return f"{verb}, or buy if the load lasts{'' if called else ','}" if lasting else verb
+    same = _lasting(decision) and (called or not (decision.own and decision.own.machines))
+    return f"{verb}, or buy if the load lasts{'' if called else ','}" if same else verb
+
+
+def _lasting(decision: DecisionRecord) -> bool:
+    """Whether owning costs less for a load that lasts."""
+    own = decision.own
+    paid = decision.api_usd_per_month if decision.choice == "api" else decision.rent_usd_per_month
+    if decision.choice == "own" or decision.job_hours is not None or not own or not paid:
+        return False
+    return own.usd_per_month <= paid * (1.0 - preferences().worth)
 
 
 def _followed(decision: DecisionRecord) -> str:
@@ -203,7 +210,8 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         f"over {own.years:g} years",
         *([use] if paid is not None else []),
     ]
-    return decision.usd_words(own.usd_per_month), f"owned, {always} ({', '.join(figures)})"
+    lasts = " if the load lasts" if own.machines and not called and _lasting(decision) else ""
+    return decision.usd_words(own.usd_per_month), f"owned{lasts}, {always} ({', '.join(figures)})"
 
 
 def sells(api: ApiRecord) -> str:
