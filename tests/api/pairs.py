@@ -26,7 +26,9 @@ from chipwise.errors import ChipwiseError
 from chipwise.report.assemble import contenders
 from chipwise.report.media import MediaPlan, MediaReport
 from chipwise.report.plans import PlanReport
+from chipwise.report.train_assemble import ENDED
 from chipwise.report.training import TrainReport
+from chipwise.report.training import over as ended
 from chipwise.search.deployments import few_of
 
 __all__ = ["ASKED", "Answer", "Pair", "answer", "command", "pairs", "worse"]
@@ -161,6 +163,8 @@ def _trained(report: TrainReport) -> Answer:
         return Answer(least.days.mid, days, report.kept, chance, _one(first), "days")
     said = f"{first.chips}x {first.chip} {first.stack} {first.precision} {first.days.mid:.3g} d"
     over = preferences().sooner if first.chance is None else preferences().evidence
+    if ended(least) and not ended(first):
+        over = (1.0 + over) * ENDED - 1.0
     cost = first.usd.mid * (1.0 + preferences().evidence) / (1.0 + over)
     return Answer(least.usd.mid, cost, report.kept, chance, _one(first), "$", plans=said)
 

@@ -63,7 +63,7 @@ def test_where_nothing_is_as_sure_as_asked_the_likeliest_comes_first(run: Run) -
     first = report.plans[0]
     assert not report.kept
     assert first.chips <= 8
-    assert likely(first) > 0.82
+    assert likely(first) > 0.8
     # software by software, and with less asked for, nothing is both no dearer and likelier
     for other in ({"by": "runtime"}, {"confidence": "80%"}, {"confidence": "50%"}):
         for plan in ask(model, **{**asked, "confidence": "99%", **other}).plans:

@@ -325,9 +325,9 @@ def _dearer(least: TrainPlanRecord, first: TrainPlanRecord, saves: float) -> str
     price, own = least.price, first.price
     pairs = (
         (not least.measured and first.measured, f"{least.stack} was never measured there"),
+        (over(least) and not over(first), f"development of {least.stack} has ended"),
         (bool(price and price.stale) and not (own and own.stale), "its price is old"),
         (least.days.mid > first.days.mid, f"it takes {duration(least.days.mid)}"),
-        (over(least) and not over(first), f"development of {least.stack} has ended"),
         (least.hosts > first.hosts, f"it takes {least.hosts} hosts, not {first.hosts}"),
         (bool(least.instead_of) and not first.instead_of, f"{first.stack} is the usual trainer"),
     )

@@ -34,8 +34,11 @@ def answer(verb: str, **given: Any) -> Any:
     return VERBS[verb](**given).run()
 
 
-def plans() -> Any:
-    return answer("plan", model=MODEL, rate="10/s", chips="l4,h100-sxm5-80gb,tpu-v6e,mi300x,rtx-4090")
+LOAD, FULL = {"rate": "10/s"}, {"task": "serve"}
+
+
+def plans(**given: str) -> Any:
+    return answer("plan", model=MODEL, chips="l4,h100-sxm5-80gb,tpu-v6e,mi300x,rtx-4090", **given or LOAD)
 
 
 def product() -> Any:
@@ -77,7 +80,8 @@ def load(name: str) -> Callable[[], Spec]:
 
 
 def bar(name: str) -> Callable[[], Spec]:
-    return lambda: bars(plans().plans, name)
+    """What a chip makes is drawn of plans at full load alone."""
+    return lambda: bars(plans(**FULL if name == "rate" else LOAD).plans, name)
 
 
 CHARTS: dict[str, Callable[[], Spec]] = {

@@ -76,8 +76,8 @@ def _served(spec: PipelineSpec, tool: Tool) -> tuple[bool, tuple[str, ...]]:
     """Whether a plan has several servers, and how one is asked. Raises `UsageError` where it cannot start one."""
     if spec.runtime not in tool.runtimes:
         raise UsageError(
-            f"{tool.name} is a server, the plan runs {spec.runtime}",
-            f"a text encoder is planned with --runtime {tool.runtimes[0]}",
+            f"this plan generates no tokens and runs {spec.runtime}; of such {tool.name} serves text encoders",
+            f"plan one with --runtime {tool.runtimes[0]}",
         )
     formats = (*DTYPES, *(["fp8"] if "--quantization" in tool.options else []))
     if spec.precision not in formats:
