@@ -57,7 +57,7 @@ memory_GBps = 2000
 matrix_tflops = { bf16 = 300 }
 """
 CHARTS = {
-    "plan": {"first-cost", "first-speed", "first-rate", "cost-against-speed", "frontier", "timeline"},
+    "plan": {"first-cost", "first-speed", "first-largest", "cost-against-speed", "frontier", "timeline"},
     "compare": {"compare-cost", "compare-speed", "compare-tpot", "compare-ttft", "compare-memory"},
     "frontier": {"frontier"},
     "sensitivity": {"tornado"},
