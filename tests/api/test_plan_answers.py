@@ -127,8 +127,8 @@ def test_every_refusal_has_a_reason_and_no_plan(report: PlanReport) -> None:
 def test_plans_meet_the_targets(report: PlanReport) -> None:
     w = report.workload
     for p in report.plans:
-        assert w.ttft_s is None or p.ttft_s.mid <= w.ttft_s * (1 + 1e-6), p.chip
-        assert w.tpot_s is None or p.tpot_s.mid <= w.tpot_s * (1 + 1e-6), p.chip
+        assert w.ttft_s is None or p.ttft_s.mid <= w.ttft_s * (1 + 1e-5), p.chip
+        assert w.tpot_s is None or p.tpot_s.mid <= w.tpot_s * (1 + 1e-5), p.chip
 
 
 def test_plans_carry_the_rate(report: PlanReport) -> None:

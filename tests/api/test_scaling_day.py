@@ -126,7 +126,7 @@ def test_the_steepest_rise_of_the_day_keeps_the_targets_when_the_engine_follows_
 
 def test_what_holds_in_simulation_is_said_of_a_plan_that_formulas_doubt() -> None:
     """No plan meets the targets as surely as asked by formulas: it stays as it is, with how many would hold."""
-    given = {**LENGTHS, **ASKED, "ttft": "130ms", "precision": "bf16"}
+    given = {**LENGTHS, **ASKED, "ttft": "130ms", "precision": "bf16", "confidence": "90%"}
     report = cw.plan(MODEL, day=DAY, **given)
     assert not report.kept
     assert report.verdict()[0].startswith("No plan meets")

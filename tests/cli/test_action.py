@@ -38,7 +38,7 @@ def test_a_question_that_is_no_longer_answered_is_said_first(repository: Path) -
     text, _, _ = compared(repository)
     after_heading = text.partition("### `chat/serving.toml`")[2].strip()
     assert after_heading.startswith("**No longer answered: ")
-    assert "are carried, 50 were asked" in after_heading.splitlines()[0]
+    assert "are sustained, 50 were asked" in after_heading.splitlines()[0]
     assert row(text, "fits 2x l4")[1] == "-", "memory of the layout that is asked for"
     assert row(text, "fits 1x l4")[0] == "-"
 

@@ -529,7 +529,7 @@ def _where(machine: Machine, plan: PlanRecord) -> str:
         return "; ".join(f"{p.chip}: {p.holds}" for p in plan.parts)
     if plan.chips < cards:
         return f"on {plan.chips} of the {cards} cards"
-    return "all on the cards" if cards > 1 else "all on it"
+    return "all on the cards" if cards > 1 else "all on the device"
 
 
 def _alone(machine: Machine) -> bool:

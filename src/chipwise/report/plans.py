@@ -660,13 +660,13 @@ def _of_first(report: PlanReport) -> list[str]:
     """What the first plan rests on, and what is to be known of it."""
     first = report.plans[0]
     near = [f"#1: closest published result: {text}" for text in _published([first])]
-    scaled = scaling_words([first])
     return [
         *near,
         *_hosts(first),
         *_tails(first),
         *_spare(first),
-        *scaled,
+        *peak_words(report.plans),
+        *scaling_words([first]),
         *_day(first),
         *notes([(1, first.note)]),
     ]
