@@ -369,7 +369,7 @@ def test_no_card_is_bought_that_stays_idle() -> None:
     report = cw.local(max_usd=5000, models="openai/gpt-oss-120b", context="64k")
     cards = [r for r in report.models if r.covers == "card"]
     assert any(r.item.startswith("3 x ") for r in cards)
-    assert all(r.placement in ("all on it", "all on the cards") for r in cards)
+    assert all(r.placement in ("all on the device", "all on the cards") for r in cards)
 
 
 def test_lines_are_those_of_engines_that_run_there() -> None:
