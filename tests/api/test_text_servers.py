@@ -49,7 +49,7 @@ def test_a_rate_is_served_by_a_server() -> None:
     assert first.model == "BAAI/bge-reranker-v2-m3"
     assert "BAAI/bge-reranker-v2-m3 has the dimensions of bge-m3" in first.assumptions
     assert (first.plans[0].runtime, first.plans[0].usual) == ("tei", "tei")
-    assert "in place of" not in first.verdict()[0]
+    assert "instead of" not in first.verdict()[0]
     assert not [c for c in first.changes if "tuned" in c.options or c.options == "--precision fp8"]
     every = cw.plan("bge-m3", chips="l4", by="runtime", **asked).plans
     assert {"tei", "vllm", "eager"} <= {p.runtime for p in every}

@@ -43,7 +43,7 @@ def test_software_that_nobody_develops_comes_after_what_lives(run: Run) -> None:
     """torchtune is the fastest by 7 %: named it is taken, unnamed it is the cheaper one, with the reason."""
     asked = ("plan", ROW, "--task", "finetune", "--chips", "rtx-4090", "--counts", "1", "--seq", "2048")
     said = " ".join(run(*asked).out.split())
-    assert "with unsloth in place of hf-trainer" in said
+    assert "with unsloth instead of hf-trainer" in said
     assert "with torchtune" in said
     assert "but development of torchtune has ended." in said
     named = " ".join(run(*asked, "--trainer", "torchtune").out.split())
@@ -218,7 +218,7 @@ def test_the_usual_trainer_yields_to_what_is_clearly_better() -> None:
     assert usual.instead_of == ""
     assert plan.days.mid < usual.days.mid / (1.0 + P.evidence)
     said = " ".join(train_plan("Qwen/Qwen3-32B", task="finetune", have={"h100": 8}, tokens=2e8).verdict())
-    assert said.startswith(f"Train on 8x h100-sxm5-80gb with {plan.stack} in place of hf-trainer (")
+    assert said.startswith(f"Train on 8x h100-sxm5-80gb with {plan.stack} instead of hf-trainer (")
     hair = replace(
         usual,
         stack="torchtitan",
