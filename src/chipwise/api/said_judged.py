@@ -591,11 +591,7 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     a, b = saying.chips
     row = TRAINING if _of_training(saying) else RATIOS[saying.aspect]
     try:
-        ratios = row.of(saying, work, a, b)
-        if ratios and saying.aspect == "price":
-            ratios = _sweep(saying, work, a, b) | ratios  # what is paid for is tokens before hours
-        elif ratios and saying.always:
-            ratios |= _sweep(saying, work, a, b)
+        ratios = _both_ways(saying, work, row, a, b)
     except InfeasibleError:
         return _held(saying, work)
     if not ratios:
@@ -604,15 +600,26 @@ def _compared(saying: Saying, work: _Shown) -> _Verdict | None:
     if saying.always:
         return _of_always(saying, ratios, a, b)
     verdict = _ratio_verdict(saying, ratios.values(), NEAR if row.exact else TIE, work.sure())
-    if verdict == "false" and saying.more and not saying.ratio:  # what refutes it first
-        ratios = dict(sorted(ratios.items(), key=lambda of: of[1] * (saying.more or 1)))
+    if verdict == "false" and not saying.ratio:  # what refutes it first
+        ratios = dict(sorted(ratios.items(), key=lambda of: of[1] * (saying.more or 0)))
     told = _in_a_sentence(ratios, a, b, saying)
     because = f"{told[0].upper()}{told[1:]}"
     if saying.aspect == "price" and SPEED.search(saying.text):
         verdict = "true with a condition" if verdict == "true" else verdict
         return _Verdict(verdict, f"{because} The speed in it was not judged.", "")
-    sheets = ", ".join(_sheets(work, a, b)) if saying.aspect in ("speed", "training") else ""
+    if saying.aspect not in ("speed", "training"):
+        return _Verdict(verdict, because, "")
+    sheets = ", ".join(_sheets(work, a, b))
     return _Verdict(verdict, f"{because} By its sheet it has {sheets}." if sheets else because, "")
+
+
+def _both_ways(saying: Saying, work: _Shown, row: _Ratios, a: Spoken, b: Spoken) -> Ratios:
+    """The ratios that a sentence is judged by: of prices what is paid for tokens before what is paid for hours; of what
+    is said to be so always those under other choices too."""
+    ratios = row.of(saying, work, a, b)
+    if ratios and saying.aspect == "price":
+        return _sweep(saying, work, a, b) | ratios
+    return ratios | _sweep(saying, work, a, b) if ratios and saying.always else ratios
 
 
 def _of_always(saying: Saying, ratios: Ratios, a: Spoken, b: Spoken) -> _Verdict:

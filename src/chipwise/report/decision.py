@@ -198,20 +198,24 @@ def _own(decision: DecisionRecord) -> tuple[str, str]:
         if share is not None
         else f"dearer than {less} at any use"
     )
-    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}"
-    chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
-    chips += f" with {own.hosts} hosts and their network" if own.hosts > 1 else " with host" * own.hosts
-    chips += f", of which {own.used} work" if 0 < own.used < own.chips else ""
     always = "always in use" if decision.job_hours is None else "with one such job after another"
     always = always if own.use == 1.0 else f"{own.use:.0%} in use"
     figures = [
-        f"{usd_words(own.purchase_usd)} for {chips}",
+        f"{usd_words(own.purchase_usd)} for {_bought(own)}",
         f"{own.power_w / 1000.0:.3g} kW at the wall",
         f"over {own.years:g} years",
         *([use] if paid is not None else []),
     ]
     lasts = " if the load lasts" if own.machines and not called and _lasting(decision) else ""
     return decision.usd_words(own.usd_per_month), f"owned{lasts}, {always} ({', '.join(figures)})"
+
+
+def _bought(own: OwningRecord) -> str:
+    """The chips that are bought, with what they stand in."""
+    chips = f"{own.chips} chip{'s' if own.chips > 1 else ''}"
+    chips = f"{own.machines}, {chips}" if own.machines and own.used < own.chips else own.machines or chips
+    chips += f" with {own.hosts} hosts and their network" if own.hosts > 1 else " with host" * own.hosts
+    return chips + (f", of which {own.used} work" if 0 < own.used < own.chips else "")
 
 
 def sells(api: ApiRecord) -> str:

@@ -754,13 +754,16 @@ def _ranking(report: MediaReport, plans: Sequence[MediaPlan], *, everything: boo
             f"time is that of a whole batch, and batches are {batches[0]} to {batches[-1]}: --batch "
             f"{batches[0]} compares the same on all"
         )
+    return said + _left(report, plans)
+
+
+def _left(report: MediaReport, plans: Sequence[MediaPlan]) -> list[str]:
+    """How many plans there are beside those that are shown."""
     left = [p.machines for p in report.plans[len(plans) :]]
-    if left:
-        more = f" and {len(left) - FIRST} more" if len(left) > FIRST else ""
-        said.append(
-            f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {', '.join(left[:FIRST])}{more}"
-        )
-    return said
+    if not left:
+        return []
+    more = f" and {len(left) - FIRST} more" if len(left) > FIRST else ""
+    return [f"{len(left)} more chip{'s' if len(left) > 1 else ''} (--all): {', '.join(left[:FIRST])}{more}"]
 
 
 def _ranked_by(report: MediaReport) -> str:
