@@ -122,7 +122,7 @@ def test_a_limit_of_cost_that_is_too_low_names_the_cheapest(run: Run) -> None:
     plans = run(*asked, "--all", "--format", "json").json["plans"]
     cheapest = min((p for p in plans if p["price"]), key=lambda p: p["price"]["mid"])
     said = run(*asked, "--max-usd-per-h", "1").err
-    assert f"is {cheapest['chips']}x {cheapest['chip']} at {cheapest['price']['mid']:.3g} $/h" in said
+    assert f"is {cheapest['chips']}x {cheapest['chip']} at ${cheapest['price']['mid']:.3g}/h" in said
 
 
 @pytest.mark.parametrize("kind", ["all_reduce", "allreduce", "All-Reduce", "AllReduce"])
