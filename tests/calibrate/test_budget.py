@@ -31,7 +31,7 @@ CELLS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 def test_fitted_numbers_stay_within_half_of_the_cells(suite: str) -> None:
     file, columns, prefixes = CELLS[suite]
     cells = {tuple(row[c] for c in columns) for row in rows_of(file) if row.get("score", "1") == "1"}
-    counted = (".scatter.", ".seen.")
+    counted = (".label.", ".seen.")
     fitted = [
         name
         for name in shipped_parameters().table

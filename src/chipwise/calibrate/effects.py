@@ -22,11 +22,11 @@ Labels = Mapping[str, NDArray[np.str_]]
 
 SCATTER = 0.12  # one standard deviation of log(time) of a good row: noise floor of kernel timings
 SCATTER_SPREAD = 0.1  # of the logarithm of a scatter: assumed
-# Short kernels scatter more than long ones: one residual spread for each range of predicted time, and again for
-# rows that are alike, where there are enough of them.
-SCATTER_EDGES_S = (1e-5, 1e-4, 1e-3)
-
-_ALIKE = (SCATTER,) * (len(SCATTER_EDGES_S) + 1)
+SCATTER_EDGES_S = (
+    1e-5,
+    1e-4,
+    1e-3,
+)  # between ranges of predicted time: short kernels scatter more than long ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,36 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """One standard deviation of log(time) of rows around a formula: one for each range of predicted time, times a
+    factor of those `kinds` of rows that scatter otherwise."""
+
+    ranges: tuple[float, ...] = (SCATTER,) * (len(SCATTER_EDGES_S) + 1)
+    kinds: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, seconds: Array, kinds: NDArray[np.str_]) -> Array:
+        """That of rows of such predicted times and kinds, [row]."""
+        keys, codes = np.unique(kinds, return_inverse=True)
+        factors = np.array([self.kinds.get(str(k), 1.0) for k in keys])
+        return np.asarray(np.array(self.ranges)[np.searchsorted(SCATTER_EDGES_S, seconds)] * factors[codes])
+
+    def parameters(self, prefix: str, source: str, rows_hash: str) -> dict[str, Parameter]:
+        """What to ship, `prefix.scatter.range=i` and `prefix.scatter.kind=key`; no factor nearer to 1 than
+        `SCATTER_SPREAD`."""
+
+        def widths(of: str, prior: float, unit: str, values: Mapping[str, float]) -> dict[str, Parameter]:
+            return {
+                f"{prefix}.scatter.{of}={key}": Parameter(prior, v, SCATTER_SPREAD, unit, source, rows_hash)
+                for key, v in values.items()
+            }
+
+        ranges = {str(i): sigma for i, sigma in enumerate(self.ranges)}
+        kinds = {key: f for key, f in self.kinds.items() if abs(np.log(f)) > SCATTER_SPREAD}
+        unit = "standard deviation of log(time), by range of time"
+        return widths("range", SCATTER, unit, ranges) | widths("kind", 1.0, "factor", kinds)
+
+
+@dataclass(frozen=True)
 class Effects:
     """All effects of one formula, by (quantity, level, key); rows whose key is unknown get the prior's 0.
 
@@ -85,7 +115,7 @@ class Effects:
 
     quantities: Mapping[str, Quantity]
     table: Mapping[tuple[str, str, str], Effect]
-    scatter: Mapping[str, tuple[float, ...]] = field(default_factory=lambda: {"": _ALIKE})
+    scatter: Scatter = Scatter()
     rows_hash: str = ""
     labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -166,25 +196,13 @@ class Effects:
                 if key not in known.get(attribute, ()):
                     seen = Parameter(1.0, 1.0, 0.0, "seen", source, self.rows_hash)
                     out[f"{prefix}.label.{attribute}={key}"] = seen
-        return out | self._scatters(prefix, source)
-
-    def _scatters(self, prefix: str, source: str) -> dict[str, Parameter]:
-        """The scatter of rows by range of time, of kinds where it differs from that of all."""
-        out: dict[str, Parameter] = {}
-        unit = "standard deviation of log(time), by range of time"
-        for key, sigmas in self.scatter.items():
-            if key and np.allclose(sigmas, self.scatter[""], rtol=SCATTER_SPREAD):
-                continue
-            for i, sigma in enumerate(sigmas):
-                full = f"{prefix}.scatter.{key}.{i}" if key else f"{prefix}.scatter.{i}"
-                out[full] = Parameter(SCATTER, sigma, SCATTER_SPREAD, unit, source, self.rows_hash)
         return out
 
     @classmethod
     def of(cls, table: Mapping[str, Parameter], prefix: str, prior: Mapping[str, Quantity]) -> Effects:
-        """The inverse of `parameters`; what `table` does not hold keeps its prior."""
+        """The inverse of `parameters` and `Scatter.parameters`; what `table` does not hold keeps its prior."""
         effects: dict[tuple[str, str, str], Effect] = {}
-        scatter = {"": list(_ALIKE)}
+        widths: dict[str, dict[str, float]] = {"range": {}, "kind": {}}
         labels: dict[str, frozenset[str]] = {}
         levels = {(q, v.name) for q, s in prior.items() for v in s.all_levels}
         longest = sorted(prior, key=len, reverse=True)  # names of quantities may hold dots
@@ -203,9 +221,9 @@ class Effects:
             elif quantity == "label":
                 labels[level] = labels.get(level, frozenset()) | {key}
             elif quantity == "scatter":
-                key, _, place = tail.rpartition(".")
-                scatter.setdefault(key, list(_ALIKE))[int(place)] = p.value
-        return cls(prior, effects, {k: tuple(v) for k, v in scatter.items()}, rows_hash, labels)
+                widths[level][key] = p.value
+        ranges = tuple(widths["range"].get(str(i), s) for i, s in enumerate(Scatter().ranges))
+        return cls(prior, effects, Scatter(ranges, widths["kind"]), rows_hash, labels)
 
 
 def name_of(quantity: str, level: str, key: str) -> str:

@@ -96,8 +96,7 @@ class EnergyFit:
     def parameters(self) -> dict[str, Parameter]:
         """What to ship."""
         found = self.effects.parameters(PREFIX, SOURCE)
-        kept = {n: p for n, p in found.items() if ".scatter." not in n}
-        return kept | seen(f"{PREFIX}.seen.chip", self.chips, SOURCE, self.effects.rows_hash)
+        return found | seen(f"{PREFIX}.seen.chip", self.chips, SOURCE, self.effects.rows_hash)
 
     @classmethod
     def of(cls, numbers: Parameters) -> EnergyFit:

@@ -23,6 +23,7 @@ from chipwise.calibrate.effects import (
     Effects,
     Labels,
     Quantity,
+    Scatter,
     label_codes,
     name_of,
     told,
@@ -36,6 +37,7 @@ Model = Callable[[Mapping[str, Real]], Array]
 HUBER = 0.15  # of log(predicted / measured): beyond this a row pulls with constant force
 STEP = 0.02  # of log(parameter), for derivatives
 LEAST_SCATTER = 30  # rows from which a range of times, or a kind of row, has a scatter of its own
+LEAST_FACTOR = 0.1  # of a kind of rows: none is known ten times as well as all
 ROUNDS, FEW = 5, 4  # of dropping effects and solving again, in so many steps
 DECILES = 2.563  # standard deviations between the 10 % and the 90 % quantile of a normal distribution
 
@@ -334,9 +336,7 @@ def log_spread(rows: FitRows, effects: Effects) -> Array:
     everything = np.arange(len(rows))
     values = effects.values(rows.labels)
     base = np.log(rows.model(values, everything))
-    keys, codes = np.unique(_alike(rows), return_inverse=True)
-    each = np.array([effects.scatter.get(str(k), effects.scatter[""]) for k in keys])
-    variance = each[codes, np.searchsorted(SCATTER_EDGES_S, np.exp(base))] ** 2
+    variance = effects.scatter.of(np.exp(base), _alike(rows)) ** 2
     for name, spread in effects.spreads(rows.labels).items():
         moved = {**values, name: values[name] * np.exp(STEP)}
         slope = (np.log(rows.model(moved, everything)) - base) / STEP
@@ -384,22 +384,20 @@ def _alike(rows: FitRows) -> NDArray[np.str_]:
     return np.full(len(rows), "") if rows.alike is None else rows.alike
 
 
-def _scatter(residuals: Array, predicted_s: Array, alike: NDArray[np.str_]) -> dict[str, tuple[float, ...]]:
-    """Half the distance between the 10 % and 90 % residuals as a standard deviation, by range of time: of all
-    rows under "", and of every kind with enough of them, whose ranges with few rows take its own
-    mean."""
-    ranges = np.searchsorted(SCATTER_EDGES_S, predicted_s)
+def _scatter(residuals: Array, predicted_s: Array, alike: NDArray[np.str_]) -> Scatter:
+    """Half the distance between the 10 % and 90 % residuals as a standard deviation: of every range of time, those with
+    few rows with the one of all, and of every kind with enough rows in units of that of its ranges."""
 
-    def spreads(rows: NDArray[np.bool_]) -> tuple[float, ...]:
-        parts = [residuals[rows & (ranges == i)] for i in range(len(SCATTER_EDGES_S) + 1)]
-        chosen = [part if len(part) >= LEAST_SCATTER else residuals[rows] for part in parts]
-        return tuple(
-            float(np.subtract(*np.quantile(c, [0.9, 0.1])) / DECILES) if len(c) else SCATTER for c in chosen
-        )
+    def deviation(part: Array) -> float:
+        return float(np.subtract(*np.quantile(part, [0.9, 0.1])) / DECILES) if len(part) else SCATTER
 
+    within = np.searchsorted(SCATTER_EDGES_S, predicted_s)
+    parts = [residuals[within == i] for i in range(len(SCATTER_EDGES_S) + 1)]
+    ranges = tuple(deviation(part if len(part) >= LEAST_SCATTER else residuals) for part in parts)
+    in_units = residuals / np.maximum(np.array(ranges)[within], 1e-9)
     keys, counts = np.unique(alike, return_counts=True)
-    known = [str(k) for k, n in zip(keys, counts, strict=True) if n >= LEAST_SCATTER and k]
-    return {"": spreads(np.ones(len(residuals), dtype=bool))} | {k: spreads(alike == k) for k in known}
+    many = [str(k) for k, n in zip(keys, counts, strict=True) if n >= LEAST_SCATTER and k]
+    return Scatter(ranges, {k: max(deviation(in_units[alike == k]), LEAST_FACTOR) for k in many})
 
 
 def _design(

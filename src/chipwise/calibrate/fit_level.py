@@ -164,7 +164,7 @@ class LevelFit:
     def parameters(self) -> dict[str, Parameter]:
         """What to ship."""
         found = self.effects.parameters(PREFIX, SOURCE, least=0.005)
-        kept = {n: p for n, p in found.items() if ".scatter." not in n and n != f"{PREFIX}.prompt.all"}
+        kept = {n: p for n, p in found.items() if n != f"{PREFIX}.prompt.all"}
         low, high = LEVELS["prompt"].low, LEVELS["prompt"].high
         common = min(found[f"{PREFIX}.tuned.all"].value, 1.0)
 

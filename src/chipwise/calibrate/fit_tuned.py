@@ -47,8 +47,7 @@ class TunedFit:
 
     def parameters(self) -> dict[str, Parameter]:
         """What to ship."""
-        found = TUNED.parameters(self.effects)
-        return {n: p for n, p in found.items() if ".scatter." not in n} | dict(self.seen)
+        return TUNED.parameters(self.effects) | dict(self.seen)
 
     @property
     def chips(self) -> frozenset[str]:

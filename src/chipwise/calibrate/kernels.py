@@ -129,6 +129,7 @@ def kernel_parameters(
     out: dict[str, Parameter] = {}
     for group, fitted in effects.items():
         out |= fitted.parameters(group, source, least)
+        out |= fitted.scatter.parameters(group, source, fitted.rows_hash)
     return out
 
 

@@ -271,8 +271,7 @@ def _report(m: _Speeds, found: Residuals, key: str) -> Validation:
 
 
 def _shipped(fitted: Effects) -> Mapping[str, Parameter]:
-    # scatter by range of time is of kernels; two dozen speeds tell none
-    return SPEEDS.parameters(replace(fitted, scatter={}))
+    return SPEEDS.parameters(fitted)
 
 
 TOKEN_SPEEDS = Suite(
