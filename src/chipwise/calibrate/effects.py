@@ -77,7 +77,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Scatter:
+class Widths:
     """One standard deviation of log(time) of rows around a formula: one for each range of predicted time, times a
     factor of those `kinds` of rows that scatter otherwise."""
 
@@ -115,7 +115,7 @@ class Effects:
 
     quantities: Mapping[str, Quantity]
     table: Mapping[tuple[str, str, str], Effect]
-    scatter: Scatter = Scatter()
+    scatter: Widths = Widths()
     rows_hash: str = ""
     labels: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -200,7 +200,7 @@ class Effects:
 
     @classmethod
     def of(cls, table: Mapping[str, Parameter], prefix: str, prior: Mapping[str, Quantity]) -> Effects:
-        """The inverse of `parameters` and `Scatter.parameters`; what `table` does not hold keeps its prior."""
+        """The inverse of `parameters` and `Widths.parameters`; what `table` does not hold keeps its prior."""
         effects: dict[tuple[str, str, str], Effect] = {}
         widths: dict[str, dict[str, float]] = {"range": {}, "kind": {}}
         labels: dict[str, frozenset[str]] = {}
@@ -222,8 +222,8 @@ class Effects:
                 labels[level] = labels.get(level, frozenset()) | {key}
             elif quantity == "scatter":
                 widths[level][key] = p.value
-        ranges = tuple(widths["range"].get(str(i), s) for i, s in enumerate(Scatter().ranges))
-        return cls(prior, effects, Scatter(ranges, widths["kind"]), rows_hash, labels)
+        ranges = tuple(widths["range"].get(str(i), s) for i, s in enumerate(Widths().ranges))
+        return cls(prior, effects, Widths(ranges, widths["kind"]), rows_hash, labels)
 
 
 def name_of(quantity: str, level: str, key: str) -> str:

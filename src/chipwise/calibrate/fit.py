@@ -23,7 +23,7 @@ from chipwise.calibrate.effects import (
     Effects,
     Labels,
     Quantity,
-    Scatter,
+    Widths,
     label_codes,
     name_of,
     told,
@@ -384,7 +384,7 @@ def _alike(rows: FitRows) -> NDArray[np.str_]:
     return np.full(len(rows), "") if rows.alike is None else rows.alike
 
 
-def _scatter(residuals: Array, predicted_s: Array, alike: NDArray[np.str_]) -> Scatter:
+def _scatter(residuals: Array, predicted_s: Array, alike: NDArray[np.str_]) -> Widths:
     """Half the distance between the 10 % and 90 % residuals as a standard deviation: of every range of time, those with
     few rows with the one of all, and of every kind with enough rows in units of that of its ranges."""
 
@@ -397,7 +397,7 @@ def _scatter(residuals: Array, predicted_s: Array, alike: NDArray[np.str_]) -> S
     in_units = residuals / np.maximum(np.array(ranges)[within], 1e-9)
     keys, counts = np.unique(alike, return_counts=True)
     many = [str(k) for k, n in zip(keys, counts, strict=True) if n >= LEAST_SCATTER and k]
-    return Scatter(ranges, {k: max(deviation(in_units[alike == k]), LEAST_FACTOR) for k in many})
+    return Widths(ranges, {k: max(deviation(in_units[alike == k]), LEAST_FACTOR) for k in many})
 
 
 def _design(
