@@ -20,7 +20,7 @@ from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.alike import Alike
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.passes import PartsOf, PassTable, Requests, tabulate
+from chipwise.predict.passes import SHARED, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import LOADS, ONE, Engines, Loads, Prediction, transfer_s
 from chipwise.predict.speculative import decoding, draft_graph
 from chipwise.predict.step import parts_alike, step_parts
@@ -275,8 +275,8 @@ def _table(
     sharded = group.sharded(graph)
     experts = graph.routed
 
-    def parts(of: Sharded) -> PartsOf:
-        return lambda step: parts_alike(of, step, device, each, own, alike)
+    def parts(of: Sharded, only: tuple[str, ...] = ("",)) -> PartsOf:
+        return lambda step: parts_alike(of, step, device, each, own, alike, only)
 
     return tabulate(
         parts(sharded),
@@ -287,6 +287,7 @@ def _table(
         ranks=np.asarray(sharded.layout.dp).reshape(-1) if experts else 1.0,
         speculation=d.speculation,
         draft_of=parts(shard(draft_graph(graph), sharded.layout)) if d.drafts else None,
+        experts_of=parts(sharded, SHARED),
     )
 
 
