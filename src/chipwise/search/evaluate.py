@@ -15,7 +15,6 @@ from chipwise.cost.local import LocalModel
 from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
 from chipwise.parallel.layout import Layout, Reason, first_broken, illegal, spans
-from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.alike import Alike
 from chipwise.predict.energy import Use, issued
@@ -59,8 +58,7 @@ class Evaluated:
 
     `reason` indexes `REASONS` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences; of a lone user, whose load is the same in all columns, the first.
-    `missing_bytes` per device are short of what the smallest batch takes, 0 where it fits. `beside` [N, batch] are
-    workers for prompts beside each decode worker, 0 where there is one pool.
+    `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
     `held` are TTFT and TPOT [N, batch] as targets bound them (`targets.held`).
     `rates` are the numbers that it was priced with. `engines` are those of the candidates that are legal and fit, `row`
     says where each candidate's is (-1: nowhere).
@@ -68,10 +66,8 @@ class Evaluated:
 
     group: Group
     prediction: Prediction
-    memory: MemoryAccount
     reason: NDArray[np.int64]
     allowed: NDArray[np.bool_]
-    missing_bytes: Array
     beside: Array
     rates: tuple[CostParameters, Overheads]
     engines: Engines | None
@@ -82,6 +78,21 @@ class Evaluated:
     def plans(self) -> int:
         """Candidate plans priced: layouts times batches."""
         return int(self.allowed.size)
+
+    def take(self, rows: NDArray[np.intp]) -> Evaluated:
+        """Some of the candidates."""
+        columns = (self.reason, self.allowed, self.beside, self.row)
+        reason, allowed, beside, row = (column[rows] for column in columns)
+        return replace(
+            self,
+            group=self.group.take(rows),
+            prediction=self.prediction.each(lambda values: values[rows]),
+            reason=reason,
+            allowed=allowed,
+            beside=beside,
+            row=row,
+            held=(self.held[0][rows], self.held[1][rows]),
+        )
 
     def engines_at(self, rows: NDArray[np.intp]) -> Engines:
         """The engines of some candidates, all of which are legal and fit."""
@@ -107,7 +118,6 @@ def evaluate(
     # a pipeline needs a sequence for each of its micro-batches
     smallest = in_flight(workload, group.layouts(trailing=1).pp)
     fits = memory.fits(smallest)[:, 0]
-    missing = np.asarray(memory.short_bytes(smallest))[:, 0]
     known = np.isfinite(np.asarray(group.device(trailing=1).memory_bytes))[:, 0]
     known &= np.isfinite(np.asarray(group.device(trailing=1).memory_bytes_per_s))[:, 0]
     domain = np.asarray(group.device(trailing=1).domain)[:, 0]
@@ -130,10 +140,8 @@ def evaluate(
         return Evaluated(
             group,
             none,
-            memory,
             reason,
             masks,
-            missing,
             np.zeros(nothing.shape),
             rates,
             None,
@@ -183,7 +191,7 @@ def evaluate(
     allowed = np.zeros(nothing.shape, dtype=bool)
     allowed[live] = within
     seen = (first, further)
-    return Evaluated(group, table, memory, reason, allowed, missing, beside, rates, engines, row, seen)
+    return Evaluated(group, table, reason, allowed, beside, rates, engines, row, seen)
 
 
 def _deep(group: Group, live: NDArray[np.bool_]) -> NDArray[np.bool_]:
