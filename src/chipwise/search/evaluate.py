@@ -15,6 +15,7 @@ from chipwise.cost.local import LocalModel
 from chipwise.cost.price import CostParameters
 from chipwise.cost.roofline import roofline
 from chipwise.parallel.layout import Layout, Reason, first_broken, illegal, spans
+from chipwise.parallel.memory import MemoryAccount
 from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.alike import Alike
 from chipwise.predict.energy import Use, issued
@@ -66,6 +67,7 @@ class Evaluated:
 
     group: Group
     prediction: Prediction
+    memory: MemoryAccount
     reason: NDArray[np.int64]
     allowed: NDArray[np.bool_]
     beside: Array
@@ -87,6 +89,7 @@ class Evaluated:
             self,
             group=self.group.take(rows),
             prediction=self.prediction.each(lambda values: values[rows]),
+            memory=self.memory.each(lambda value: np.asarray(value)[rows] if np.size(value) > 1 else value),
             reason=reason,
             allowed=allowed,
             beside=beside,
@@ -140,6 +143,7 @@ def evaluate(
         return Evaluated(
             group,
             none,
+            memory,
             reason,
             masks,
             np.zeros(nothing.shape),
@@ -191,7 +195,7 @@ def evaluate(
     allowed = np.zeros(nothing.shape, dtype=bool)
     allowed[live] = within
     seen = (first, further)
-    return Evaluated(group, table, reason, allowed, beside, rates, engines, row, seen)
+    return Evaluated(group, table, memory, reason, allowed, beside, rates, engines, row, seen)
 
 
 def _deep(group: Group, live: NDArray[np.bool_]) -> NDArray[np.bool_]:
