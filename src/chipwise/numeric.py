@@ -59,6 +59,8 @@ def take(value: T, index: Any) -> T:
 def content(value: Any) -> Hashable:
     """What tells a record of texts, numbers, arrays, and tuples and mappings of these from another: equal for equal
     numbers."""
+    if type(value) in _PLAIN:
+        return value  # type: ignore[no-any-return]
     if isinstance(value, np.ndarray):
         return value.shape, value.tobytes()
     if isinstance(value, tuple):
@@ -68,6 +70,9 @@ def content(value: Any) -> Hashable:
     if names := _names(type(value)):  # type: ignore[arg-type]
         return tuple([content(getattr(value, name)) for name in names])
     return value  # type: ignore[no-any-return]
+
+
+_PLAIN = frozenset((str, float, int, bool, type(None)))  # what most fields are, asked first
 
 
 @cache

@@ -130,8 +130,8 @@ def test_nothing_is_priced_again_and_nothing_else_is_found() -> None:
         asked = question.asking(published=False)
         assert isinstance(asked, PlansAsked)
         space = asked._found().space
-        anew = space.anew(likely, asked.market.limits)
         workload = replace(asked.workload, confidence=likely)
+        anew = space.anew(workload, asked.market.limits)
         fresh = replace(asked, context=replace(asked.context, workload=workload))._found()
     assert [p.chips for p in anew.plans()] == [p.chips for p in fresh.plans]
     assert [p.chance for p in anew.plans()] == [p.chance for p in fresh.plans]

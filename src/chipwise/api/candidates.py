@@ -237,18 +237,22 @@ class Space:
         """What is asked of the model."""
         return self.formats[0].context.workload
 
-    def anew(self, confidence: float, limits: Limits) -> Space:
-        """What is chosen from what was priced for targets that are to hold with another confidence, or within other
-        limits of chips and dollars, of no fewer; nothing is priced again."""
+    def anew(self, workload: Workload, limits: Limits) -> Space:
+        """What is chosen from what was priced for a workload with another confidence, other targets or another reserve,
+        or within other limits of chips and dollars, of no fewer; nothing is priced again."""
         made = Space(replace(self.market, limits=limits), never=self.never)
         for one, found in self.searched:
             if one.at_last and made.found and not limits.nearest:
                 break  # the likeliest is the nearest in whatever format
-            context = one.context
-            workload = replace(context.workload, confidence=confidence)
-            other = replace(one, context=replace(context, workload=workload))
+            other = replace(one, context=replace(one.context, workload=workload))
             made._take(other, found.anew(workload, limits))
         return made
+
+    def on(self, chip: Chip, context: Context) -> Space:
+        """What was priced of one chip in the format of a context, of which nothing is chosen yet."""
+        found = next(found for one, found in self.searched if one.context is context)
+        one = CandidateFormat(context)
+        return Space(replace(self.market, chips=[chip]), [one], searched=[(one, found.on(chip.id))])
 
     def _hopeless(self, one: CandidateFormat, chips: Sequence[Chip]) -> bool:
         """Whether a format has no plan that could come first: it has no room, or is read too slowly."""

@@ -192,7 +192,7 @@ class PlansAsked:
         best = next(iter(rank_plans(found.plans, w)), None)
         if best and best.keeps_targets(w.confidence) and best.load >= p.idle * w.utilisation:
             return None
-        space = found.space.anew(p.likely, self.market.limits)
+        space = found.space.anew(replace(w, confidence=p.likely), self.market.limits)
         plans = space.plans()
         other = next(iter(rank_plans(plans, space.workload)), None)
         keeps = other is not None and other.keeps_targets(p.likely)
@@ -204,7 +204,7 @@ class PlansAsked:
         """Where there is no plan at all, those that take all that the limits allow."""
         if found.plans:
             return None
-        space = found.space.anew(self.workload.confidence, replace(self.market.limits, nearest=True))
+        space = found.space.anew(self.workload, replace(self.market.limits, nearest=True))
         plans = space.plans()
         return PlansFound(space, plans, found.space) if plans else None
 
@@ -388,15 +388,17 @@ class PlansAsked:
         space, timed = found.space, bool(chosen.said)
         first = report.plans[0]
         its = next((c for c in self.market.chips if c.id == first.chip), None)
-
-        def again(changed: Context, every: bool) -> list[PlanRecord]:
-            runtime = self.market.runtime if every else first.runtime
-            market = replace(self.market, chips=[its] if its else [], runtime=runtime)
-            return Space.over(market, [CandidateFormat(changed)]).plans()
-
         cheaper: tuple[LeverRecord, ...] = ()
         if its and not timed:
-            cheaper = levers(first, its, space.context(first.precision), self.model, again)
+            context = space.context(first.precision)
+            market, priced = replace(self.market, chips=[its], runtime=first.runtime), space.on(its, context)
+
+            def again(changed: Context, every: bool) -> list[PlanRecord]:
+                if every:
+                    return priced.anew(changed.workload, self.market.limits).plans()
+                return Space.over(market, [CandidateFormat(changed)]).plans()
+
+            cheaper = levers(first, its, context, self.model, again)
         day = self.context.today
         sold = apis(first, report.model.name, found.workload, day)
         return replace(

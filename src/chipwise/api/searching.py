@@ -64,6 +64,18 @@ class Found:
             made.refusals.pop(chip, None)
         return made
 
+    def on(self, chip: str) -> Found:
+        """What was priced of one chip, of which nothing is chosen yet."""
+        made = Found(self.prices)
+        for one in self.priced:
+            group = one.evaluated.group
+            mine = np.array([d.chip.id == chip for d in group.deployments])[group.which]
+            if mine.any():
+                made.priced.append(
+                    replace(one, evaluated=one.evaluated.take(np.flatnonzero(mine)), again=True)
+                )
+        return made
+
     def add(self, one: Priced, workload: Workload, limits: Limits) -> Chosen:
         """Choose from a group that was priced, and add what it has."""
         chosen = choose(one.evaluated, workload, self.prices, limits, one.caution)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,8 +87,13 @@ class EnergyFit:
 
     def machine(self, form: str) -> PoweredMachine:
         """Of a machine of that form."""
-        one = _machine(self.values, np.array(form))
-        return PoweredMachine(float(one.base_w), float(one.upkeep))
+        return self._machines[form if form in FORMS else ""]
+
+    @cached_property
+    def _machines(self) -> Mapping[str, PoweredMachine]:
+        """By form, "" of all others."""
+        made = {form: _machine(self.values, np.array(form)) for form in (*FORMS, "")}
+        return {form: PoweredMachine(float(one.base_w), float(one.upkeep)) for form, one in made.items()}
 
     def tuned(self, form: str) -> float:
         """Power limit of power-tuned submissions that state none, over TDP."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -84,8 +84,14 @@ class Rent:
         cheapest; of marketplaces alone number m // 2. More whole groups never cost less: every bill grows, and so
         does k. Broadcasts.
         """
-        p = preferences()
         n, g = np.broadcast_arrays(np.asarray(chips, dtype=np.float64), np.asarray(group, dtype=np.float64))
+        if n.ndim == 0:
+            return Hour(*self._asked([(n.item(), g.item())])[0])
+        return Hour(*self._hours(n, g))
+
+    def _hours(self, n: Array, g: Array) -> tuple[Array, ...]:
+        """The columns of `hour`."""
+        p = preferences()
         columns = (-1, *(1,) * n.ndim)
         size, usd, holds_any, marketplace = (column.reshape(columns) for column in self._columns)
         small = ~holds_any & (size < g)
@@ -110,33 +116,35 @@ class Rent:
         paid = np.take_along_axis(billed, offer, axis=0)[0]
         wide = np.where(modest.any(axis=0), modest, np.isfinite(bills))
         high = np.maximum(np.where(wide, bills, 0.0).max(axis=0), mid)
-        found = (bills.min(axis=0), mid, high, paid, offer[0])
-        return Hour(*(x.item() if n.ndim == 0 else x for x in found))
+        return bills.min(axis=0), mid, high, paid, offer[0]
 
     def paid(self, chips: Array, group: Array) -> Array:
         """Middle dollars per hour and billed chips [2, N] of `hour`: candidates share these, and each pair is worked
         out once."""
-        keys = list(zip(chips.tolist(), group.tolist(), strict=True))
-        new = [key for key in dict.fromkeys(keys) if key not in self._paid]
+        found = self._asked(list(zip(chips.tolist(), group.tolist(), strict=True)))
+        return np.array([(mid, billed) for _, mid, _, billed, _ in found]).reshape(-1, 2).T
+
+    def _asked(self, pairs: Sequence[tuple[float, float]]) -> list[tuple[float, ...]]:
+        """The columns of `hour` of so many chips in such groups, numbers: what was asked is remembered."""
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
-            hour = self.hour(*np.array(new).T)
-            self._paid.update(
-                zip(
-                    new,
-                    zip(np.asarray(hour.mid).tolist(), np.asarray(hour.billed).tolist(), strict=True),
-                    strict=True,
-                )
-            )
-        return np.array([self._paid[key] for key in keys]).reshape(-1, 2).T
+            columns = self._hours(*np.array(new).T)
+            self._known.update(zip(new, zip(*(c.tolist() for c in columns), strict=True), strict=True))
+        return [self._known[pair] for pair in pairs]
 
     @cached_property
-    def _paid(self) -> dict[tuple[float, float], tuple[float, float]]:
+    def _known(self) -> dict[tuple[float, float], tuple[float, ...]]:
         """A memory of what was asked."""
         return {}
 
     def _usd(self, offer: Offer) -> float:
         """Dollars per hour and chip."""
         return (offer.spot_usd_per_chip_h if self.spot else offer.usd_per_chip_h) or 0.0
+
+    @cached_property
+    def least_usd(self) -> float:
+        """Dollars per hour that no chip costs less than, however many there are."""
+        return min(map(self._usd, self.quotes))
 
     @cached_property
     def _columns(self) -> tuple[NDArray[Any], ...]:
@@ -186,6 +194,11 @@ class OwnCosts:
     together: int = 1
     bare: bool = False
     per_host: float = np.inf
+
+    @property
+    def least_usd(self) -> float:
+        """Dollars per hour that no chip costs less than: none that is known."""
+        return 0.0
 
     def machines(self, chips: Real) -> Real:
         """The machines that hold so many chips. Broadcasts."""

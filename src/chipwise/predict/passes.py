@@ -277,7 +277,7 @@ class PassTable:
         )
 
 
-_SHARED = ("experts", "imbalance")  # parts that all attention replicas of an engine work on together
+SHARED = ("experts", "imbalance")  # parts that all attention replicas of an engine work on together
 
 
 _Kept = list[list[Array | None]]
@@ -346,12 +346,13 @@ def tabulate(
     ranks: Real = 1.0,
     speculation: Speculation | None = None,
     draft_of: PartsOf | None = None,
+    experts_of: PartsOf | None = None,
 ) -> PassTable:
     """Tabulate `size` engines that share a graph and every category.
 
     `parts_of` prices a step whose numbers are [N, G] against its own columns [N, 1]. With `factors` on parts
     (numbers or [N, 1]) the table is by resource, for plans; without (None) by part, for fits. `ranks` attention
-    replicas share their experts: a prompt on one of them alone is `lone`.
+    replicas share their experts: a prompt on one of them alone is `lone`, which `experts_of` prices (None: `parts_of`).
 
     With `speculation` a decode pass verifies k guessed tokens after k passes of the draft (`draft_of`, free
     where there is none: lookup in the prompt), and the table holds its share of one token that comes out.
@@ -370,7 +371,7 @@ def tabulate(
                 first_s = np.broadcast_to(cost.hidden["host"], (size, columns))[:, 0]
                 more = 1.0 if factors is None else factors.get(quantity(STARTS, "host"), 1.0)
                 starts.append(first_s * np.reshape(more, -1))
-            shared = part.startswith(_SHARED)
+            shared = part.startswith(SHARED)
             if not experts or shared:
                 ledger.add(part, cost, own=several and not shared)
         return ledger.sums()
@@ -410,7 +411,7 @@ def tabulate(
     if (
         several
     ):  # its size differs from engine to engine: apart from the others, which rows that are alike share
-        lone = apart + fold(parts_of(prompts(chunk / spread)), 1, experts=True)[0]
+        lone = apart + fold((experts_of or parts_of)(prompts(chunk / spread)), 1, experts=True)[0]
     if alone:
         added = np.broadcast_to(own[:, :, None], (size, kinds, len(_COARSE), len(names)))
     else:

@@ -95,11 +95,13 @@ def parts_alike(
     efficiency: CostParameters,
     overheads: Overheads,
     alike: Alike | None,
+    only: tuple[str, ...] = ("",),
 ) -> Iterator[tuple[str, Cost | Repeated]]:
-    """`step_parts`, where rows are `alike` of each kind of them, unless the step itself differs between rows."""
+    """`step_parts`, where rows are `alike` of each kind of them, unless the step itself differs between rows; `only`
+    operators whose parts begin so are asked for, where nothing hides behind others."""
     wide = np.asarray(sharded.layout.tp * sharded.layout.dp > device.domain)
-    if overheads.two_batches and wide.any():
-        able = wide & np.asarray(step.sequences >= 2.0)
+    able = wide & np.asarray(step.sequences >= 2.0)
+    if overheads.two_batches and able.any():
         steals = np.where(step.decodes, 0.0, stolen_share(device.family))
         half = step.scaled(0.5)
         asked = [step, half] if step.columns is None else [abreast([step, half])]
@@ -107,7 +109,9 @@ def parts_alike(
         whole, halves = priced if len(asked) > 1 else _in_two(priced[0], np.shape(asked[0].tokens)[-1])
         yield from _overlapped(whole, halves, able, steals)
     else:
-        yield from _parts(sharded, step, device, efficiency, overheads, alike)
+        yield from _parts(sharded, step, device, efficiency, overheads, alike, only)
+    if "" not in only:
+        return
     if sharded.graph.pictures is not None and not all(is_decoding(s) for s in step.segments):
         yield from _tower(sharded.graph.pictures, sharded.layout, step, device, efficiency, overheads)
 
@@ -186,6 +190,7 @@ def _parts(
     efficiency: CostParameters,
     overheads: Overheads,
     alike: Alike | None,
+    only: tuple[str, ...] = ("",),
 ) -> Iterator[tuple[str, Cost | Repeated]]:
     """`parts_alike` of a pass in one piece."""
     whole, network, costs = sharded, device_network(device), efficiency
@@ -224,13 +229,17 @@ def _parts(
         return cost * repeat if alike is None else Repeated(cost, repeat, alike)
 
     for repeat, op, columns in sharded.placed(step, whole):
+        if not (part := part_of(op)).startswith(only):
+            continue
         kernels.add(repeat, _kernels(op) * _within(columns, step))
         cost = asked(op, columns)
-        yield part_of(op), times(cost, repeat)
+        yield part, times(cost, repeat)
         if op.kind == "experts":
             yield "imbalance", times(_imbalance(op, sharded.layout, cost), repeat)
         if op.kind == "gemm" and narrowed(op):
             yield "quantise", times(asked(op, columns, narrow), repeat)
+    if "" not in only:
+        return
     within = network if alike is None else device_network(device)
     for repeat, comm in sharded.comms(step, whole):
         between = comm.axis == "pp"  # stages are of a row, not of its kind

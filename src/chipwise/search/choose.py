@@ -19,8 +19,8 @@ from chipwise.predict.service import ONE
 from chipwise.search.evaluate import Evaluated
 from chipwise.search.prefer import Contenders, cheapest, first, kept
 from chipwise.search.reach import Reach, reach_of
-from chipwise.search.space import Deployment, Limits, affordable
-from chipwise.search.targets import Caution, chances, highest, job_chances, longer_by, meets, powers
+from chipwise.search.space import Deployment, Group, Limits, affordable
+from chipwise.search.targets import Caution, chances, highest, job_chances, longer_by, meets, powers, taken
 from chipwise.units import Array
 from chipwise.values import dataclass
 from chipwise.workload.workload import Workload
@@ -95,12 +95,14 @@ def choose(
     A replica takes no more than `utilisation` of the rate at which its middle times miss a target, and no more than the
     rate up to which targets hold as surely as asked, where they do at all.
     """
-    e = evaluated
+    kept_in = np.flatnonzero(evaluated.reason == 0)
+    e = evaluated.take(kept_in)
     sized = _sized(e, workload, prices, limits, caution)
     if limits.nearest:
         sized = _nearest(e, workload, prices, limits, sized)
-    reason, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
-    live, point = reason == 0, sized.point
+    of_live, usd_per_h, sustained = _held(e, workload, prices, limits, sized)
+    live, point, reason = of_live == 0, sized.point, evaluated.reason.copy()
+    reason[kept_in] = of_live
     columns = _contenders(e, workload, sized, usd_per_h, caution, owned=bool(limits.have))
     choices: list[Choice] = []
     refusals: list[Refusal] = []
@@ -110,15 +112,17 @@ def choose(
         mine = np.flatnonzero(of_it & live)
         if not len(mine):
             reach = reach_of(e, workload, of_it, sustained)
-            refusals.append(Refusal(deployment.chip.id, _closest(reason[of_it]), reach))
+            closest = _closest(reason[evaluated.group.which == i])
+            refusals.append(Refusal(deployment.chip.id, closest, reach))
             continue
         for best in _shortlist(columns.take(mine), mine, workload.confidence, every=limits.every):
             at = best, int(point[best])
             choices.append(
                 Choice(
                     deployment,
-                    e,
-                    *at,
+                    evaluated,
+                    int(kept_in[best]),
+                    at[1],
                     carrying=int(sized.replicas[best]),
                     spare=limits.spare,
                     prompt_workers=int(sized.prompts[best]),
@@ -136,9 +140,8 @@ def choose(
     counts = Counter(
         {REASONS[code]: int(n) for code, n in zip(*np.unique(reason, return_counts=True), strict=True)}
     )
-    return Chosen(
-        choices, refusals, counts, partial(_hopeless, e, workload, prices, limits, sized, live, columns)
-    )
+    hopeless = partial(_hopeless, evaluated, workload, prices, limits, sized, live, columns)
+    return Chosen(choices, refusals, counts, hopeless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ more."""
 
 
 def _hopeless(
-    e: Evaluated,
+    evaluated: Evaluated,
     w: Workload,
     prices: Mapping[str, Rent | OwnCosts | None],
     limits: Limits,
@@ -169,9 +172,10 @@ def _hopeless(
 ) -> dict[str, frozenset[tuple[int, ...]]]:
     """Layouts by chip that miss a target where they were `APART` times as fast, or are then still dearer than its
     cheapest plan that is kept by more than better evidence may cost; and those in more stages than are tried."""
+    e = evaluated.take(np.flatnonzero(evaluated.reason == 0))
     good = e.allowed & meets(e.held[0] / APART, e.held[1] / APART, w)
-    slow = (e.reason == 0) & ~good.any(axis=1)
-    deep = e.reason == REASONS.index(Reason.STAGES)
+    slow = ~good.any(axis=1)
+    deep = evaluated.group.take(evaluated.reason == REASONS.index(Reason.STAGES))
     least = np.where(c.cost > 0.0, c.cost / APART, c.cost * APART)  # below 0 it counts what is done
     if w.driven and w.rate_per_s is not None:
         most = np.max(np.where(good, np.nan_to_num(e.prediction.requests_per_s), 0.0), axis=1)
@@ -181,15 +185,20 @@ def _hopeless(
         chips = np.where(live & (most > 0.0), alone * replicas, np.inf)
         usd = _hour(e, prices, chips, sized.together)[0]
         least = np.where(np.isfinite(usd), usd, chips)
-    columns = [np.asarray(e.group.layout.part(x)).astype(int) for x in ("tp", "pp", "dp", "ep")]
+
+    def rows(group: Group, some: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+        columns = (
+            np.asarray(group.layout.part(x))[some].astype(int).tolist() for x in ("tp", "pp", "dp", "ep")
+        )
+        return list(zip(*columns, strict=True))
+
     found = {}
     for i, deployment in enumerate(e.group.deployments):
         mine = e.group.which == i
         known = c.cost[mine & live & kept(c.chance, w.confidence)]
         enough = np.min(known, initial=np.inf)
-        lost = mine & (slow | deep | (live & (least > enough + preferences().evidence * abs(enough))))
-        rows = np.flatnonzero(lost)
-        found[deployment.chip.id] = frozenset(zip(*(part[rows].tolist() for part in columns), strict=True))
+        lost = mine & (slow | (live & (least > enough + preferences().evidence * abs(enough))))
+        found[deployment.chip.id] = frozenset([*rows(e.group, lost), *rows(deep, deep.which == i)])
     return found
 
 
@@ -244,8 +253,9 @@ def _sized(
     """The best batch of every candidate, and how many replicas do the work that is asked for, or fill the machines that
     are paid for it."""
     wary = caution.take(e.group.which)
-    point, meets = _best_point(e, workload)
-    cautious, sure = _best_point(e, workload, wary)
+    over, surely_over = taken(*e.held, workload), taken(*e.held, workload, wary)
+    point, meets = _best_point(e, over)
+    cautious, sure = _best_point(e, surely_over)
     reason = np.where((e.reason == 0) & ~meets, REASONS.index(Reason.SLO), e.reason)
     rows = np.arange(len(point))
     most = np.array([limits.chips(d.chip.id) for d in e.group.deployments])[e.group.which]
@@ -262,9 +272,10 @@ def _sized(
         point = np.where(sure, cautious, point)
     rate = largest = np.where(reason == 0, e.prediction.requests_per_s[rows, point], np.nan)
     if served is not None:
-        loads = e.prediction.requests_per_s, e.held, e.allowed, workload
-        largest = np.where(reason == 0, highest(*loads), np.nan)
-        rate = np.minimum(workload.utilisation * largest, np.where(sure, highest(*loads, wary), np.inf))
+        rates = e.prediction.requests_per_s
+        largest = np.where(reason == 0, highest(rates, over, e.allowed), np.nan)
+        surely = highest(rates, surely_over, e.allowed) / wary.longer
+        rate = np.minimum(workload.utilisation * largest, np.where(sure, surely, np.inf))
     replicas = np.ones(len(point))
     if served is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -441,11 +452,11 @@ def _closest(reasons: NDArray[np.int64]) -> Reason:
     return REASONS[int(reasons[np.argmax(_CLOSENESS[reasons])])] if len(reasons) else Reason.BUDGET
 
 
-def _best_point(
-    e: Evaluated, w: Workload, caution: Caution | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The batch with the highest throughput that meets the targets, and whether there is one."""
-    good: NDArray[np.bool_] = e.allowed & meets(*e.held, w, caution)
+def _best_point(e: Evaluated, over: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The batch with the highest throughput that meets the targets, of which it takes as much (`over`), and whether
+    there is one."""
+    with np.errstate(invalid="ignore"):
+        good: NDArray[np.bool_] = e.allowed & (over <= 1.0)
     rate = np.where(good, np.nan_to_num(e.prediction.tokens_per_s), -1.0)
     return np.argmax(rate, axis=1), np.asarray(good.any(axis=1))
 

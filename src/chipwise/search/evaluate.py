@@ -20,7 +20,7 @@ from chipwise.parallel.shard import Sharded, shard
 from chipwise.predict.alike import Alike
 from chipwise.predict.energy import Use, issued
 from chipwise.predict.overheads import Overheads
-from chipwise.predict.passes import PartsOf, PassTable, Requests, tabulate
+from chipwise.predict.passes import SHARED, PartsOf, PassTable, Requests, tabulate
 from chipwise.predict.service import LOADS, ONE, Engines, Loads, Prediction, transfer_s
 from chipwise.predict.speculative import decoding, draft_graph
 from chipwise.predict.step import parts_alike, step_parts
@@ -59,8 +59,7 @@ class Evaluated:
 
     `reason` indexes `REASONS` per candidate; `allowed` [N, batch] marks batches that fit in memory and in
     the runtime's limit of sequences; of a lone user, whose load is the same in all columns, the first.
-    `missing_bytes` per device are short of what the smallest batch takes, 0 where it fits. `beside` [N, batch] are
-    workers for prompts beside each decode worker, 0 where there is one pool.
+    `beside` [N, batch] are workers for prompts beside each decode worker, 0 where there is one pool.
     `held` are TTFT and TPOT [N, batch] as targets bound them (`targets.held`).
     `rates` are the numbers that it was priced with. `engines` are those of the candidates that are legal and fit, `row`
     says where each candidate's is (-1: nowhere).
@@ -71,7 +70,6 @@ class Evaluated:
     memory: MemoryAccount
     reason: NDArray[np.int64]
     allowed: NDArray[np.bool_]
-    missing_bytes: Array
     beside: Array
     rates: tuple[CostParameters, Overheads]
     engines: Engines | None
@@ -82,6 +80,22 @@ class Evaluated:
     def plans(self) -> int:
         """Candidate plans priced: layouts times batches."""
         return int(self.allowed.size)
+
+    def take(self, rows: NDArray[np.intp]) -> Evaluated:
+        """Some of the candidates."""
+        columns = (self.reason, self.allowed, self.beside, self.row)
+        reason, allowed, beside, row = (column[rows] for column in columns)
+        return replace(
+            self,
+            group=self.group.take(rows),
+            prediction=self.prediction.each(lambda values: values[rows]),
+            memory=self.memory.each(lambda value: np.asarray(value)[rows] if np.size(value) > 1 else value),
+            reason=reason,
+            allowed=allowed,
+            beside=beside,
+            row=row,
+            held=(self.held[0][rows], self.held[1][rows]),
+        )
 
     def engines_at(self, rows: NDArray[np.intp]) -> Engines:
         """The engines of some candidates, all of which are legal and fit."""
@@ -107,7 +121,6 @@ def evaluate(
     # a pipeline needs a sequence for each of its micro-batches
     smallest = in_flight(workload, group.layouts(trailing=1).pp)
     fits = memory.fits(smallest)[:, 0]
-    missing = np.asarray(memory.short_bytes(smallest))[:, 0]
     known = np.isfinite(np.asarray(group.device(trailing=1).memory_bytes))[:, 0]
     known &= np.isfinite(np.asarray(group.device(trailing=1).memory_bytes_per_s))[:, 0]
     domain = np.asarray(group.device(trailing=1).domain)[:, 0]
@@ -133,7 +146,6 @@ def evaluate(
             memory,
             reason,
             masks,
-            missing,
             np.zeros(nothing.shape),
             rates,
             None,
@@ -183,7 +195,7 @@ def evaluate(
     allowed = np.zeros(nothing.shape, dtype=bool)
     allowed[live] = within
     seen = (first, further)
-    return Evaluated(group, table, memory, reason, allowed, missing, beside, rates, engines, row, seen)
+    return Evaluated(group, table, memory, reason, allowed, beside, rates, engines, row, seen)
 
 
 def _deep(group: Group, live: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -275,8 +287,8 @@ def _table(
     sharded = group.sharded(graph)
     experts = graph.routed
 
-    def parts(of: Sharded) -> PartsOf:
-        return lambda step: parts_alike(of, step, device, each, own, alike)
+    def parts(of: Sharded, only: tuple[str, ...] = ("",)) -> PartsOf:
+        return lambda step: parts_alike(of, step, device, each, own, alike, only)
 
     return tabulate(
         parts(sharded),
@@ -287,6 +299,7 @@ def _table(
         ranks=np.asarray(sharded.layout.dp).reshape(-1) if experts else 1.0,
         speculation=d.speculation,
         draft_of=parts(shard(draft_graph(graph), sharded.layout)) if d.drafts else None,
+        experts_of=parts(sharded, SHARED),
     )
 
 

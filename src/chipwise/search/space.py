@@ -91,7 +91,9 @@ def affordable(basis: Rent | OwnCosts, each: Array, group: Array, limit: float) 
     """The most whole replicas, of `each` chips [N], `group` [N] of them in one machine, that cost no more than a limit
     of dollars per hour: more never cost less."""
     none = np.zeros(len(each))
-    return root(lambda n: basis.paid(n * each, group)[0] <= limit, none, none + MOST_REPLICAS)[0]
+    with np.errstate(divide="ignore"):
+        most = np.minimum(np.floor(limit / (each * basis.least_usd)) + 1.0, MOST_REPLICAS)
+    return root(lambda n: basis.paid(n * each, group)[0] <= limit, none, most)[0]
 
 
 @dataclass(frozen=True, slots=True)

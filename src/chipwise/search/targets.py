@@ -179,7 +179,7 @@ def meets(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None = N
     """Where the times of `held` [N, K] keep the targets, with `caution` as surely as it asks; a time that is not known
     keeps none."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(_taken(ttft_s, tpot_s, w, caution) <= 1.0)
+        return np.asarray(taken(ttft_s, tpot_s, w, caution) <= 1.0)
 
 
 def chances(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution) -> Array:
@@ -222,15 +222,15 @@ def _bounded(
         yield w.e2e_s, first + more * further, first_end + more * further_end
 
 
-def _taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None) -> Array:
+def taken(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution | None = None) -> Array:
     """The times of `held` over their targets, of the tightest [N, K], with `caution` those quantiles that it asks for;
     0 without targets, NaN where a time is not known."""
     one = np.ones((2, len(ttft_s)))
-    taken = np.zeros(np.shape(ttft_s))
+    most = np.zeros(np.shape(ttft_s))
     for target, mid, end in _bounded(ttft_s, tpot_s, w, caution or Caution.of(one, one, one, EVEN)):
-        power = 0.0 if caution is None else caution.power
-        taken = np.maximum(taken, mid * (end / np.where(mid > 0.0, mid, 1.0)) ** power / target)
-    return np.asarray(taken)
+        late = mid if caution is None else mid * (end / np.where(mid > 0.0, mid, 1.0)) ** caution.power
+        most = np.maximum(most, late / target)
+    return np.asarray(most)
 
 
 EVEN = 0.5
@@ -254,34 +254,27 @@ def slopes(
     lightest stands in for it.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        taken, log_rate = np.log(_taken(*times, w, caution)), np.log(rate)
-        fall = _highest(log_rate, taken + SPAN, allowed) - _highest(log_rate, taken - SPAN, allowed)
+        over, log_rate = np.log(taken(*times, w, caution)), np.log(rate)
+        fall = _highest(log_rate, over + SPAN, allowed) - _highest(log_rate, over - SPAN, allowed)
     return np.asarray(np.where(np.isfinite(fall), 1.0 - fall / (2.0 * SPAN), 1.0))
 
 
-def highest(
-    rate: Array,
-    times: tuple[Array, Array],
-    allowed: NDArray[np.bool_],
-    w: Workload,
-    caution: Caution | None = None,
-) -> Array:
-    """The highest rate within the targets [N], with `caution` as surely as it asks: at passes so much longer the rate
-    of a load is as much lower; that of the lightest load where none keeps them. Arguments as of `slopes`; between two
-    loads times bend upwards: the rate is rather too low."""
+def highest(rate: Array, over: Array, allowed: NDArray[np.bool_]) -> Array:
+    """The highest rate within the targets [N], from what of them is `taken` [N, K]; that of the lightest load where
+    none keeps them. Other arguments as of `slopes`; between two loads times bend upwards: the rate is rather too
+    low."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.exp(_highest(np.log(rate), np.log(_taken(*times, w, caution)), allowed))
-    return np.asarray(found if caution is None else found / caution.longer)
+        return np.asarray(np.exp(_highest(np.log(rate), np.log(over), allowed)))
 
 
-def _highest(log_rate: Array, taken: Array, allowed: NDArray[np.bool_]) -> Array:
-    """The logarithm of the highest rate [N] at which what is `taken` of targets, a logarithm too, is at most 0: between
-    the last load that is good and the next, where targets bound it."""
+def _highest(log_rate: Array, over: Array, allowed: NDArray[np.bool_]) -> Array:
+    """The logarithm of the highest rate [N] at which what is taken of targets (`over`, a logarithm too) is at most 0:
+    between the last load that is good and the next, where targets bound it."""
     rows, last = np.arange(len(log_rate)), np.shape(log_rate)[1] - 1
-    good = allowed & (taken <= 0.0)
+    good = allowed & (over <= 0.0)
     here = np.argmax(np.where(good, log_rate, -np.inf), axis=1)
     there = np.minimum(here + 1, last)
-    bounded = good[rows, here] & allowed[rows, there] & (taken[rows, there] > 0.0)
-    part = -taken[rows, here] / (taken[rows, there] - taken[rows, here])
+    bounded = good[rows, here] & allowed[rows, there] & (over[rows, there] > 0.0)
+    part = -over[rows, here] / (over[rows, there] - over[rows, here])
     more = np.maximum(log_rate[rows, there] - log_rate[rows, here], 0.0)
     return np.asarray(log_rate[rows, here] + np.where(bounded & np.isfinite(part), part * more, 0.0))
