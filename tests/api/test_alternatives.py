@@ -111,7 +111,7 @@ def test_chips_that_one_has_are_said_to_cost_nothing() -> None:
 def test_a_model_that_guesses_by_itself_is_asked_for_one_token() -> None:
     asked = {"rate": "5/s", "in_": "500", "out": "8000", "tpot": "30ms", "evidence": "none"}
     report = cw.plan("deepseek-ai/DeepSeek-V3.2", chips="gb300-nvl72", **asked)
-    lever = next(one for one in report.levers if one.options == "--speculate accept=0.85,draft=1")
+    lever = next(one for one in report.levers if one.options == "--speculate accept=0.87,draft=1")
     assert "the model's own module" in lever.words
 
 
@@ -120,11 +120,11 @@ def test_two_changes_that_keep_the_targets_are_asked_together() -> None:
     model, chips = "deepseek-ai/DeepSeek-R1", "b200-sxm"
     report = cw.plan(model, chips=chips, **asked)
     both, *alone = report.levers
-    assert both.options == "--speculate accept=0.85,draft=1 --precision nvfp4"
+    assert both.options == "--speculate accept=0.82,draft=1 --precision nvfp4"
     assert "nvidia/DeepSeek-R1-NVFP4" in both.words  # in the format of the chip, and who has published it
     assert both.saves > max(one.saves for one in alone)
     asked["runtime"] = report.plans[0].runtime
-    changed = cw.plan(model, chips=chips, **asked, precision="nvfp4", speculate="accept=0.85,draft=1").plans[
+    changed = cw.plan(model, chips=chips, **asked, precision="nvfp4", speculate="accept=0.82,draft=1").plans[
         0
     ]
     assert (changed.chips, changed.spread) == (both.chips, both.spread)

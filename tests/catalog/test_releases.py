@@ -21,6 +21,8 @@ from chipwise.errors import InfeasibleError, UnknownNameError, UsageError
         ("vllm==0.6.3.post1", "sglang", "2024-09"),
         ("SGLang v0.5.9", "", "2026-02"),
         ("1.0", "trtllm", "2025-09"),
+        ("v0.11.0", "", "2025-10"),
+        ("0.11.0", "trtllm", "2024-06"),
         ("v5.0", "vllm", "v5.0"),
         ("2025-08", "vllm", "2025-08"),
         ("", "vllm", ""),
@@ -30,7 +32,7 @@ def test_a_version_is_the_month_in_which_it_came_out(asked: str, runtime: str, m
     assert dated(asked, runtime) == month
 
 
-@pytest.mark.parametrize(("asked", "runtime"), [("0.1.0", "vllm"), ("v0.11.0", ""), ("0.31", "mlx")])
+@pytest.mark.parametrize(("asked", "runtime"), [("0.1.0", "vllm"), ("0.5.0", ""), ("0.31", "mlx")])
 def test_versions_of_no_known_month_are_refused(asked: str, runtime: str) -> None:
     with pytest.raises(UsageError):
         dated(asked, runtime)

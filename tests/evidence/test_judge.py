@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chipwise.evidence.discrepancy import LEAN, Scatter
 from chipwise.evidence.judge import Estimate, basis_of, chance, judge, summed
 
 positive = st.floats(1e-9, 1e9)
@@ -24,7 +25,6 @@ def test_intervals_hold_their_middle(mean: float, sd: float, mid: float, factor:
         found.inverse(factor).scaled(factor),
     ):
         assert 0 < estimate.low <= estimate.mid <= estimate.high
-        assert estimate.low <= estimate.centre <= estimate.high
         assert estimate.low < estimate.high
         assert estimate.basis == found.basis
         assert estimate.provisional == found.provisional
@@ -48,15 +48,24 @@ def test_ends_hold_four_fifths_of_a_normal_logarithm() -> None:
     assert chance(10.0, found.mid, found.low, found.high) == found.kept(10.0) == 0.5
 
 
-def test_what_known_levels_are_off_moves_ends_and_chances_and_no_middle() -> None:
+def test_middle_interval_and_chance_are_of_one_distribution() -> None:
+    """Where known levels lie moves ends; half of the outcomes lie below the middle that is printed all the same."""
     found = judge(10.0, (0.2, 0.3), "calibrated")
     assert found.mid == 10.0
     assert math.log(found.high / 10.0) == pytest.approx(0.2 + 1.2816 * 0.3)
     assert math.log(10.0 / found.low) == pytest.approx(1.2816 * 0.3 - 0.2)
-    assert found.kept(10.0 * math.exp(0.2)) == pytest.approx(0.5)
+    assert found.kept(10.0) == found.inverse(1.0).kept(0.1) == 0.5
     assert found.kept(found.low) == pytest.approx(0.1, abs=1e-4)
-    assert found.kept(10.0) < 0.5
-    assert found.inverse(1.0).kept(0.1) == pytest.approx(1.0 - found.kept(10.0))
+    assert found.kept(found.high) == pytest.approx(0.9, abs=1e-4)
+
+
+def test_half_of_what_known_levels_lie_at_moves_ends() -> None:
+    spread = Scatter(np.array([0.4]), np.array([0.08]), np.array([0.01]), np.array([True]))
+    assert spread.around(-1.0) == pytest.approx((-0.4 * LEAN, 0.3))
+    found = judge(10.0, spread.around(), "calibrated")
+    lies, end = spread.ends()[:, 0]
+    assert found.high == pytest.approx(10.0 * end)
+    assert lies == pytest.approx(math.exp(0.2))
 
 
 def test_sums_keep_what_is_played_through() -> None:

@@ -10,6 +10,7 @@ from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.drafts import guessing
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.quality import UNKNOWN, quality_of, quality_words
 from chipwise.catalog.runtime import get_runtime
@@ -30,9 +31,6 @@ LOOSER = 4.0 / 3.0
 """Times a target for tokens: a pace that a reader does not notice, 40 ms in place of 30."""
 GUESSED = Speculation(draft_tokens=3, acceptance=0.7)
 """What is asked of guesses that nobody measured: small drafts."""
-OWN_GUESS = Speculation(draft_tokens=1, acceptance=0.85)
-"""What is asked of the model's own module for one token more, which is right on 85 to 90 % of them. Source: DeepSeek-V3
-Technical Report, 5.4.3; taken for the modules of others too."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +130,9 @@ def _techniques(context: Context) -> Iterator[_Lever]:
             lambda c: replace(c, workload=replace(c.workload, prefix=PrefixCache(CACHED))),
         )
     if tactics.speculation is None and w.output_tokens > 1:
-        own = context.found.graph.extra("mtp") is not None
-        guess = OWN_GUESS if own else GUESSED
+        graph = context.found.graph
+        own = graph.extra("mtp") is not None
+        guess = Speculation(1, round(guessing(graph.model.name, 1).acceptance, 2)) if own else GUESSED
         drafted = f"if {guess.draft_tokens} drafted tokens are accepted with {guess.acceptance:.0%} probability each"
         yield _Lever(
             f"--speculate accept={guess.acceptance:g},draft={guess.draft_tokens}",

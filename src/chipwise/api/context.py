@@ -23,7 +23,7 @@ from chipwise.cost.price import CostParameters
 from chipwise.errors import Sentence, Setting, UsageError
 from chipwise.evidence.anchors import Correction, Corrections, OwnRun
 from chipwise.evidence.axes import chip_axes, served_axes, served_family
-from chipwise.evidence.discrepancy import Scatter, spread_of, spreads_of
+from chipwise.evidence.discrepancy import VERIFYING, Scatter, spread_of, spreads_of
 from chipwise.evidence.judge import Estimate, Nearness, basis_of, judge
 from chipwise.evidence.tiers import tier_of
 from chipwise.parallel.layout import Layout
@@ -160,6 +160,7 @@ class Context:
         family = served_family(deployments[0].runtime.id)
         kind = "points" if harnessed else "published"
         further = spreads_of(levels, family, "rate", kind)
+        further = further.looser(VERIFYING) if self.tactics.speculation else further
         whole = further
         if self.tactics.level == "tuned" and w.task != "local":
             scenario = "Offline" if w.task == "batch" else "Server"

@@ -127,7 +127,7 @@ class Terms:
             self.today or day(),
             None if owned else self.pricing,
             self.policy,
-            self.tactics,
+            self.tactics.of(found.graph),
             self.own,
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 from chipwise.calibrate.fit_level import STARTING, LevelFit
 from chipwise.calibrate.parameters import Parameters
 from chipwise.catalog.chip import Chip
+from chipwise.catalog.drafts import guessing
 from chipwise.catalog.harness import NO_HARNESS, Harness
 from chipwise.catalog.processors import get_processor, host_speed
 from chipwise.catalog.published import month_of, software_age
@@ -20,7 +21,7 @@ from chipwise.errors import UsageError
 from chipwise.parallel.layout import Layout, Reason
 from chipwise.predict.overheads import Overheads
 from chipwise.predict.parts import PARTS
-from chipwise.predict.speculative import Speculation
+from chipwise.predict.speculative import LOOKED_UP, Speculation
 from chipwise.report.records import RefusalRecord
 from chipwise.search.space import Deployment
 from chipwise.units import Array, format_bytes
@@ -71,6 +72,20 @@ class Tactics:
                 f"software of {self.software} is not out yet, as far as is known here",
                 f"up to {newest_month()}, or leave it out for the newest",
             )
+
+    def of(self, graph: Graph) -> Tactics:
+        """The same with the acceptance that is published of the model, where the user left it out. Raises `UsageError`
+        for a model without a module of its own."""
+        guess = self.speculation
+        if guess is None or guess.published != LOOKED_UP:
+            return self
+        if graph.extra("mtp") is None:
+            raise UsageError(
+                f"--speculate: no acceptance, and {graph.model.name} has no module of its own that guesses tokens",
+                "for example accept=0.7,draft=3",
+            )
+        found = guessing(graph.model.name, guess.draft_tokens)
+        return replace(self, speculation=Speculation(guess.draft_tokens, found.acceptance, found.words))
 
     def factors(self, numbers: Parameters, runtime: Runtime, chips: Sequence[Chip]) -> Mapping[str, Array]:
         """Parts of passes of software of this level and age over those of stock software of the newest, one per chip:
@@ -166,8 +181,9 @@ class Tactics:
             s = self.speculation
             how = "the model's own prediction module" if self._drafts(graph) else "lookup in the prompt, free"
             said.append(
-                f"speculative decoding: {s.draft_tokens} tokens guessed by {how}, each right with probability "
-                f"{s.acceptance:g} (yours), {s.tokens_per_pass:.2f} tokens a pass"
+                f"speculative decoding: {s.draft_tokens} token{'' if s.draft_tokens == 1 else 's'} guessed by {how}, "
+                f"each right with probability "
+                f"{s.acceptance:.2g} ({s.published or 'yours'}), {s.tokens_per_pass:.2f} tokens a pass"
             )
         else:
             said.append("no speculative decoding")

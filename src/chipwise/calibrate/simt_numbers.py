@@ -103,6 +103,11 @@ def _columns(
         each = from_cache(each, effects[group], chips)
     if group in _TYPED:
         each["widened"] = np.array([float(_stored_only(dtype, c, run)) for c in chips])
+    if group == "simt.gemm":
+        blocks = dtype == "fp8_block"
+        each["one_tile"] = np.array(
+            [float(blocks and bool(kernel_library("block_product", run, c.generation))) for c in chips]
+        )
     return each
 
 

@@ -75,7 +75,7 @@ def beyond(asked: str, runtime: str) -> str:
     found = _VERSION.fullmatch(asked.strip())
     if asked in ROUNDS or found is None:
         return ""
-    name = runtime_named(asked) or get_runtime(runtime).id
+    name = get_runtime(_whose(found, runtime)).id
     newest = max(load_releases()[name])
     if _parts(found["version"]) <= newest:
         return ""
@@ -87,20 +87,24 @@ def beyond(asked: str, runtime: str) -> str:
 
 
 def dated(asked: str, runtime: str) -> str:
-    """What was asked of software as a date or MLPerf round: of a version ("v0.11.0", "vllm 0.6.1") of `runtime`, or of
-    the runtime that stands before it, the month in which it came out; anything else as it is.
+    """What was asked of software as a date or MLPerf round: of a version ("v0.11.0", "vllm 0.6.1") of the runtime that
+    stands before it, of `runtime` or of the only one of which it is listed, the month in which it came out; anything
+    else as it is.
 
-    Raises `UsageError` for a version before all that are listed, or of software of which none is, `UnknownNameError`
-    for software that nobody knows.
+    Raises `UsageError` for a version before all that are listed, of software of which none is, or of nobody in
+    particular, `UnknownNameError` for software that nobody knows.
     """
     found = _VERSION.fullmatch(asked.strip())
     if asked in ROUNDS or found is None:
         return asked
-    known, said = load_releases(), (found["name"] or "").lower().removesuffix("v") or runtime
+    known, said = load_releases(), _whose(found, runtime)
     if not said:
+        listing = _listing(found)
+        whose = listing or list(known)
+        version = found["version"] if listing else ".".join(map(str, max(known[whose[0]])))
         raise UsageError(
             f"whose version is '{asked}'?",
-            f"for example vllm {found['version']}, or a date as in 2025-06",
+            f"one of {', '.join(whose)}, for example '{whose[0]} {version}', or a date as in 2025-06",
             field="software",
         )
     name = get_runtime(said).id
@@ -121,12 +125,23 @@ def dated(asked: str, runtime: str) -> str:
 
 
 def runtime_named(asked: str) -> str | None:
-    """The runtime that stands before a version ("vllm 0.11"), None where none does. Raises `UnknownNameError` for
-    software that nobody knows."""
+    """The runtime that stands before a version ("vllm 0.11"), or the only one of which it is listed; None where there is
+    none. Raises `UnknownNameError` for software that nobody knows."""
     found = _VERSION.fullmatch(asked.strip())
-    named = found["name"] if found and asked not in ROUNDS else None
-    said = (named or "").lower().removesuffix("v")
+    said = _whose(found, "") if found and asked not in ROUNDS else ""
     return get_runtime(said).id if said else None
+
+
+def _whose(found: re.Match[str], runtime: str) -> str:
+    """The software that stands before a version, else `runtime`, else the only one of which it is listed, else ""."""
+    listing = _listing(found)
+    only = listing[0] if len(listing) == 1 else ""
+    return (found["name"] or "").lower().removesuffix("v") or runtime or only
+
+
+def _listing(found: re.Match[str]) -> list[str]:
+    """The runtimes of which this very version is listed."""
+    return [name for name, rows in load_releases().items() if _parts(found["version"]) in rows]
 
 
 def newest_month() -> str:

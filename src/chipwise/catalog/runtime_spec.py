@@ -31,7 +31,7 @@ MemoryBase = Literal["total", "free_before_load", "free_after_load"]
 State = Literal["yes", "weights_only", "no", "unknown"]
 Operator = Literal[
     "attention", "latent_attention", "latent_prompt", "latent_layer", "layer", "experts", "all_reduce", "prompt_pass",
-    "decode_pass", "product", "selected_prompt",
+    "decode_pass", "product", "block_product", "selected_prompt",
 ]  # fmt: skip
 Feature = Literal[
     "tp", "pp", "ep", "cp", "attention_dp", "lora", "disaggregated", "padded_heads", "engines",

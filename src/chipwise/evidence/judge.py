@@ -28,60 +28,54 @@ is."""
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure with its 80 % interval and what it rests on."""
+    """A figure with its 80 % interval and what it rests on: half of the outcomes lie below `mid`, a tenth beyond each
+    end."""
 
     mid: float
     low: float
     high: float
     basis: Basis
     provisional: bool = True
-    measured: float | None = None
-    """The median of what is measured where so much is predicted; None: as predicted."""
-
-    @property
-    def centre(self) -> float:
-        """Above and below which half of the outcomes lie."""
-        return self.mid if self.measured is None else self.measured
 
     def scaled(self, factor: float) -> Estimate:
         """The same in another unit, or per something."""
-        mid, low, high, centre = (x * factor for x in (self.mid, self.low, self.high, self.centre))
-        return Estimate(mid, low, high, self.basis, self.provisional, centre)
+        mid, low, high = (x * factor for x in (self.mid, self.low, self.high))
+        return Estimate(mid, low, high, self.basis, self.provisional)
 
     def inverse(self, numerator: float) -> Estimate:
         """`numerator` over this figure: the ends of the interval change places."""
-        mid, low, high, centre = (numerator / x for x in (self.mid, self.high, self.low, self.centre))
-        return Estimate(mid, low, high, self.basis, self.provisional, centre)
+        mid, low, high = (numerator / x for x in (self.mid, self.high, self.low))
+        return Estimate(mid, low, high, self.basis, self.provisional)
 
     def reaching(self, times: float, left: float) -> Estimate:
         """The same where the middle may as well be so many `times` as much: the upper end is as far above that. The
         user's own runs have shown it already, as far as they are worth; `left` is what they leave of a deviation."""
         high = self.high * max(times, 1.0) ** min(left, 1.0) ** 2
-        return Estimate(self.mid, self.low, high, self.basis, self.provisional, self.measured)
+        return Estimate(self.mid, self.low, high, self.basis, self.provisional)
 
     def kept(self, target: float) -> float:
         """The probability that the figure is at most `target`."""
-        return chance(target, self.centre, self.low, self.high)
+        return chance(target, self.mid, self.low, self.high)
 
     def within(self, confidence: float) -> float:
         """What the figure keeps with that probability: the inverse of `kept`."""
-        return within(confidence, self.centre, self.low, self.high)
+        return within(confidence, self.mid, self.low, self.high)
 
 
-def chance(target: float, centre: float, low: float, high: float) -> float:
+def chance(target: float, mid: float, low: float, high: float) -> float:
     """The probability that a figure with this 80 % interval is at most `target`: its logarithm is normal on either side
-    of the `centre`, with a tenth of the outcomes beyond each end."""
-    end = high if target > centre else low
-    if end == centre or target <= 0.0:
-        return float(target >= centre)
-    z = Z80 * math.log(target / centre) / abs(math.log(end / centre))
+    of the `mid`, with a tenth of the outcomes beyond each end."""
+    end = high if target > mid else low
+    if end == mid or target <= 0.0:
+        return float(target >= mid)
+    z = Z80 * math.log(target / mid) / abs(math.log(end / mid))
     return NormalDist().cdf(z)
 
 
-def within(confidence: float, centre: float, low: float, high: float) -> float:
+def within(confidence: float, mid: float, low: float, high: float) -> float:
     """What a figure with this 80 % interval keeps with a probability: the inverse of `chance`."""
     z = NormalDist().inv_cdf(confidence) / Z80
-    return float(centre * ((high if z > 0.0 else low) / centre) ** abs(z))
+    return float(mid * ((high if z > 0.0 else low) / mid) ** abs(z))
 
 
 def summed(centres: Array, deviations: Array, alike: Array, confidence: float) -> Array:
@@ -106,14 +100,14 @@ def judge(
     least: float = 0.0,
     most: float = float("inf"),
 ) -> Estimate:
-    """The estimate of a figure whose logarithm, as measured, lies `around` a mean above what is predicted with a
+    """The estimate of a figure the interval of whose logarithm lies `around` so much above what is predicted, with a
     standard deviation (`Scatter.around`). The middle is what is predicted, and lies inside; no end of the interval is
     beyond what physics leaves, `least` to `most`."""
-    mean, sd = around
-    away, centre = math.exp(Z80 * max(sd, 1e-9)), mid * math.exp(mean)
+    lies, sd = around
+    away, centre = math.exp(Z80 * max(sd, 1e-9)), mid * math.exp(lies)
     low = max(min(centre / away, mid), min(least, mid))
     high = min(max(centre * away, mid), max(most, mid))
-    return Estimate(mid, low, high, basis, provisional, min(max(centre, low), high))
+    return Estimate(mid, low, high, basis, provisional)
 
 
 def basis_of(near: Nearness) -> Basis:

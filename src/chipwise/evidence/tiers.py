@@ -168,7 +168,7 @@ class Tier(Estimate):
 
     def above(self, least: float) -> Tier:
         """The same of a figure of which kernels alone take `least`: hardly less is ever measured (`ALONE`)."""
-        return replace(self, low=max(self.low, min(ALONE * least, self.mid, self.centre)))
+        return replace(self, low=max(self.low, min(ALONE * least, self.mid)))
 
 
 def tier_name(what: str, labels: Mapping[str, str], *, seen: bool) -> str:
@@ -197,4 +197,4 @@ def trained_tier(
     spread = spread_of(levels, "training_memory" if what == "memory" else "training")
     basis: Basis = "calibrated" if seen and what == "time" and labels["moe"] != "moe" else "modelled"
     e = judge(1.0, spread.around(), basis, provisional=not bool(spread.known[0]))
-    return Tier(e.mid, e.low, e.high, e.basis, e.provisional, e.measured, seen)
+    return Tier(e.mid, e.low, e.high, e.basis, e.provisional, seen)

@@ -13,16 +13,21 @@ from chipwise.workload.graph import Graph
 from chipwise.workload.step import Segment, Step, decode
 
 
+LOOKED_UP = "looked up"
+"""Instead of the words of an acceptance: it is not known before the model is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Speculation:
     """`draft_tokens` guessed per pass, each right with probability `acceptance` given that all before it are.
 
-    Acceptance is an input: it depends on model, draft and text, and nothing here predicts it. Raises
-    `UsageError` for values that cannot be.
+    Acceptance depends on model, draft and text: the user's own, or as `published` of it in words. Raises `UsageError`
+    for values that cannot be.
     """
 
     draft_tokens: int
     acceptance: float
+    published: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.draft_tokens <= 64:

@@ -260,8 +260,7 @@ def _timed(
         )
         for x in powers
     )
-    centre = upper.centre if upper.centre > mid else lower.centre
-    return Estimate(mid, lower.low, upper.high, basis, lower.provisional, centre)
+    return Estimate(mid, lower.low, upper.high, basis, lower.provisional)
 
 
 def _latencies(
@@ -411,7 +410,7 @@ def _chance(
 
     def kept(target: float, *parts: tuple[float, Estimate]) -> float:
         """Of a target of a sum of so many of each."""
-        ends = (sum(n * getattr(e, end) for n, e in parts) for end in ("centre", "low", "high"))
+        ends = (sum(n * getattr(e, end) for n, e in parts) for end in ("mid", "low", "high"))
         return chance(target, *ends)
 
     chances = [] if w.ttft_s is None else [kept(w.ttft_s, one)]
@@ -430,8 +429,8 @@ def _held(account: MemoryAccount, sequences: float, spread: Scatter) -> Estimate
         provisional=not spread.known[0],
     )
     counted += sequences * one(account.sequence_bytes)
-    mid, low, high, centre = (counted + x for x in (e.mid, e.low, e.high, e.centre))
-    return Estimate(mid, low, high, e.basis, e.provisional, centre)
+    mid, low, high = (counted + x for x in (e.mid, e.low, e.high))
+    return Estimate(mid, low, high, e.basis, e.provisional)
 
 
 def _hosts(d: Deployment, fleet: ReplicaSet, layout: Layout) -> int:

@@ -19,8 +19,8 @@ from chipwise.workload.workload import Workload
 
 @dataclass(frozen=True)
 class Caution:
-    """How far predictions of N deployments may be off: the median of what is measured and the upper end of the 80 %
-    interval, both over what is predicted, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job,
+    """How far predictions of N deployments may be off: where the 80 % interval lies and its upper end, both over what is
+    predicted, which is the median, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job,
     `passes` of TPOT without the noise of single runs; and the `confidence` that was asked for. `first_by`, `further_by`
     are what the user's own runs multiply times with before anything is said of them."""
 
@@ -58,8 +58,7 @@ class Caution:
     @property
     def slower(self) -> Array:
         """What the time of a job is multiplied with to hold as surely as asked [N]."""
-        centre, end = self.whole
-        return np.asarray(centre * (end / centre) ** self.power * self.further_by)
+        return np.asarray(self.whole[1] ** self.power * self.further_by)
 
     def take(self, which: NDArray[np.intp]) -> Caution:
         """Those of some deployments."""
@@ -79,17 +78,16 @@ class Caution:
     @property
     def longer(self) -> Array:
         """How many times as long passes take with the confidence that was asked for [N]."""
-        centre, end = self.passes
-        return np.asarray(centre * (end / centre) ** self.power)
+        return np.asarray(self.passes[1] ** self.power)
 
     def at_rate(self, first: Array, further: Array) -> Caution:
         """The same at a given rate, where TTFT and TPOT grow with these powers [N] of the length of passes."""
         centre, end = np.log(self.passes)
         wide, stretched = end - centre, []
-        for (mid, far), power in zip(np.log([self.first, self.further]), (first, further), strict=True):
-            median = mid + (power - 1.0) * centre
-            away = np.sqrt(np.square(far - mid) + (np.square(power) - 1.0) * np.square(wide))
-            stretched.append(np.exp(np.stack([median, np.maximum(median + away, 0.0)])))
+        for (lies, far), power in zip(np.log([self.first, self.further]), (first, further), strict=True):
+            moved = lies + (power - 1.0) * centre
+            away = np.sqrt(np.square(far - lies) + (np.square(power) - 1.0) * np.square(wide))
+            stretched.append(np.exp(np.stack([moved, np.maximum(moved + away, 0.0)])))
         return replace(self, first=stretched[0], further=stretched[1])
 
 
@@ -197,8 +195,7 @@ def chances(ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution) -> Arra
 def job_chances(rate: Array, due_per_s: float, caution: Caution) -> Array:
     """The probability that work at a `rate` [N] is done as fast as is `due_per_s`."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        centre, end = caution.whole
-        room, width = np.log(rate / due_per_s / caution.further_by / centre), np.log(end / centre)
+        room, width = np.log(rate / due_per_s / caution.further_by), np.log(caution.whole[1])
         z = np.where(width > 0.0, Z80 * room / np.maximum(width, 1e-300), np.copysign(np.inf, room))
     return np.asarray(_normal(np.where(np.isnan(z), -np.inf, z)))
 
@@ -209,10 +206,10 @@ _normal = np.vectorize(NormalDist().cdf, otypes=[float])
 def _bounded(
     ttft_s: Array, tpot_s: Array, w: Workload, caution: Caution
 ) -> Iterator[tuple[float, Array, Array]]:
-    """Every target with the time that it bounds, its median as measured and the upper end of its 80 % interval [N, K].
-    A whole answer takes TTFT + (n_o - 1) TPOT: of percentiles an upper end."""
-    first, first_end = ttft_s * (caution.first_by * caution.first)[..., None]
-    further, further_end = tpot_s * (caution.further_by * caution.further)[..., None]
+    """Every target with the time that it bounds, its median and the upper end of its 80 % interval [N, K]. A whole
+    answer takes TTFT + (n_o - 1) TPOT: of percentiles an upper end."""
+    first, further = ttft_s * caution.first_by[:, None], tpot_s * caution.further_by[:, None]
+    first_end, further_end = first * caution.first[1][:, None], further * caution.further[1][:, None]
     if w.ttft_s is not None:
         yield w.ttft_s, first, first_end
     if w.tpot_s is not None and w.output_tokens > 1.0:

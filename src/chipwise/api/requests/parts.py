@@ -50,7 +50,7 @@ from chipwise.errors import Sentence, Setting, UsageError, check_known, shorten
 from chipwise.parallel.layout import SHARES, Layout, Spread
 from chipwise.parallel.placement import Offloaded
 from chipwise.predict.events.scaling import ScalingGiven
-from chipwise.predict.speculative import Speculation
+from chipwise.predict.speculative import LOOKED_UP, Speculation
 from chipwise.tracing.sources import is_pipeline
 from chipwise.units import parse_quantity
 from chipwise.values import dataclass
@@ -95,17 +95,19 @@ def _percentile(text: str, option: str) -> float | None:
 
 
 def _guessed(text: str, option: str) -> tuple[Speculation, bool]:
-    """Tokens guessed ahead, and whether by lookup."""
+    """Tokens guessed ahead, and whether by lookup. Without an acceptance it is looked up (`Tactics.of`)."""
     given = pairs(text, option)
     hint = "for example accept=0.7,draft=3, or with=lookup too"
     strange = sorted(set(given) - {"accept", "draft", "with"})
     if strange:
         raise UsageError(f"{option}: no part is called '{shorten(strange[0])}'", hint)
-    if "accept" not in given:
-        raise UsageError(f"{option}: no acceptance, which depends on model, draft and text", hint)
+    if "accept" not in given and "with" in given:
+        raise UsageError(f"{option}: no acceptance of a lookup, which depends on the text", hint)
     if given.get("with", "lookup") != "lookup":
         raise UsageError(f"{option}: cannot guess with '{shorten(given['with'])}'", hint)
     draft = parse_quantity(given.get("draft", "3"), "", "draft", low=1, high=64)
+    if "accept" not in given:
+        return Speculation(int(draft), 0.0, published=LOOKED_UP), False
     return Speculation(int(draft), share(given["accept"], "accept") or 0.0), "with" in given
 
 

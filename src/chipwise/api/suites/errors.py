@@ -360,7 +360,7 @@ def judged(suite: str, paths: Sequence[str], found: Residuals, key: str) -> Resi
         at, each = [i for i, _, _ in lines], [levels for _, _, levels in lines]
         axes = {name: [levels.get(name, "") for levels in each] for name in {a for x in each for a in x}}
         spread = states()[family].spread(axes, figure, kind)
-        lies, half = np.array([sign for _, sign, _ in lines]) * spread.mean, Z80 * spread.sd()
+        lies, half = np.array([sign for _, sign, _ in lines]) * spread.lies, Z80 * spread.sd()
         low[at] = found.predicted[at] * np.exp(np.minimum(lies - half, 0.0))
         high[at] = found.predicted[at] * np.exp(np.maximum(lies + half, 0.0))
     return replace(found, low=low, high=high)

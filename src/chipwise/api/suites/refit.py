@@ -29,6 +29,7 @@ from chipwise.catalog import parsed
 from chipwise.catalog.files import writing
 from chipwise.errors import ChipwiseError, UnknownNameError, UsageError
 from chipwise.evidence.discrepancy import (
+    LEAN,
     TABLE,
     Observed,
     Posterior,
@@ -153,9 +154,9 @@ def _held(fitted: Posterior, rows: Observed, shipped: State) -> Iterator[str]:
             part = rows.take(at[kinds == kind])
             levels = {name: column for name, column in part.axes.items() if name not in PRIVATE}
             scatter = shipped.spread(levels, figure, kind)
-            lies[kinds == kind], now[kinds == kind] = scatter.mean, scatter.sd()
+            lies[kinds == kind], now[kinds == kind] = scatter.lies, scatter.sd()
         y = rows.y[at]
-        after, before = _interval(y - mean[at], sd[at]), _interval(y - lies, now)
+        after, before = _interval(y - LEAN * mean[at], sd[at]), _interval(y - lies, now)
         yield f"  {figure}, {len(at)} rows, a benchmarker left out: {after}; what ships, on the same rows: {before}"
 
 

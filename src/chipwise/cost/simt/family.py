@@ -28,6 +28,7 @@ from chipwise.cost.simt.gemm import GemmParameters, Operands, gemm
 from chipwise.cost.simt.pointwise import PointwiseParameters, QuantiseParameters, pointwise, quantise
 from chipwise.cost.simt.rates import Rates
 from chipwise.cost.simt.routing import Routing, spread
+from chipwise.cost.simt.tiles import ONE_TILE
 from chipwise.units import Real
 from chipwise.values import dataclass
 from chipwise.workload.moe import distinct_experts
@@ -254,7 +255,12 @@ def _gemm(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:
     if op.kind == "conv" or np.any(np.asarray(d["batch"]) > 1.0):
         # tiles that are that short start while others end: filters of few channels, heads of attention in windows
         found = replace(found, prologue=np.minimum(found.prologue, SHORT * d["k"]))
-    return gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+    cost = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"])
+    lone = np.asarray(p.find(group_of(op), (("dtype", _fitted(op)),)).get("one_tile", 0.0))
+    if not lone.any():
+        return cost
+    fixed = gemm(d["m"], d["n"], d["k"], operands, rates, found, batch=d["batch"], sizes=ONE_TILE)
+    return cost * (1.0 - lone) + fixed * lone
 
 
 def _convolution(op: Op, device: Device, p: SimtParameters, run: Run) -> Cost:

@@ -18,6 +18,7 @@ MANY_ROWS: tuple[tuple[int, int], ...] = (
     (64, 64), (128, 64), (64, 128), (128, 128), (128, 256), (256, 128),
 )  # fmt: skip
 TILES = FEW_ROWS + MANY_ROWS
+ONE_TILE: tuple[tuple[int, int], ...] = ((64, 128),)  # of kernels that nobody tuned: whatever the rows
 
 MINIMUM_SLICE = 256.0
 """elements: of k, the least that is split off. Chosen: a slice must be worth filling a pipeline of four stages of 64;
