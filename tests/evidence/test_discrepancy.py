@@ -145,6 +145,15 @@ def test_what_ships_is_read_as_it_was_written(fitted: Posterior) -> None:
     assert text.startswith("family,term,level,value,known")
 
 
+def test_figures_of_strangers_lie_wider_where_rounds_say_so(fitted: Posterior) -> None:
+    known = fitted.state()
+    wider = replace(known, family=replace(known.family, strangers={"first": 1.5}))
+    axes = {"chip": "c1", "who": "w1"}
+    for figure, times in (("first", 1.5), ("rate", 1.0)):
+        both = (s.spread(axes, figure, "table") for s in (wider, known))
+        assert np.divide(*(s.sd() for s in both)) == pytest.approx(times)
+
+
 def test_the_shipped_states_are_small_and_whole() -> None:
     assert len(shipped_text(TABLE)) < 500_000
     assert states().keys() == families().keys()

@@ -19,7 +19,7 @@ import base64
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -94,12 +94,14 @@ def _column(levels: Sequence[str] | NDArray[np.str_], size: int) -> Sequence[str
 @dataclass(frozen=True)
 class FigureFamily:
     """Figures whose errors share effects: terms over axes, `intercept` the deviation of a common bias, `first` the
-    loading of shared effects in the time to the first token."""
+    loading of shared effects in the time to the first token; `strangers`, by figure, how many times as wide deviations
+    of what ships are as the fit makes them (1 where it is not named)."""
 
     name: str
     terms: tuple[Term, ...]
     intercept: float
     first: float
+    strangers: Mapping[str, float] = field(default_factory=dict)
 
     def loading(self, term: Term, figure: NDArray[np.str_]) -> Array:
         """x of a term for rows of these figures."""
@@ -115,7 +117,9 @@ def families() -> Mapping[str, FigureFamily]:
     for name, row in parse(shipped_text(AXES)).items():
         terms = [Term(tuple(axes)) for axes in row["terms"]]
         terms += [Term(tuple(axes), figure) for figure, own in row.get("of", {}).items() for axes in own]
-        found[name] = FigureFamily(name, tuple(terms), row["intercept"], row.get("first", 1.0))
+        found[name] = FigureFamily(
+            name, tuple(terms), row["intercept"], row.get("first", 1.0), row.get("strangers", {})
+        )
     return found
 
 
@@ -423,8 +427,9 @@ class State:
         scale = self.scales.get(f"{figure} {kind}")
         if scale is None:
             scale = max((s for g, s in self.scales.items() if g.partition(" ")[0] == figure), default=0.0)
-        shared = np.maximum(prior - np.sum(b**2, axis=1), 0.0)
-        return Scatter(mean, shared, np.full(size, HEAVY * scale**2), np.broadcast_to(known, (size,)))
+        wider = self.family.strangers.get(figure, 1.0) ** 2
+        shared = wider * np.maximum(prior - np.sum(b**2, axis=1), 0.0)
+        return Scatter(mean, shared, np.full(size, wider * HEAVY * scale**2), np.broadcast_to(known, (size,)))
 
     def apart(self, axes: Axes, figure: str = "rate", kind: str = "published") -> Array:
         """Standard deviations [n, n] of log(error of one row / error of another): what both share cancels, who measures
