@@ -57,7 +57,7 @@ Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
 _Of = TypeVar("_Of")
 
 class _Folded(Generic[_Of]):
-    """Has no values: it makes an alias recursive, and type checkers then print the alias, not the names it stands for."""
+    """Has no values: it makes an alias recursive, so that type checkers print the alias and not what it stands for."""
 
 NetworkName: TypeAlias = Literal[
 {networks}

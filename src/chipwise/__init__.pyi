@@ -54,7 +54,7 @@ Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
 _Of = TypeVar("_Of")
 
 class _Folded(Generic[_Of]):
-    """Has no values: it makes an alias recursive, and type checkers then print the alias, not the names it stands for."""
+    """Has no values: it makes an alias recursive, so that type checkers print the alias and not what it stands for."""
 
 NetworkName: TypeAlias = Literal[
     "3D-UNet", "3d-unet", "3d-unet-99", "3d-unet-99.9", "3d-unet-kits19", "4x-UltraSharp", "ACE-Step",

@@ -74,6 +74,12 @@ CHARTS = {
     "chips": {"chips"},
     "local": set(),
     "launch": set(),
+    "simulate": set(),
+    "evidence": set(),
+    "models": set(),
+    "systems": set(),
+    "runtimes": set(),
+    "offers": set(),
 }
 
 LOOKS: tuple[tuple[int, Literal["light", "dark"], tuple[str, ...]], ...] = (
@@ -437,9 +443,10 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     )
     on.open(path)
     expect(page.locator(".since")).to_contain_text("gone 7 → unknown")
-    assert page.locator("#kept a").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
+    assert page.locator("#kept a").all_inner_texts()[1].startswith("Plan: ")
+    assert page.locator("#kept small").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
     on.open("/train?model=meta-llama/Llama-3.1-8B&tokens=1B&chips=h100&counts=8")
-    assert any("tokens 1B" in text for text in page.locator("#kept a").all_inner_texts()), (
+    assert any("Tokens 1B" in text for text in page.locator("#kept small").all_inner_texts()), (
         "other questions too"
     )
     page.get_by_role("button", name="Pin", exact=True).click()

@@ -69,3 +69,14 @@ CLAIM = View(
     show=_show_claim,
     template="claim.html",
 )
+RESULTS = View(
+    group=EVIDENCE,
+    verb="evidence",
+    tab="Results",
+    title="Published results",
+    lead="Results of MLPerf Inference and your own measurements: search by words, or filter.",
+    example={},
+    front=("search", "chip", "benchmark", "scenario", "submitter", "best", "limit"),
+    show=lambda question, report: {},
+    template="charts.html",
+)

@@ -245,3 +245,14 @@ LAUNCH = View(
     show=_started,
     template="launch.html",
 )
+SIMULATE = View(
+    group=INSIDE,
+    verb="simulate",
+    tab="Simulation",
+    title="Request by request",
+    lead="A deployment under arrivals one by one: percentiles of every time, with their interval.",
+    example={"model": "Qwen/Qwen3-8B", "chip": "h100-sxm5-80gb", "rate": "2/s", "requests": "200"},
+    front=("model", "chip", "tp", "rate", "requests", "in", "out"),
+    show=lambda question, report: {},
+    template="charts.html",
+)
