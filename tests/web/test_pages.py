@@ -32,6 +32,7 @@ from chipwise.web.limits import RefusedError
 from chipwise.web.pages import routes
 from chipwise.web.pages.form import STARTS, controls
 from chipwise.web.views import NAVIGATION, VIEWS
+from chipwise.web.views.view import CATALOGUE
 
 PLAN = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=l4,h100-sxm5-80gb,tpu-v6e,mi300x"
 CONFIG = {
@@ -383,7 +384,12 @@ def test_statements_are_a_page_with_what_shows_them(visit: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [v.verb for v in VIEWS.values() if v.tab and v.verb not in ("chips", "check_statement")]
+    "verb",
+    [
+        v.verb
+        for v in VIEWS.values()
+        if v.tab and v.group != CATALOGUE and v.verb not in ("evidence", "check_statement")
+    ],
 )
 def test_every_tab_begins_with_how_sure_it_is(site: str, verb: str) -> None:
     text = httpx.get(
@@ -397,7 +403,7 @@ def test_every_tab_begins_with_how_sure_it_is(site: str, verb: str) -> None:
 def test_a_comparison_begins_with_the_first_plan(site: str) -> None:
     text = httpx.get(f"{site}/compare", params=VIEWS["compare"].example, timeout=60).text
     headline = text[text.index('class="headline') : text.index('class="exports"')]
-    (title,) = re.findall(r"<h2>(.*?)</h2>", headline, re.DOTALL)
+    (title,) = re.findall(r'<h2 id="lead">(.*?)</h2>', headline, re.DOTALL)
     assert "×" in title
     assert len(re.sub(r"<[^>]+>", "", title)) < 80
     assert '<ul class="verdict"' in headline

@@ -96,6 +96,13 @@ def routes() -> list[BaseRoute]:
     return [*found, Mount("/static", _Static(directory=STATIC))]
 
 
+def ready() -> None:
+    """Compile the templates and list the names of a form, so that nobody who comes first waits for them."""
+    _form(VIEWS["plan"], {}, home=True)
+    for name in environment().list_templates(extensions=("html",)):
+        environment().get_template(name)
+
+
 def _headers(view: View, result: Mapping[str, Any], *, pushed: bool) -> dict[str, str]:
     """The headers of a page; one that is `pushed` becomes the address of its question."""
     address = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.api.requests.detail import FrontierRequest, LoadRequest, OperatorsRequest, SensitivityRequest
 from chipwise.api.requests.field import fields_of
-from chipwise.api.requests.kept import LaunchRequest
+from chipwise.api.requests.kept import LaunchRequest, SimulateRequest
 from chipwise.api.requests.kinds import Request
 from chipwise.api.requests.planning import ExplainRequest
 from chipwise.catalog.tools import tools_of
@@ -23,6 +23,7 @@ from chipwise.report.launch.targets import ANYWHERE
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_plan, plan_view, ranking
 from chipwise.report.sensitivity import SensitivityReport
+from chipwise.report.simulated import SimulationReport
 from chipwise.report.table import Table
 from chipwise.web.views.plan import TIMELINE, badges
 from chipwise.web.views.view import INSIDE, MODEL, PageChart, View, link, named, query_of
@@ -245,6 +246,13 @@ LAUNCH = View(
     show=_started,
     template="launch.html",
 )
+
+
+def _show_simulated(question: SimulateRequest, report: SimulationReport) -> dict[str, Any]:
+    speed = report.simulation.tokens_per_s
+    return {"badges": [(speed.basis, speed.basis)] if speed is not None else []}
+
+
 SIMULATE = View(
     group=INSIDE,
     verb="simulate",
@@ -253,6 +261,6 @@ SIMULATE = View(
     lead="A deployment under arrivals one by one: percentiles of every time, with their interval.",
     example={"model": "Qwen/Qwen3-8B", "chip": "h100-sxm5-80gb", "rate": "2/s", "requests": "200"},
     front=("model", "chip", "tp", "rate", "requests", "in", "out"),
-    show=lambda question, report: {},
+    show=_show_simulated,
     template="charts.html",
 )
