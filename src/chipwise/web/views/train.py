@@ -19,7 +19,7 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     charts = []
     staged = next((p for p in report.plans if p.layout.pp > 1), None)
     if sum(p.usd is not None for p in report.plans) > 1:
-        note = "Diamonds: nothing is both cheaper and sooner done. Bars are 80 % intervals."
+        note = "Diamonds: no plan is both cheaper and sooner. Bars are 80 % intervals."
         charts.append(PageChart("turnaround", "Cost against turnaround", turnaround(report), note))
     if report.plans:
         charts.append(PageChart("step", "What a step is made of", step_bars(report)))
