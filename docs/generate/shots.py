@@ -37,6 +37,9 @@ def main() -> None:
                     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
                     page.goto(QUESTION)
                     page.wait_for_selector(DRAWN, timeout=90_000)
+                    page.wait_for_selector(
+                        ".waiting", state="detached", timeout=90_000
+                    )  # all parts of the answer
                     shot = image.open(io.BytesIO(page.screenshot()))
                     shot.save(FOLDER / f"{name}{ground}.webp", quality=80, method=6)
                     page.close()

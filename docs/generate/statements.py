@@ -20,7 +20,8 @@ def claims_table() -> str:
     """Statements and verdicts alone."""
     lines = ["| it is said | verdict | confidence |", "|---|---|---|"]
     lines += [
-        f"| [{s.text}](#{number}) | {s.verdict} | {s.confidence} |" for number, s in enumerate(checked(), 1)
+        f"| [{s.text}](reference/claims.md#{number}) | {s.verdict} | {s.confidence} |"
+        for number, s in enumerate(checked(), 1)
     ]
     return "\n".join(lines)
 

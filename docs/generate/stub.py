@@ -32,7 +32,7 @@ HEAD = '''\
 # fmt: off
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Optional, TypeAlias, overload
+from typing import Any, Generic, Literal, Optional, TypeAlias, TypeVar, overload
 
 from chipwise.api.python import diff as diff
 from chipwise.api.python import launch as launch
@@ -54,9 +54,14 @@ Table: TypeAlias = str | Mapping[str, Any] | None
 """Values by name, as in `{{"tp": 8}}` or `"tp=8"`."""
 Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
 """A name, a path, the keys of a configuration, or what `trace` made of a module."""
+_Of = TypeVar("_Of")
+
+class _Folded(Generic[_Of]):
+    """Has no values: it makes an alias recursive, so that type checkers print the alias and not what it stands for."""
+
 NetworkName: TypeAlias = Literal[
 {networks}
-]
+] | _Folded["NetworkName"]
 """Bundled networks that generate no tokens, by the names that are typed as such."""
 
 class ServedPlan(PlanRecord):

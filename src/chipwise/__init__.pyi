@@ -3,7 +3,7 @@
 # fmt: off
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Optional, TypeAlias, overload
+from typing import Any, Generic, Literal, Optional, TypeAlias, TypeVar, overload
 
 from chipwise.api.python import diff as diff
 from chipwise.api.python import launch as launch
@@ -51,6 +51,11 @@ Table: TypeAlias = str | Mapping[str, Any] | None
 """Values by name, as in `{"tp": 8}` or `"tp=8"`."""
 Model: TypeAlias = Path | Mapping[str, Any] | Pipeline
 """A name, a path, the keys of a configuration, or what `trace` made of a module."""
+_Of = TypeVar("_Of")
+
+class _Folded(Generic[_Of]):
+    """Has no values: it makes an alias recursive, so that type checkers print the alias and not what it stands for."""
+
 NetworkName: TypeAlias = Literal[
     "3D-UNet", "3d-unet", "3d-unet-99", "3d-unet-99.9", "3d-unet-kits19", "4x-UltraSharp", "ACE-Step",
     "ACE-Step 1.5", "ACE-Step-1.5-turbo", "ACE-Step/Ace-Step1.5", "AF3", "Alibaba-NLP/gte-modernbert-base",
@@ -284,7 +289,7 @@ NetworkName: TypeAlias = Literal[
     "yolov5s", "yolov5su", "yolov5x", "yolov5xu", "yolov6-n", "yolov6n", "yolov8l", "yolov8m", "yolov8n", "yolov8s",
     "yolov8x", "yolov9-c", "yolov9-e", "yolov9-m", "yolov9-s", "yolov9-t", "yolov9c", "yolov9e", "yolov9m",
     "yolov9s", "yolov9t", "z-image", "z-image-turbo", "zoedepth", "zoedepth-nyu-kitti", "zonos", "zonos-v0.1"
-]
+] | _Folded["NetworkName"]
 """Bundled networks that generate no tokens, by the names that are typed as such."""
 
 class ServedPlan(PlanRecord):

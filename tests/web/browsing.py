@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 HERE = Path(__file__).parent
 AXE = (HERE / "vendor" / "axe.min.js").read_text()
 CHROMIUM = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
-UNDRAWN = "[data-spec]:not([data-drawn=true]), [data-flow]:not([data-drawn=true])"
+UNDRAWN = ":is([data-spec], [data-flow]):not([data-drawn=true]):not(details:not([open]) *)"
 LEFT = f"[...document.querySelectorAll('.waiting, .htmx-request, {UNDRAWN}')].map(e => e.id || e.className)"
 
 

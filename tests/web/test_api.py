@@ -137,7 +137,12 @@ def test_addresses_and_methods_that_are_not(address: str) -> None:
     problem(httpx.get(f"{address}/v1/plan"), 405)
     problem(httpx.get(f"{address}/nowhere"), 404)
     assert "/chips.json?search=h100" in problem(httpx.get(f"{address}/v1/chips/h100"), 404)["hint"]
-    assert "POST /v1/estimate" in problem(httpx.get(f"{address}/estimate"), 404)["hint"]
+    assert "POST /v1/diff" in problem(httpx.get(f"{address}/diff"), 404)["hint"]
+    detailed = httpx.get(f"{address}/estimate?model=Qwen/Qwen3-8B&chip=h100")
+    assert (detailed.status_code, detailed.headers["location"]) == (
+        307,
+        "/explain?model=Qwen/Qwen3-8B&chip=h100",
+    )
     assert httpx.get(f"{address}/healthz").json() == {"status": "ok"}
 
 

@@ -32,6 +32,7 @@ from chipwise.web.limits import RefusedError
 from chipwise.web.pages import routes
 from chipwise.web.pages.form import STARTS, controls
 from chipwise.web.views import NAVIGATION, VIEWS
+from chipwise.web.views.view import CATALOGUE
 
 PLAN = "/plan?model=meta-llama/Llama-3.1-8B&rate=5/s&chips=l4,h100-sxm5-80gb,tpu-v6e,mi300x"
 CONFIG = {
@@ -74,6 +75,12 @@ CHARTS = {
     "chips": {"chips"},
     "local": set(),
     "launch": set(),
+    "simulate": set(),
+    "evidence": set(),
+    "models": set(),
+    "systems": set(),
+    "runtimes": set(),
+    "offers": set(),
 }
 
 LOOKS: tuple[tuple[int, Literal["light", "dark"], tuple[str, ...]], ...] = (
@@ -377,7 +384,12 @@ def test_statements_are_a_page_with_what_shows_them(visit: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [v.verb for v in VIEWS.values() if v.tab and v.verb not in ("chips", "check_statement")]
+    "verb",
+    [
+        v.verb
+        for v in VIEWS.values()
+        if v.tab and v.group != CATALOGUE and v.verb not in ("evidence", "check_statement")
+    ],
 )
 def test_every_tab_begins_with_how_sure_it_is(site: str, verb: str) -> None:
     text = httpx.get(
@@ -391,7 +403,7 @@ def test_every_tab_begins_with_how_sure_it_is(site: str, verb: str) -> None:
 def test_a_comparison_begins_with_the_first_plan(site: str) -> None:
     text = httpx.get(f"{site}/compare", params=VIEWS["compare"].example, timeout=60).text
     headline = text[text.index('class="headline') : text.index('class="exports"')]
-    (title,) = re.findall(r"<h2>(.*?)</h2>", headline, re.DOTALL)
+    (title,) = re.findall(r'<h2 id="lead">(.*?)</h2>', headline, re.DOTALL)
     assert "×" in title
     assert len(re.sub(r"<[^>]+>", "", title)) < 80
     assert '<ul class="verdict"' in headline
@@ -437,9 +449,10 @@ def test_a_link_shows_the_page_before_its_answer_and_a_pinned_plan_says_what_cha
     )
     on.open(path)
     expect(page.locator(".since")).to_contain_text("gone 7 → unknown")
-    assert page.locator("#kept a").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
+    assert page.locator("#kept a").all_inner_texts()[1].startswith("Plan: ")
+    assert page.locator("#kept small").all_inner_texts()[1].startswith("Llama-3.1-8B, 5/s")
     on.open("/train?model=meta-llama/Llama-3.1-8B&tokens=1B&chips=h100&counts=8")
-    assert any("tokens 1B" in text for text in page.locator("#kept a").all_inner_texts()), (
+    assert any("Tokens 1B" in text for text in page.locator("#kept small").all_inner_texts()), (
         "other questions too"
     )
     page.get_by_role("button", name="Pin", exact=True).click()

@@ -5,6 +5,7 @@ Answers that a browser may keep have a tag each, and are not sent again while th
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import ipaddress
@@ -28,7 +29,7 @@ from chipwise.web.api import on_http_error, on_refusal
 from chipwise.web.api import routes as api_routes
 from chipwise.web.jobs import Jobs
 from chipwise.web.limits import RefusedError, ServerLimits
-from chipwise.web.pages import as_page
+from chipwise.web.pages import as_page, ready
 from chipwise.web.pages import routes as page_routes
 from chipwise.web.security import Access, Guard, loopback
 from chipwise.web.submitted import Submitted
@@ -90,6 +91,7 @@ def create_app(access: Access | None = None, limits: ServerLimits | None = None)
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.jobs, app.state.submitted = Jobs(limits), Submitted(limits)
         await app.state.jobs.start()
+        app.state.ready = asyncio.create_task(asyncio.to_thread(ready))
         try:
             yield
         finally:

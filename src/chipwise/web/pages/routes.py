@@ -92,8 +92,15 @@ def routes() -> list[BaseRoute]:
             if VIEWS[verb].tab:
                 found.append(Route(f"/{name}.html", _sheet(VIEWS[verb])))
         found.append(Route(f"/{name}.json", _json(verb)))
-    found += [Route("/launch.zip", _zipped), Route("/v1/docs", _docs)]
+    found += [Route("/estimate", _detailed), Route("/launch.zip", _zipped), Route("/v1/docs", _docs)]
     return [*found, Mount("/static", _Static(directory=STATIC))]
+
+
+def ready() -> None:
+    """Compile the templates and list the names of a form, so that nobody who comes first waits for them."""
+    _form(VIEWS["plan"], {}, home=True)
+    for name in environment().list_templates(extensions=("html",)):
+        environment().get_template(name)
 
 
 def _headers(view: View, result: Mapping[str, Any], *, pushed: bool) -> dict[str, str]:
@@ -246,6 +253,11 @@ def _sheet(view: View) -> Handler:
         return HTMLResponse(text, headers={"content-disposition": name})
 
     return handler
+
+
+async def _detailed(request: Request) -> Response:
+    """The page of one plan in full is that of `explain`."""
+    return RedirectResponse(f"/explain?{request.url.query}", 307)
 
 
 async def _zipped(request: Request) -> Response:

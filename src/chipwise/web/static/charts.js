@@ -18,14 +18,27 @@
     const parts = [spec, ...(spec.layer ?? [])], rows = parts.flatMap((part) => part.data?.values ?? []);
     const names = (field) => [...new Set(rows.map((row) => row[field]).filter((value) => typeof value === "string"))];
     let longest = 0, titled = false;
+    // among plans to choose from, the intervals of those that another plan beats are left to the table
+    if (rows.some((row) => "on_front" in row)) {
+      for (const part of parts) if (part.mark?.type === "rule") part.transform = [...(part.transform ?? []), { filter: "datum.on_front" }];
+    }
     if (typeof spec.title?.text === "string") spec.title.text = wrapped(spec.title.text, Math.floor((room - 90) / 6.2));
     for (const { x, y, color, shape } of parts.map((part) => part.encoding ?? {})) {
       if (y?.field && y.type === "nominal") {
         const most = Math.floor((room < 420 ? 105 : y.axis?.labelLimit ?? 180) / LETTER);
-        const lines = Object.fromEntries(names(y.field).map((name) => [name, wrapped(name, most)]));
+        // what a long name says in brackets stands in its tooltip
+        const lines = Object.fromEntries(names(y.field).map((name) => [name, wrapped(name.length > 2 * most ? name.replace(/ \(.*\)$/, "") : name, most)]));
         const high = Math.max(1, ...Object.values(lines).map((found) => found.length));
         y.axis = { ...y.axis, labelLimit: 0, labelLineHeight: 12, labelExpr: `(${JSON.stringify(lines)})[datum.label]` };
         if (spec.height?.step) spec.height.step = Math.max(spec.height.step, 12 * high + 8);
+        // behind the longest bar its figure has room
+        const inner = room - LETTER * Math.max(0, ...Object.values(lines).flat().map((line) => line.length)) - 20;
+        for (const { encoding } of parts) {
+          const x = encoding?.x;
+          if (!(x?.scale?.domainMax > 0)) continue;
+          x.scale.domainMax = Math.max(x.scale.domainMax, Math.max(...rows.map((row) => row.high ?? 0)) * inner / Math.max(20, inner - 36));
+          if (inner < 150) x.axis = { ...x.axis, tickCount: 2 };
+        }
       }
       if (typeof x?.title === "string") {
         const lines = wrapped(x.title, Math.floor((room - 90) / 6.2));
@@ -43,12 +56,14 @@
   function untangled(picture) {
     const box = (text) => text.getBoundingClientRect(), { left, right } = picture.getBoundingClientRect();
     const kept = [...picture.querySelectorAll(".role-axis-label text")].map(box);
+    const points = [...picture.querySelectorAll(".mark-symbol.role-mark path")].map(box).map((b) => [(b.left + b.right) / 2, (b.top + b.bottom) / 2]);
     for (const text of picture.querySelectorAll(".mark-text.role-mark text")) {
       text.style.visibility = "";
       if (text.querySelector("tspan")) continue;
       const own = box(text);
       const met = (other) => own.left < other.right - 1 && own.right > other.left + 1 && own.top < other.bottom - 3 && own.bottom > other.top + 3;
-      if (own.left < left - 1 || own.right > right + 1 || kept.some(met)) text.style.visibility = "hidden";
+      const covers = ([x, y]) => x > own.left - 3 && x < own.right + 3 && y > own.top + 2 && y < own.bottom - 2;
+      if (own.left < left - 1 || own.right > right + 1 || kept.some(met) || points.some(covers)) text.style.visibility = "hidden";
       else kept.push(own);
     }
   }
@@ -189,7 +204,9 @@
     while (waiting.length) {
       await onScreen();
       const figure = waiting[0];
-      if (figure.isConnected) await draw(figure).catch((error) => fail(figure, error));
+      // one that is folded away has no width yet
+      if (figure.isConnected && !figure.querySelector(".plot").clientWidth) delete figure.dataset.drawn;
+      else if (figure.isConnected) await draw(figure).catch((error) => fail(figure, error));
       waiting.shift();
     }
   }
@@ -198,6 +215,7 @@
     if (root.matches?.("[data-spec]:not([data-drawn])")) found.push(root);
     if (found.length) queue(found);
   }
+  document.addEventListener("toggle", (event) => { if (event.target.open) drawAll(event.target); }, true);
   function redraw() {
     for (const [figure, view] of views) if (!figure.isConnected) { view.finalize(); views.delete(figure); }
     queue([...views.keys()]);

@@ -15,28 +15,30 @@
   function listed(title, rows) {
     if (!rows.length) return [];
     const list = document.createElement("ul");
-    for (const [address, text, remove] of rows) {
+    for (const { address, verb, title, asked, remove } of rows) {
       const line = list.appendChild(document.createElement("li"));
-      line.append(element("a", text, { href: address }));
+      // what was kept by an older page has no verb
+      line.append(element("a", [verb, title || asked].filter(Boolean).join(": "), { href: address }));
+      if (title && asked) line.append(element("small", asked));
       if (remove) line.append(" ", element("button", "Unpin", { type: "button", className: "quiet", onclick: remove }));
     }
     return [element("h2", title, { className: "title" }), list];
   }
   function show() {
-    const pinned = Object.entries(store.pinned).map(([address, pin]) => [address, `${pin.asked}: ${pin.title}`, () => {
+    const unpin = (address) => () => {
       delete store.pinned[address];
       keep();
       show();
       since();
-    }]);
-    place.replaceChildren(...listed("Pinned plans", pinned), ...listed("Recent questions", store.recent.map(({ address, asked }) => [address, asked])));
+    };
+    const pinned = Object.entries(store.pinned).map(([address, pin]) => ({ ...pin, address, remove: unpin(address) }));
+    place.replaceChildren(...listed("Pinned answers", pinned), ...listed("Recent questions", store.recent));
     place.hidden = !place.childNodes.length;
   }
 
   // of a pinned plan: its figures then and now
   function changes(then, now) {
     const said = [];
-    if (then.title !== now.title) said.push(`${then.title} → ${now.title}`);
     for (const name of new Set([...Object.keys(then.figures), ...Object.keys(now.figures)])) {
       const [before, after] = [then.figures[name], now.figures[name]];
       if (before !== after) said.push(`${name} ${before ?? "unknown"} → ${after ?? "unknown"}`);
@@ -49,7 +51,7 @@
     head?.querySelector(".since")?.remove();
     head?.querySelector("[data-keep]")?.remove();
     if (!head || head.classList.contains("glance")) return;
-    const { address, asked } = head.dataset, now = { ...JSON.parse(head.dataset.pin), asked }, then = store.pinned[address];
+    const { address, asked, verb } = head.dataset, now = { ...JSON.parse(head.dataset.pin), asked, verb }, then = store.pinned[address];
     const button = element("button", then ? "Pin anew" : "Pin", { type: "button", className: "quiet" });
     button.dataset.keep = "";
     button.addEventListener("click", () => {
@@ -64,15 +66,21 @@
     head.append(element("p", `Since it was pinned on ${then.day}: ${said.length ? said.join("; ") : "nothing has changed"}.`, { className: "since" }));
   }
   function answered() {
-    const head = result.querySelector(".headline[data-asked]");
+    const head = result.querySelector(".headline[data-asked]"), whole = result.querySelector("[data-whole]");
+    // an answer that came in two parts is kept as the second says it
+    if (head && whole) Object.assign(head.dataset, whole.dataset);
+    whole?.remove();
     if (!head || head.classList.contains("glance")) return;
-    const { address, asked } = head.dataset;
-    store.recent = [{ address, asked }, ...store.recent.filter((other) => other.address !== address)].slice(0, MOST);
-    keep();
+    const { address, asked, verb, pin, usual } = head.dataset;
+    if (usual === undefined) {
+      const { title } = pin ? JSON.parse(pin) : {};
+      store.recent = [{ address, asked, verb, title }, ...store.recent.filter((other) => other.address !== address)].slice(0, MOST);
+      keep();
+    }
     show();
     since();
   }
-  document.addEventListener("htmx:after:swap", (event) => { if (event.target === result || event.target.id === "ask") answered(); });
+  document.addEventListener("htmx:after:swap", (event) => { if (event.target === result || ["ask", "cheaper"].includes(event.target.id)) answered(); });
   // another page of this browser has kept something
   addEventListener("storage", (event) => {
     if (event.key !== "kept") return;

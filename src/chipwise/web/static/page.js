@@ -173,14 +173,32 @@
     });
     table.after(button);
   }
+  // columns that a middling screen leaves out come on request, and the table scrolls
+  function unfolded(table) {
+    const spare = table.tHead?.querySelectorAll(".spare").length;
+    if (!spare) return;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet columns" });
+    const say = (open) => {
+      table.classList.toggle("lean", !open);
+      button.setAttribute("aria-expanded", String(open));
+      button.textContent = open ? "Fewer columns" : `Show ${spare} more column${spare > 1 ? "s" : ""}`;
+    };
+    button.addEventListener("click", () => say(button.getAttribute("aria-expanded") !== "true"));
+    say(false);
+    table.parentElement.after(button);
+  }
   function fitted() {
     document.querySelectorAll(".scroll > table").forEach((table) => {
+      const columns = table.parentElement.nextElementSibling?.matches(".columns") ? table.parentElement.nextElementSibling : null;
+      if (columns?.getAttribute("aria-expanded") === "true") return;
+      columns?.remove();
       table.classList.remove("cards", "tight", "tighter", "lean");
       const cut = () => table.scrollWidth > table.parentElement.clientWidth + 1;
       if (!cut()) return;
       const phone = matchMedia("(max-width: 599px)").matches;
       for (const closer of phone ? [] : ["tight", "tighter", "lean"]) {
         table.classList.add(closer);
+        if (closer === "lean") unfolded(table);
         if (!cut()) return;
       }
       if (!phone) return;
@@ -191,13 +209,23 @@
       table.querySelectorAll("th").forEach((head) => head.setAttribute("role", head.scope === "row" ? "rowheader" : "columnheader"));
     });
   }
+  // what a wide screen shows in a row, a phone opens part by part
+  function folded() {
+    const phone = matchMedia("(max-width: 620px)").matches;
+    document.querySelectorAll("details.fold").forEach((part) => {
+      if (part.dataset.phone === String(phone)) return;
+      part.dataset.phone = String(phone);
+      part.open = !phone;
+    });
+  }
   let resized = 0;
-  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(fitted, 100); });
+  addEventListener("resize", () => { clearTimeout(resized); resized = setTimeout(() => { folded(); fitted(); }, 100); });
   document.addEventListener("toggle", fitted, true);
   const sortAll = () => document.querySelectorAll("table.plans:not([data-sortable])").forEach(sortable);
   sortAll();
+  folded();
   fitted();
-  document.addEventListener("htmx:after:swap", () => { sortAll(); fitted(); });
+  document.addEventListener("htmx:after:swap", () => { sortAll(); folded(); fitted(); });
 
   // details arrive below the answer: go there once they are in, and drop them with the answer they belong to
   if (result && detail) {

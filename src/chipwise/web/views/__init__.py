@@ -1,8 +1,8 @@
 """What each page shows."""
 
-from chipwise.web.views.chips import CHIPS
-from chipwise.web.views.evidence import CLAIM, MATCH
-from chipwise.web.views.inside import EXPLAIN, FRONTIER, LAUNCH, LOAD, OPERATORS, SENSITIVITY
+from chipwise.web.views.chips import CHIPS, MODELS, OFFERS, RUNTIMES, SYSTEMS
+from chipwise.web.views.evidence import CLAIM, MATCH, RESULTS
+from chipwise.web.views.inside import EXPLAIN, FRONTIER, LAUNCH, LOAD, OPERATORS, SENSITIVITY, SIMULATE
 from chipwise.web.views.plan import COMPARE, PLAN
 from chipwise.web.views.tables import FIT, FLEET, KERNEL, LOCAL, STATEMENTS
 from chipwise.web.views.train import RL, TRAIN
@@ -22,9 +22,15 @@ VIEWS: dict[str, View] = {
         TRAIN,
         RL,
         KERNEL,
+        SIMULATE,
         MATCH,
+        RESULTS,
         STATEMENTS,
         CHIPS,
+        MODELS,
+        SYSTEMS,
+        RUNTIMES,
+        OFFERS,
         OPERATORS,
         SENSITIVITY,
         LOAD,

@@ -1,4 +1,4 @@
-"""The catalogue of chips: all on one picture, and their sheets with who says so."""
+"""The catalogue: chips on one picture, their sheets with who says so, models, machines, software and prices."""
 
 from __future__ import annotations
 
@@ -128,10 +128,61 @@ CHIPS = View(
     verb="chips",
     tab="Chips",
     title="Chips",
-    lead="Every accelerator of the catalogue with the figures that predictions rest on; name some to see them in full.",
+    lead="Every accelerator in the catalogue with the figures that predictions use; name some to see all of theirs.",
     example={"limit": "500"},
     front=("chips", "search", "vendor", "limit"),
     show=_show,
     tables=_tables,
     template="chips.html",
+)
+
+
+def _listed(question: Any, report: Any) -> dict[str, Any]:
+    """A part of the catalogue has its tables, and nothing besides."""
+    return {}
+
+
+MODELS = View(
+    group=CATALOGUE,
+    verb="models",
+    tab="Models",
+    title="Models",
+    lead="Language models and networks that are known by name, with their size in memory; search for more of them.",
+    example={},
+    front=("search", "model", "limit"),
+    show=_listed,
+    template="charts.html",
+)
+SYSTEMS = View(
+    group=CATALOGUE,
+    verb="systems",
+    tab="Machines",
+    title="Machines, pods and slices",
+    lead="How many chips stand in a host, what joins them, and which shapes can be rented.",
+    example={},
+    front=("system", "chip"),
+    show=_listed,
+    template="charts.html",
+)
+RUNTIMES = View(
+    group=CATALOGUE,
+    verb="runtimes",
+    tab="Software",
+    title="Serving software",
+    lead="Software that runs models, with the chips and number formats that it supports.",
+    example={},
+    front=("runtime", "chip"),
+    show=_listed,
+    template="charts.html",
+)
+OFFERS = View(
+    group=CATALOGUE,
+    verb="offers",
+    tab="Prices",
+    title="Prices",
+    lead="Dated list prices of machines for rent, per chip and hour, the cheapest first.",
+    example={},
+    front=("chip", "provider", "limit"),
+    show=_listed,
+    template="charts.html",
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from chipwise.api.requests.detail import FrontierRequest, LoadRequest, OperatorsRequest, SensitivityRequest
 from chipwise.api.requests.field import fields_of
-from chipwise.api.requests.kept import LaunchRequest
+from chipwise.api.requests.kept import LaunchRequest, SimulateRequest
 from chipwise.api.requests.kinds import Request
 from chipwise.api.requests.planning import ExplainRequest
 from chipwise.catalog.tools import tools_of
@@ -23,6 +23,7 @@ from chipwise.report.launch.targets import ANYWHERE
 from chipwise.report.operators import LoadReport, OperatorsReport
 from chipwise.report.plans import PlanReport, breakdown_view, cheaper, first_plan, plan_view, ranking
 from chipwise.report.sensitivity import SensitivityReport
+from chipwise.report.simulated import SimulationReport
 from chipwise.report.table import Table
 from chipwise.web.views.plan import TIMELINE, badges
 from chipwise.web.views.view import INSIDE, MODEL, PageChart, View, link, named, query_of
@@ -68,7 +69,7 @@ def _show(question: ExplainRequest, report: PlanReport) -> dict[str, Any]:
         "evidence": link("match", {**asked, "count": plan.chips}) if _has("match") else "",
         "foot": [
             *cheaper(report),
-            *ranking(report, report.plans),
+            *(line for line in ranking(report, report.plans) if not line.startswith("ranked: ")),
             *first_plan(report, report.plans),
         ],
     }
@@ -111,8 +112,8 @@ def _show_sensitivity(question: SensitivityRequest, report: SensitivityReport) -
 def _show_frontier(question: FrontierRequest, report: FrontierReport) -> dict[str, Any]:
     star = "The star marks the plan at its load. " if report.speeds else ""
     measured = (
-        "Crosses are measurements, faint ones of similar models. Each stands as far from its curve as the measurement "
-        "was from the prediction for its own lengths and formats: on the curve it confirms the model."
+        "Crosses are measurements (faint: of similar models), as far from their curve as measured is from predicted "
+        "for their own lengths and formats: one on the curve confirms the model."
         if any(m.ratio for m in report.measured)
         else ""
     )
@@ -167,7 +168,7 @@ EXPLAIN = View(
 OPERATORS = View(
     verb="operators",
     tab="",
-    title="Operators of a plan",
+    title="Operators",
     lead="Every operator and exchange of a decode pass and of a chunk of a prompt, on one device.",
     example=EXAMPLE,
     front=FRONT,
@@ -203,7 +204,7 @@ FRONTIER = View(
 LOAD = View(
     verb="load",
     tab="",
-    title="A plan under load",
+    title="Under load",
     lead="Latency and throughput from a lone request to as many as fit.",
     example={n: v for n, v in EXAMPLE.items() if n != "concurrency"} | {"ttft": "1s", "tpot": "40ms"},
     front=(*FRONT, "ttft", "tpot"),
@@ -233,7 +234,7 @@ def _started(question: LaunchRequest, report: LaunchReport) -> dict[str, Any]:
 LAUNCH = View(
     verb="launch",
     tab="",
-    title="To launch it",
+    title="Launch files",
     lead="Files that start a plan with a tool, and the benchmark that verifies its estimate.",
     example={
         "saved": json.dumps(
@@ -244,4 +245,22 @@ LAUNCH = View(
     front=("for", "plan"),
     show=_started,
     template="launch.html",
+)
+
+
+def _show_simulated(question: SimulateRequest, report: SimulationReport) -> dict[str, Any]:
+    speed = report.simulation.tokens_per_s
+    return {"badges": [(speed.basis, speed.basis)] if speed is not None else []}
+
+
+SIMULATE = View(
+    group=INSIDE,
+    verb="simulate",
+    tab="Simulation",
+    title="Request by request",
+    lead="A deployment under arrivals one by one: percentiles of every time, with their interval.",
+    example={"model": "Qwen/Qwen3-8B", "chip": "h100-sxm5-80gb", "rate": "2/s", "requests": "200"},
+    front=("model", "chip", "tp", "rate", "requests", "in", "out"),
+    show=_show_simulated,
+    template="charts.html",
 )

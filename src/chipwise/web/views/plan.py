@@ -51,8 +51,8 @@ def _show(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
             "cost-against-speed",
             "Cost against speed",
             pareto(report),
-            "Diamonds: no plan is both cheaper and faster. Click a plan for details; drag a rectangle to mark plans "
-            "in the table. Bars are 80 % intervals, for cost the range of prices. "
+            "Diamonds: no plan is both cheaper and faster. Their bars are 80 % intervals, for cost the range of "
+            "prices. Click a plan for details; drag a rectangle to mark plans in the table. "
             f"{_undrawn(report)}{without_price(report)}".rstrip(),
         )
     ]
@@ -153,7 +153,9 @@ def _show_compared(question: PlanRequest, report: PlanReport) -> dict[str, Any]:
     wanted = [n for n in METRICS if any(METRICS[n][2](p) for p in plans)]
     charts = [PageChart(f"compare-{n}", METRICS[n][0], bars(plans, n)) for n in wanted]
     memory = [(f"{p.chips}x {p.chip}", p.memory) for p in plans]
-    charts.append(PageChart("compare-memory", "Memory of a device", memory_bars(memory)))
+    charts.append(
+        PageChart("compare-memory", "Memory of a device", memory_bars(memory), wide=len(charts) % 2 == 0)
+    )
     return {**_show(question, report), "side": charts, "sheet": _sheet(question, plans)}
 
 
@@ -188,7 +190,7 @@ COMPARE = View(
     verb="compare",
     tab="Compare",
     title="Chips side by side",
-    lead="The best plan of each chip for the same workload: cost, speed, memory, and the sheets they come from.",
+    lead="The best plan of each chip for the same workload: cost, speed, memory, and the data sheets behind them.",
     example={**EXAMPLE, "chips": "h100-sxm5-80gb,h200-sxm-141gb,mi300x,tpu-v6e"},
     front=("chips", *FRONT),
     show=_show_compared,

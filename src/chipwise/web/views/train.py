@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     charts = []
     staged = next((p for p in report.plans if p.layout.pp > 1), None)
     if sum(p.usd is not None for p in report.plans) > 1:
-        note = "Diamonds: nothing is both cheaper and sooner done. Bars are 80 % intervals."
+        note = "Diamonds: no plan is both cheaper and sooner. Bars are 80 % intervals."
         charts.append(PageChart("turnaround", "Cost against turnaround", turnaround(report), note))
     if report.plans:
         charts.append(PageChart("step", "What a step is made of", step_bars(report)))
@@ -31,11 +32,16 @@ def _show(question: TrainRequest, report: TrainReport) -> dict[str, Any]:
     first, *further = report.tables(everything=True)
     return {
         "charts": charts,
-        "plans": replace(first, foot=()),
+        "plans": replace(first, foot=(), rows=tuple(tuple(map(_unbroken, row)) for row in first.rows)),
         "notes": [line for line in first.foot if line],
         "further": further,
         "badges": _badges(report),
     }
+
+
+def _unbroken(cell: str) -> str:
+    """A cell whose units stay on the line of their figure: `104 GB of 192 GB` takes two lines at most."""
+    return re.sub(r"(?<=\d) (?=[A-Z]+B\b)|(?<=\bof) ", "\u00a0", cell)
 
 
 def _badges(report: TrainReport) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from dataclasses import MISSING as NO_DEFAULT
@@ -20,7 +21,7 @@ from chipwise.report.media import MediaReport
 from chipwise.report.records import PriceRecord
 from chipwise.report.table import DASH, Table
 from chipwise.values import dataclass
-from chipwise.web.words import plainly
+from chipwise.web.words import label_of, plainly
 
 NETWORK = "charts.html"
 CHOOSE, INSIDE, EVIDENCE, CATALOGUE = GROUPS = (
@@ -79,7 +80,9 @@ class View:
         about a network without tokens has no more than those."""
         common: dict[str, Any] = {
             "asked": asked_of(question),
+            "tab": self.tab or self.title,
             "short": short_of(question),
+            "usual": self._usual(question),
             "pin": pin_of(record),
             "made": f"{today()} · chipwise {__version__}",
             "top": _top(record),
@@ -93,6 +96,11 @@ class View:
         if alike is not None:
             return {**common, "template": NETWORK, **alike(record)}
         return {**common, "template": self.template, **self.show(question, record)}
+
+    def _usual(self, question: Any) -> bool:
+        """Whether it is the question that the page opens with, which nobody asked."""
+        given = {name: query_text(value) for name, value in named(question).items()}
+        return given == dict(self.example)
 
     def rows(self, record: Any) -> Sequence[Table]:
         """What CSV holds of an answer."""
@@ -108,47 +116,66 @@ class View:
 
 def asked_of(question: Any) -> str:
     """The question in words, for what leaves the page: `model NAME, rate 10/s`."""
-    given = {n: str(v) for n, v in named(question).items()}
-    said = {n: "as given" if v.lstrip().startswith(INLINE) or len(v) > LONG else v for n, v in given.items()}
-    first = sorted(said, key=lambda name: name not in ("model", "op"))
-    return ", ".join(f"{name} {said[name]}" for name in first)
+    return ", ".join(f"{name} {value}" for name, value in given_of(question).items())
+
+
+def given_of(question: Any) -> dict[str, str]:
+    """The fields of a question as they are repeated, what it is about first; long ones only as given."""
+    said = {n: str(v) for n, v in named(question).items()}
+    said = {n: "as given" if v.lstrip().startswith(INLINE) or len(v) > LONG else v for n, v in said.items()}
+    return dict(sorted(said.items(), key=lambda one: one[0] not in ("model", "op")))
 
 
 def short_of(question: Any) -> str:
-    """The question in few words, for lists of questions: `Llama-3.1-70B, 10/s, ttft 1s`."""
+    """The question in few words and in those of the form, for lists of questions: `Llama-3.1-70B, 10/s, TTFT target
+    1s`."""
     said = []
-    for part in asked_of(question).split(", "):
-        name, _, value = part.partition(" ")
-        plain = name in PLAIN and value
-        said.append((value.rpartition("/")[2] if name == "model" else value) if plain else part)
+    for name, value in given_of(question).items():
+        bare = value.rpartition("/")[2] if name == "model" else value.replace(",", ", ")
+        said.append(bare if name in PLAIN else f"{label_of(name)} {bare}")
     return ", ".join(said)
 
 
 PLAIN = ("model", "rate", "have", "text", "chip", "chips", "op", "search", "result")
 """Fields whose values need no name beside them."""
+TITLE = 90
+"""Characters of a headline in a list."""
 PINNED = 9
 """Figures that are kept of a pinned answer."""
 
 
 def pin_of(record: Any) -> dict[str, Any]:
-    """The first line of an answer as a browser keeps it, to be held against a later answer to the same question; empty
-    where it has none."""
+    """The headline of an answer and the figures of its first line as a browser keeps them, to be held against a later
+    answer to the same question; empty where it has none."""
     tables = [table for table in record.tables(everything=True) if table.rows]
     if not tables:
         return {}
-    first = dict(zip(tables[0].columns, tables[0].rows[0], strict=True))
+    columns, lines = tables[0].columns, tables[0].rows
+    if columns[0] == "figure":
+        first = {line[0]: line[1] for line in lines}
+    else:
+        first = dict(zip(columns, lines[0], strict=True))
     first.pop("#", None)
-    title = first.pop(next(iter(first)), "")
     rows = getattr(record, "plans", None) or ()
     price = getattr(rows[0], "price", None) if rows else None
     dated = {"price of": price.date} if price is not None and price.date else {}
     shown = {name: text for name, text in first.items() if text != DASH}
     return {
-        "title": title,
+        "title": _headline(record),
         "figures": dict(list(shown.items())[:PINNED]) | dated,
         "day": str(today()),
         "version": __version__,
     }
+
+
+def _headline(record: Any) -> str:
+    """The first sentence of an answer without brackets and ages, cut after a word; "" where it says none."""
+    judged = getattr(record, "statements", None) or ()
+    said = record.verdict() or tuple(s.sentence for s in judged[:1])
+    words = re.sub(r" (\([^()]*\)|\[[^][]*\])|, price of .*", "", said[0].split(". ")[0] if said else "")
+    if len(words) <= TITLE:
+        return words.rstrip(".")
+    return words[:TITLE].rpartition(" ")[0].rstrip(",:;") + " …"
 
 
 def _top(record: Any) -> str:
@@ -222,9 +249,12 @@ def named(request: Any) -> dict[str, Any]:
 def query_of(values: Mapping[str, Any]) -> str:
     """Fields as the query of an address, in an order that does not depend on how they came."""
 
-    def text(value: Any) -> str:
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return f"{value:.10g}" if isinstance(value, float) else str(value)
+    known = sorted((name, value) for name, value in values.items() if value is not None)
+    return urlencode([(name, query_text(value)) for name, value in known])
 
-    return urlencode([(name, text(value)) for name, value in sorted(values.items()) if value is not None])
+
+def query_text(value: Any) -> str:
+    """A value as it stands in an address."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
