@@ -332,7 +332,7 @@ class BudgetAsked:
         self, found: list[tuple[int, LocalRecord]], chosen: Preferred[LocalRecord], report: LocalReport
     ) -> LocalReport:
         """The answer with the images and clips that a card of the first makes, and, where no speed and no context was
-        asked for, which would then be enough, with what the machine of the most memory opens that the first does not."""
+        asked for, which would then be enough, with what the one of the most memory opens that the first does not."""
         first = chosen.plans[0]
         held = {record.machine: parse_machine(record.machine) for _, record in found}
 

@@ -83,6 +83,7 @@ TOOLS = (
     "mlx_lm.convert",
     "mlx_lm.server",
     "mflux-generate",
+    "sglang",
     "python3",
     "ray",
     "sleep",
