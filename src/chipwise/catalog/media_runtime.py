@@ -45,6 +45,7 @@ class MediaRuntime(Software):
     decoded and turned into a spectrogram), `token` (a step of a decoder: rules, choice, loop), `sequence` (the same of
     each sequence). `hop_s`: seconds from one window of a long recording to the next where windows are a batch (0: they
     follow each other). `starts`: the host's time to start an operator of a kind over that of a product.
+    `loops`: vendors on whose chips the libraries of transducers start their loop as one graph.
     `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
     numbers it has, where it has none of its own.
     `trained_as`: the trainer whose numbers and policies a training step takes, where none of its own was measured.
@@ -80,6 +81,7 @@ class MediaRuntime(Software):
     host: Mapping[str, float] = field(default_factory=dict)
     hop_s: float = 0.0
     starts: Mapping[str, float] = field(default_factory=dict)
+    loops: frozenset[str] = frozenset()
     autocast: bool = False
     paced_as: str = ""
     trained_as: str = ""
