@@ -347,8 +347,10 @@ class BudgetAsked:
             return report
         closed = (c for c in self.wish.candidates() if self._runs(c, held[first.machine]) is None)
         opened = (self._runs(c, held[most.machine]) for c in closed)
-        sold = {"item": most.item, "usd": most.usd, "covers": most.covers}
-        models = (replace(one, rank=i, **sold) for i, one in enumerate(filter(None, opened), 1))
+        models = (
+            replace(one, rank=i, item=most.item, usd=most.usd, covers=most.covers)
+            for i, one in enumerate(filter(None, opened), 1)
+        )
         return replace(report, opens=tuple(models))
 
     def _runs(self, candidate: Candidate, machine: Machine) -> LocalRecord | None:

@@ -426,19 +426,24 @@ def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
     """Ways in which up to so many devices that are joined share a stage that is called again and attends to a sequence,
     fewest first: the sequence, where none of its convolutions looks over the edge of a part, and the two guided
     passes."""
-    stepped = [
+    stepped = _stepped(pipeline)
+    if not stepped:
+        return []
+    cut = not any("conv" in kinds for kinds in stepped)
+    parts = [1, *(COUNTS if cut else ())]
+    halves = [1, 2] if pipeline.settings.get("passes", 1) > 1 else [1]
+    found = [Spread(cfg=passes, ulysses=n) for n in parts for passes in halves]
+    wanted = (s for s in found if 1 < s.devices <= joined)
+    return sorted(wanted, key=lambda s: (s.devices, s.cfg))
+
+
+def _stepped(pipeline: Pipeline) -> list[set[str]]:
+    """The kinds of operators of each stage that is called again and attends to a sequence."""
+    return [
         {op.kind for _, op in stage.ops}
         for stage in pipeline.stages
         if stage.calls > 1.0 and any(op.kind == "attention" and not decodes(op) for _, op in stage.ops)
     ]
-    if not stepped:
-        return []
-    if any("conv" in kinds for kinds in stepped):
-        return [Spread(cfg=2)] if joined >= 2 and pipeline.settings.get("passes", 1) > 1 else []
-    found = [Spread(ulysses=n) for n in COUNTS if n <= joined]
-    if pipeline.settings.get("passes", 1) > 1:
-        found += [Spread(cfg=2, ulysses=s.ulysses // 2) for s in found]
-    return sorted(found, key=lambda s: s.devices)
 
 
 def _kept(place: Place, asked: Sampling) -> Sequence[Offload]:

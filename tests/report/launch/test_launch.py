@@ -419,7 +419,7 @@ def test_clips_are_served_by_sglang_however_it_is_called() -> None:
     assert "--dit-cpu-offload false" in slow
     for changes, words in (
         ({"model": "stable-audio-open"}, "no weights"),
-        ({"runtime": "compile"}, "server of its own"),
+        ({"runtime": "compile"}, "its own pipelines"),
         ({"precision": "fp8"}, "file of yours"),
         ({"cached": 0.3}, "skips no steps"),
         ({"spread": (("pipefusion", 2),)}, "by pipefusion"),

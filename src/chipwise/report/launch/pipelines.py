@@ -146,7 +146,7 @@ def sglang_diffusion(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     tool = get_tool("sglang-diffusion")
     if spec.runtime not in tool.runtimes:
         raise UsageError(
-            f"{tool.name} is a server of its own, the plan runs {spec.runtime}",
+            f"{tool.name} runs its own pipelines, the plan runs {spec.runtime}",
             f"--runtime {tool.runtimes[0]}",
         )
     repository, *_ = get_tool("diffusers").models.get(spec.model, ("",))
