@@ -230,3 +230,16 @@ def test_the_best_of_each_software_can_be_listed() -> None:
 
 def _by(name: str) -> By:
     return name  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("model", "chip", "spreads"),
+    [
+        ("sdxl", "2xrtx-4070", {"dp=1"}),
+        ("flux-dev", "m4-max", {"dp=1"}),
+    ],
+)
+def test_software_shares_a_request_only_as_it_can(model: str, chip: str, spreads: set[str]) -> None:
+    """PyTorch's pipelines deal no guided passes out, no convolution looks over the edge of a part, Metal joins none."""
+    plans = cw.plan(model=model, chips=chip, task="local").plans
+    assert {p.spread for p in plans} <= spreads | {""}

@@ -16,10 +16,15 @@ from chipwise.api.answering import Preferred
 from chipwise.api.candidates import LADDER, least_bytes, own_files, wide
 from chipwise.api.desk import machine_words
 from chipwise.api.loaded import Loaded, load_generating
+from chipwise.api.media_asked import Sampling
+from chipwise.api.media_record import Replicas, plan_of
+from chipwise.api.media_ways import held
+from chipwise.api.media_work import Place
 from chipwise.api.placing import Terms
 from chipwise.api.planning import desk_plan
 from chipwise.api.probed import measured_words
 from chipwise.api.remedies import down, either, working
+from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import load_chips, memory_words, recalled_words
 from chipwise.catalog.configs import find_config, known_names, named_config
 from chipwise.catalog.environment import environment
@@ -29,6 +34,7 @@ from chipwise.catalog.machine import (
     Machine,
     candidates,
     parse_machine,
+    studio,
     with_host,
 )
 from chipwise.catalog.preferences import preferences
@@ -38,7 +44,7 @@ from chipwise.catalog.runtime_spec import Runtime
 from chipwise.catalog.snapshot import per_snapshot
 from chipwise.catalog.software import all_software
 from chipwise.catalog.system import systems_for
-from chipwise.errors import InfeasibleError, UnknownNameError
+from chipwise.errors import ChipwiseError, InfeasibleError, UnknownNameError
 from chipwise.parallel.layout import Reason
 from chipwise.report.assemble import fully_ready
 from chipwise.report.desk import LocalRecord, LocalReport
@@ -47,7 +53,7 @@ from chipwise.report.plans import PlanRecord
 from chipwise.report.records import MemoryRecord, RefusalRecord
 from chipwise.search.prefer import Contenders
 from chipwise.search.prefer import order as in_order
-from chipwise.units import format_bytes, format_number
+from chipwise.units import format_bytes, format_number, format_seconds
 from chipwise.values import dataclass
 from chipwise.workload.gguf import narrow
 from chipwise.workload.workload import PACE, Workload
@@ -125,6 +131,11 @@ class Wish:
         return (self.context,) if self.context else (CONTEXT, LEAST_CONTEXT)
 
 
+HEADLESS = "headless"
+"""The environment of a card without a display."""
+ALL_BUT = 0.8
+"""of the memory: weights of more are tried without a display where they do not fit with one. Chosen: a display keeps up
+to an eighth of a card of 8 GB; moves for how many models a second plan is made, and no answer above 4 GB."""
 SHORTEST = 1024
 """Tokens of the shortest context that is offered."""
 HOST_GB = (32, 64, 128)
@@ -146,7 +157,7 @@ def _ways_out(machine: Machine, wish: Wish, terms: Terms, refused: Iterable[Refu
     halved = (min(wish.contexts) >> i for i in itertools.count(1))
     shorter = itertools.takewhile(lambda context: context >= SHORTEST, halved)
     more = HOST_GB if _alone(machine) else ()
-    bare = [] if terms.environment.name else [environment("headless")]
+    bare = [] if terms.environment.name else [environment(HEADLESS)]
     return working(
         runs,
         ((f"--context {n}", (machine, replace(wish, context=n), terms)) for n in shorter),
@@ -187,7 +198,10 @@ class MachineAsked:
         for candidate in self.wanted:
             if sum(record.wide for record, _ in found.models) == self.wish.most:
                 break
-            one = _OnMachine(candidate, self.machine, self.wish, self.terms).found()
+            there = _OnMachine(candidate, self.machine, self.wish, self.terms)
+            one = there.found()
+            if isinstance(one, RefusalRecord):
+                one = there.tight() or one
             if isinstance(one, RefusalRecord):
                 found.refused.append(one)
             else:
@@ -317,8 +331,53 @@ class BudgetAsked:
     def beside(
         self, found: list[tuple[int, LocalRecord]], chosen: Preferred[LocalRecord], report: LocalReport
     ) -> LocalReport:
-        """The same: nothing stands beside what is bought."""
-        return report
+        """The answer with the images and clips that a card of the first makes, and, where no speed and no context was
+        asked for, which would then be enough, with what the one of the most memory opens that the first does not."""
+        first = chosen.plans[0]
+        held = {record.machine: parse_machine(record.machine) for _, record in found}
+
+        def room(record: LocalRecord) -> tuple[float, float]:
+            return held[record.machine].memory_bytes, -(record.usd or 0.0)
+
+        most = max((record for _, record in found), key=room)
+        card, _ = held[first.machine].cards[0]
+        made = _made(card, self.terms) if not self.wish.models else ""
+        report = replace(report, assumptions=(*filter(None, (made,)), *report.assumptions))
+        if self.sparing or room(most)[0] <= room(first)[0]:
+            return report
+        closed = (c for c in self.wish.candidates() if self._runs(c, held[first.machine]) is None)
+        opened = (self._runs(c, held[most.machine]) for c in closed)
+        models = (
+            replace(one, rank=i, item=most.item, usd=most.usd, covers=most.covers)
+            for i, one in enumerate(filter(None, opened), 1)
+        )
+        return replace(report, opens=tuple(models))
+
+    def _runs(self, candidate: Candidate, machine: Machine) -> LocalRecord | None:
+        """A model on a machine in 4 bits and more, None where it does not run so."""
+        one = _OnMachine(candidate, machine, self.wish, self.terms).found(every=False)
+        return None if isinstance(one, RefusalRecord) or not one[0].wide else one[0]
+
+
+def _made(card: Chip, terms: Terms) -> str:
+    """The time of images and clips on a card, under the usual software, with parts on the host where they do not fit;
+    "" where no software of the terms makes them."""
+    said = []
+    for model in studio():
+        asked = Sampling(task="local")
+        try:
+            place = Place.of(card, replace(terms, runtime=None, precision=None), terms.numbers)
+            work = held(model, place, terms, asked)
+        except ChipwiseError:
+            continue
+        plan = plan_of(work, place.numbers, terms, Replicas(1))
+        if plan.verdict == "no":
+            continue
+        sizes = work.pipeline.settings
+        frames = f", {sizes['frames']:g} frames" if sizes.get("frames", 1) > 1 else ""
+        shape = f"{sizes['width']:g}x{sizes['height']:g}{frames}, {sizes['steps']:g} steps"
+        said.append(f"{model} ({shape}) in {format_seconds(plan.latency_s.mid)}")
+    return f"images and clips on one card of #1, of 16 bits: {', '.join(said)}" if said else ""
 
 
 def _running(
@@ -402,6 +461,19 @@ class _OnMachine:
             return whys[-1]
         context, plan = min(plans, key=lambda one: narrow(one[1].precision))
         return self._record(context, plan), machine_words(self.machine, plan)
+
+    def tight(self) -> tuple[LocalRecord, tuple[str, ...]] | None:
+        """The same where it all but fits: with no display on the card, whose memory the system then leaves alone. None
+        where that does not help, or where somebody said how the machine runs."""
+        if self.terms.environment.name or not ALL_BUT * self.machine.memory_bytes < self._least:
+            return None
+        bare = environment(HEADLESS)
+        one = replace(self, terms=replace(self.terms, environment=bare)).found(every=False)
+        if isinstance(one, RefusalRecord) or not one[0].wide:
+            return None
+        record, notes = one
+        said = f"{record.model} fits tightly: {'; '.join(bare.words)}"
+        return replace(record, tight=f"--environment {bare.name}"), (*notes, said)
 
     def _refused(self, reason: str, detail: str, **reachable: float) -> RefusalRecord:
         return RefusalRecord(self.candidate.model, reason, detail, reachable)

@@ -28,7 +28,9 @@ from chipwise.workload.media.assemble import TEXT, entry, names
 from chipwise.workload.media.layers import get_precision
 from chipwise.workload.pipeline import Pipeline
 
-SAME = ("text", "denoiser", "vae", "width", "height", "frames", "image")  # of one distilled to fewer steps
+SAME = ("text", "denoiser", "vae", "frames", "image")  # of one distilled to fewer steps
+SIZE = ("width", "height")
+"""Its own size, where none was asked for."""
 ASKS = 5  # times a limit is made later, and larger chips that are tried
 HALVED = 12  # times that a rate is halved, after which none lower is looked for
 PARTS = 1 << 16  # of a rate, in which a lower one is looked for: more than `HALVED` and `most` can halve
@@ -202,18 +204,25 @@ def _sooner(question: Question, near: Way) -> Iterator[str]:
 
 
 def _distilled(question: Question) -> Iterator[tuple[str, Question]]:
-    """Networks of the same parts and size that were trained to take fewer steps."""
+    """Networks of the same parts that were trained to take fewer steps, those of the same size first; of another size
+    where none was asked for."""
     if not isinstance(question.model, str) or family_of(question.model) != "diffusion":
         return
     own = entry(question.model).values
+    asked = replace(question.asked, steps=None, guidance=None)
+    other: list[tuple[str, Question]] = []
     for name in names():
         found = entry(name).values
-        if found.get("steps", 0) < own.get("steps", 0) and all(found.get(k) == own.get(k) for k in SAME):
-            asked = replace(question.asked, steps=None, guidance=None)
-            yield (
-                f"{name}, which takes {found['steps']} steps ({QUALITY})",
-                replace(question, model=name, asked=asked),
-            )
+        if found.get("steps", 0) >= own.get("steps", 0) or any(found.get(k) != own.get(k) for k in SAME):
+            continue
+        taken = f"{name}, which takes {found['steps']} step{'s' * (found['steps'] > 1)}"
+        instead = replace(question, model=name, asked=asked)
+        if all(found.get(k) == own.get(k) for k in SIZE):
+            yield f"{taken} ({QUALITY})", instead
+        elif question.asked.resolution is None:
+            size = "x".join(f"{found[k]:g}" for k in SIZE)
+            other.append((f"{taken} at {size} ({QUALITY})", instead))
+    yield from other
 
 
 def _asking(question: Question, **changes: object) -> Question:

@@ -36,6 +36,8 @@ from chipwise.workload.pipeline import Pipeline
 OFFLOADS: tuple[Offload, ...] = ("none", "model", "sequential")
 """What waits on the host: each keeps more there than the one before, and is slower."""
 COUNTS = (2, 4, 8, 16, 32, 64)  # devices that share a request
+WAYS = frozenset({"ulysses", "cfg"})
+"""How they share one."""
 SATURATED = 1.01  # of samples a second, below which a batch twice as large is no better
 AHEAD = 8  # batches that are priced as one
 PATIENCE = 2  # batches in a row that are no better, after which none larger is tried
@@ -336,8 +338,8 @@ class NetworkSpace:
         if tabled(plain):
             counts = {n for n in COUNTS if n < joined} | {joined}
             yield from (Spread(dp=n, tables=1) for n in sorted(counts) if n > 1)
-        if place.runtime.shares or asked.level == "tuned":
-            yield from _shared(plain, joined)
+        ways = WAYS if asked.level == "tuned" else place.runtime.ways(place.chip)
+        yield from (s for s in _shared(plain, joined) if not _degrees(s) - ways)
 
     def _worth(self, asked: Sampling, numbers: Parameters) -> list[tuple[int, Place]]:
         """Software with its place in the list, without what other software does at least as well in every way. Raises
@@ -382,7 +384,9 @@ class _Software:
         """Whether the other could come first in no question: this is no slower in any part, holds no more, shares and
         offloads whatever the other does, is known as well, and is preferred where both cost the same."""
         mine, its, near, far = self.place.runtime, other.place.runtime, self.near, other.near
-        if mine.shares < its.shares or mine.offloads < its.offloads or mine.ported > its.ported:
+        if mine.offloads < its.offloads or mine.ported > its.ported:
+            return False
+        if its.ways(other.place.chip) - mine.ways(self.place.chip):
             return False
         if any(a > b for a, b in zip(near, far, strict=True)):
             return False
@@ -413,19 +417,33 @@ class _Software:
         return all(float(a) <= float(b) * (1.0 + 1e-12) for a, b in pairs)
 
 
+def _degrees(spread: Spread) -> set[str]:
+    """The ways in which a request is shared."""
+    return {way for way, degree in spread.shares.items() if degree > 1}
+
+
 def _shared(pipeline: Pipeline, joined: int) -> list[Spread]:
     """Ways in which up to so many devices that are joined share a stage that is called again and attends to a sequence,
-    fewest first: the sequence, and the two guided passes."""
-    stepped = any(
-        stage.calls > 1.0 and any(op.kind == "attention" and not decodes(op) for _, op in stage.ops)
-        for stage in pipeline.stages
-    )
+    fewest first: the sequence, where none of its convolutions looks over the edge of a part, and the two guided
+    passes."""
+    stepped = _stepped(pipeline)
     if not stepped:
         return []
-    found = [Spread(ulysses=n) for n in COUNTS if n <= joined]
-    if pipeline.settings.get("passes", 1) > 1:
-        found += [Spread(cfg=2, ulysses=s.ulysses // 2) for s in found]
-    return sorted(found, key=lambda s: s.devices)
+    cut = not any("conv" in kinds for kinds in stepped)
+    parts = [1, *(COUNTS if cut else ())]
+    halves = [1, 2] if pipeline.settings.get("passes", 1) > 1 else [1]
+    found = [Spread(cfg=passes, ulysses=n) for n in parts for passes in halves]
+    wanted = (s for s in found if 1 < s.devices <= joined)
+    return sorted(wanted, key=lambda s: (s.devices, s.cfg))
+
+
+def _stepped(pipeline: Pipeline) -> list[set[str]]:
+    """The kinds of operators of each stage that is called again and attends to a sequence."""
+    return [
+        {op.kind for _, op in stage.ops}
+        for stage in pipeline.stages
+        if stage.calls > 1.0 and any(op.kind == "attention" and not decodes(op) for _, op in stage.ops)
+    ]
 
 
 def _kept(place: Place, asked: Sampling) -> Sequence[Offload]:

@@ -107,7 +107,8 @@ class Place:
         costs = numbers.cost(chip.family, KERNELS, [chip]).take(np.zeros((), dtype=np.intp))
         host = chip.host.bytes_per_s if chip.host and chip.host.bytes_per_s else np.nan
         overheads = numbers.overheads(chip.family, KERNELS)
-        hardware = Hardware(device, costs, overheads, host, *_does(chip, runtime), runtime.host)
+        loops = chip.software_vendor in runtime.loops
+        hardware = Hardware(device, costs, overheads, host, *_does(chip, runtime), runtime.host, loops)
         return cls(chip, runtime, device, hardware, numbers)
 
     def beside(self, runtime: MediaRuntime) -> Place:
@@ -124,6 +125,7 @@ class Place:
             turns=turns,
             starts=starts,
             host=runtime.host,
+            loops=self.chip.software_vendor in runtime.loops,
         )
         return replace(self, runtime=runtime, device=device, hardware=hardware)
 

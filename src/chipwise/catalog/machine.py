@@ -336,6 +336,11 @@ def candidates() -> tuple[Candidate, ...]:
     )
 
 
+def studio() -> tuple[str, ...]:
+    """Networks of images and clips that a machine at a desk is bought for besides."""
+    return tuple(_desk()["studio"]["networks"])
+
+
 def engine_line(runtime: str) -> tuple[str, str] | None:
     """The name of the server of software that reads checkpoints, and what starts it; None where that is not known."""
     found = _desk()["engine"].get(runtime)

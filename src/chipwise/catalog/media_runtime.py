@@ -32,7 +32,8 @@ class MediaRuntime(Software):
     `turns`: vendors whose convolutions of 16 bits want channels last, where it lays tensors out plane by plane.
     `tf32_conv`: fp32 convolutions run in TF32 unasked.
     `narrows_loaded`: precisions that it makes of weights on the device.
-    `shares`: devices can share a request; `offloads`: parts can wait on the host.
+    `shares`: how devices can share a request (`ulysses`, `cfg`), with the vendors of those that do; `offloads`: parts
+    can wait on the host.
     `networks`: the families that it runs, none for any; `models`: patterns of the names of those
     that it has pipelines of, none for any; `ported`: they have to be exported to it or written again, `rewritten`: the
     latter. `server`: it takes requests of many users over HTTP and batches those that wait. `formats`: number formats
@@ -44,6 +45,7 @@ class MediaRuntime(Software):
     decoded and turned into a spectrogram), `token` (a step of a decoder: rules, choice, loop), `sequence` (the same of
     each sequence). `hop_s`: seconds from one window of a long recording to the next where windows are a batch (0: they
     follow each other). `starts`: the host's time to start an operator of a kind over that of a product.
+    `loops`: vendors on whose chips the libraries of transducers start their loop as one graph.
     `autocast`: weights are kept in fp32 and cast in every call. `paced_as`: the software whose
     numbers it has, where it has none of its own.
     `trained_as`: the trainer whose numbers and policies a training step takes, where none of its own was measured.
@@ -67,7 +69,7 @@ class MediaRuntime(Software):
     overlaps_since: str = ""
     flash: frozenset[str] = frozenset()
     turns: frozenset[str] = frozenset()
-    shares: bool = False
+    shares: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     offloads: bool = False
     networks: frozenset[str] = frozenset()
     models: frozenset[str] = frozenset()
@@ -79,6 +81,7 @@ class MediaRuntime(Software):
     host: Mapping[str, float] = field(default_factory=dict)
     hop_s: float = 0.0
     starts: Mapping[str, float] = field(default_factory=dict)
+    loops: frozenset[str] = frozenset()
     autocast: bool = False
     paced_as: str = ""
     trained_as: str = ""
@@ -99,6 +102,10 @@ class MediaRuntime(Software):
             return False
         names = (chip.software_id, chip.base_generation)
         return not any(fnmatchcase(name, one) for name in names for one in self.not_on)
+
+    def ways(self, chip: Chip) -> frozenset[str]:
+        """How devices of this kind can share a request."""
+        return frozenset(way for way, vendors in self.shares.items() if chip.software_vendor in vendors)
 
     def runs(self, family: str | None) -> bool:
         """Whether it runs networks of a family; of one that is not known (None) where it runs any."""

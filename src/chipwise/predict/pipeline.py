@@ -114,7 +114,7 @@ class Hardware:
     16 bits. `folds`: casts are folded into the work around them. `turns`: convolutions of 16 bits and TF32
     are made for channels last, and tensors are laid out plane by plane. `starts`: what a host takes to
     start an operator of a name or kind over what it takes for a product. `host`: seconds of a unit of what a host does
-    itself, by kind."""
+    itself, by kind. `loops`: it starts a loop of a transducer as one graph."""
 
     device: Device
     costs: CostParameters
@@ -127,6 +127,7 @@ class Hardware:
     turns: bool = False
     starts: Mapping[str, float] = field(default_factory=dict)
     host: Mapping[str, float] = field(default_factory=dict)
+    loops: bool = False
 
     def exchange_s(self, kind: Kind, num_bytes: Real, ranks: int) -> Array:
         """Seconds of one exchange, or of several; of several chips each, along a first axis."""
@@ -263,6 +264,8 @@ def stage_times(
         itself = sum(amount * hardware.host.get(kind, 0.0) for kind, amount in stage.host)
         if itself:
             times = replace(times, host_s=itself)
+        if stage.looped and hardware.loops:
+            times = replace(times, launches=0.0)
         found.append(times)
     return tuple(found)
 

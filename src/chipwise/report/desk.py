@@ -14,6 +14,8 @@ from chipwise.units import format_bytes, format_number, format_seconds
 from chipwise.values import dataclass
 
 SHOWN = 12
+OPENED = 2
+"""models: of those that only a machine with more memory runs, named in the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class LocalRecord(Plan):
     `host_bytes` beside cards. `download_bytes` are those of the file. `wide`: weights have at least 4 bits. `score` is
     published, in percent, of the benchmark that the answer names (None: none found); `scores` says all that was found,
     with its source. `commands` start it, by engine. `usd` is the price of the machine or of its cards (`covers`; None:
-    it is there already), `item` what is bought.
+    it is there already), `item` what is bought. `tight`: the option with which alone it fits ("": it fits as it is).
     """
 
     model: str
@@ -50,6 +52,7 @@ class LocalRecord(Plan):
     item: str = ""
     usd: float | None = None
     covers: str = ""
+    tight: str = ""
     parts: tuple[PartRecord, ...] = ()
 
 
@@ -58,7 +61,7 @@ class LocalReport(Answer[LocalRecord]):
     """The answer to `local`: models on a machine, or with `buy` machines with the most that each runs. `machine` is the
     one that was asked about ("": none), with what was assumed of it in `assumptions`. `benchmark` is what `score` is
     of. What to buy comes cheapest first where it is `sparing`, else fastest; `instead` is the rank of the first of the
-    other order."""
+    other order, `opens` are models that only what has the most memory for the money runs."""
 
     rows: ClassVar[str] = "models"
 
@@ -75,6 +78,7 @@ class LocalReport(Answer[LocalRecord]):
     buy: bool = False
     sparing: bool = False
     instead: int = 0
+    opens: tuple[LocalRecord, ...] = ()
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def verdict(self) -> tuple[str, ...]:
@@ -164,8 +168,9 @@ def _verdict(report: LocalReport) -> str:
     what = f"{r.model.rpartition('/')[2]} in {r.precision} at {figures}"
     if report.buy:
         of = "cards alone" if r.covers == "card" else "the machine"
-        return f"Buy {r.item} (${r.usd:,.0f}, {of}): {what}.{_instead(report)}"
+        return f"Buy {r.item} (${r.usd:,.0f}, {of}): {what}.{_instead(report)}{_opens(report)}"
     where = f", {format_bytes(r.host_bytes)} of it in the computer's memory" if r.host_bytes else ""
+    where += f", tightly: with {r.tight}" if r.tight else ""
     if len(report.models) == 1:
         return f"{report.machine} runs {what}{where}."
     return f"Best of {len(report.models)} models for {report.machine}: {what}{where}."
@@ -180,6 +185,18 @@ def _instead(report: LocalReport) -> str:
     if report.sparing:
         return f" That is the cheapest that is enough; the fastest that the money buys: {what}."
     return f" That is the fastest that the money buys; the cheapest that runs the same model: {what}."
+
+
+def _opens(report: LocalReport) -> str:
+    """What larger models take."""
+    if not report.opens:
+        return ""
+    r, *others = report.opens
+    models = ", ".join(
+        f"{one.model.rpartition('/')[2]} at {_speed(one)} tokens/s" for one in (r, *others[: OPENED - 1])
+    )
+    more = f" and {len(report.opens) - OPENED} more" if len(report.opens) > OPENED else ""
+    return f" For larger models: {r.item} (${r.usd:,.0f}) also runs {models}{more}."
 
 
 def _commands(commands: Mapping[str, str]) -> list[str]:

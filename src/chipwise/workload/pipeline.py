@@ -31,6 +31,7 @@ class Stage:
     | activation_bytes | most bytes of activations that are alive at a time in one call |
     | host | (kind, amount) of what the host itself does in a call; software says how long a unit takes |
     | kept_bytes, again_bytes | of activations that a backward pass needs; the same where layers are computed again |
+    | looped | its calls are a loop that the device itself repeats, where software has it as one graph |
     """
 
     name: str
@@ -42,6 +43,7 @@ class Stage:
     host: tuple[tuple[str, float], ...] = ()
     kept_bytes: float = 0.0
     again_bytes: float = 0.0
+    looped: bool = False
 
     @property
     def flops(self) -> float:

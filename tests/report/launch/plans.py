@@ -179,6 +179,13 @@ CLIPS = PipelineSpec(
     expected=("predicted: 148 s for 1 clip",),
 )
 
+SERVED_CLIPS = replace(
+    CLIPS,
+    machine=LaunchMachine("h100-sxm5-80gb", "nvidia", 4, 4),
+    runtime="sglang-diffusion",
+    spread=(("ulysses", 2), ("cfg", 2)),
+)
+
 ENCODER = PipelineSpec(
     title="bert-large on 1 x l4",
     model="bert-large",
@@ -277,6 +284,7 @@ PLANS: dict[str, Launched] = {
         concurrency=4,
     ),
     "clips": CLIPS,
+    "studio": SERVED_CLIPS,
     "encoder": ENCODER,
     "scores": SCORES,
     "vectors": replace(

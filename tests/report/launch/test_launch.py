@@ -405,6 +405,29 @@ def test_pictures_of_a_mac_are_made_by_mflux_however_it_is_called() -> None:
             launch_files(replace(pictures, **changes), "mflux")
 
 
+def test_clips_are_served_by_sglang_however_it_is_called() -> None:
+    served = PLANS["studio"]
+    serve, verify = launch_files(served, "sglang")
+    assert all(
+        words in serve.text for words in ("--num-gpus 4", "--ulysses-degree 2", "--enable-cfg-parallel")
+    )
+    assert all(
+        words in verify.text for words in ("sglang-video", "--num-frames 81", "--num-inference-steps 40")
+    )
+    slow = launch_files(replace(served, offload="sequential", spread=()), "sglang")[0].text
+    assert "--dit-layerwise-offload true" in slow
+    assert "--dit-cpu-offload false" in slow
+    for changes, words in (
+        ({"model": "stable-audio-open"}, "no weights"),
+        ({"runtime": "compile"}, "its own pipelines"),
+        ({"precision": "fp8"}, "file of yours"),
+        ({"cached": 0.3}, "skips no steps"),
+        ({"spread": (("pipefusion", 2),)}, "by pipefusion"),
+    ):
+        with pytest.raises(ChipwiseError, match=words):
+            launch_files(replace(served, **changes), "sglang-diffusion")
+
+
 def test_a_loop_is_told_to_verl() -> None:
     one, apart = PLANS["loop"], PLANS["rollouts"]
     train, verify = (file.text for file in launch_files(one, "verl"))
@@ -483,8 +506,9 @@ def test_a_loop_is_told_to_nemo_rl() -> None:
 
 def test_without_a_name_a_plan_is_started_by_its_own_software() -> None:
     chosen = {name: own_tool(PLANS[name], tools_of(getattr(PLANS[name], "runtime", ""))) for name in PLANS}
-    asked = ("dense", "neuron", "local", "mac", "clips", "pictures")
-    assert [chosen[name] for name in asked] == ["vllm", "neuronx", "llama.cpp", "mlx", "diffusers", "mflux"]
+    asked = ("dense", "neuron", "local", "mac", "clips", "pictures", "studio")
+    own = ["vllm", "neuronx", "llama.cpp", "mlx", "diffusers", "mflux", "sglang-diffusion"]
+    assert [chosen[name] for name in asked] == own
     assert own_tool(PLANS["adapters"], ("axolotl",)) == "axolotl"
 
 

@@ -1,6 +1,7 @@
-"""Generators of images and video: the plan's request in a script, with its prediction and a check.
+"""Generators of images and video: the plan's request in a script, or a server, with its prediction and a check.
 
-For diffusers the program is data (`data/diffusers.txt`), the plan a dictionary in it; mflux is a command of its own.
+For diffusers the program is data (`data/diffusers.txt`), the plan a dictionary in it; mflux is a command of its own,
+SGLang Diffusion a server with its own benchmark.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError, shorten
-from chipwise.report.launch.command import Command, Env, comment
+from chipwise.report.launch.bench import PORT
+from chipwise.report.launch.command import Command, Env, comment, script
 from chipwise.report.launch.facts import told
 from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.founding import DTYPES, VERIFY
@@ -21,6 +23,8 @@ COMPILED = {"eager": "", "compile": "inductor", "cuda_graphs": "cudagraphs"}
 """Runtimes that are plain PyTorch, by the backend of torch.compile that they run with, "" for none."""
 QUANTIZED = {"bf16": 0, "fp16": 0, "int8": 8, "int8-weight-only": 8, "int4-weight-only": 4}
 """Number formats that mflux runs, by the bits of its weights, 0 where they stay as they are."""
+REQUESTS = 4
+"""requests: for every one in flight, that verify a server."""
 SIZES = {"width": "width", "height": "height", "frames": "num_frames", "steps": "num_inference_steps"}
 """Settings of a plan by the arguments of pipelines that have them."""
 
@@ -133,6 +137,58 @@ def mflux(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
     ]
     body = f"{comment(spec, tool, notes)}set -euo pipefail\n\n{command}\n"
     return (LaunchFile("run_mflux.sh", f"#!/usr/bin/env bash\n{body}", script=True),)
+
+
+def sglang_diffusion(spec: PipelineSpec) -> tuple[LaunchFile, ...]:
+    """A script that starts the server of one replica, and its own benchmark with the plan's request, which verifies
+    the plan. Raises `UsageError` for other software, models without published weights, number formats, ways to share a
+    request and settings that the server does not have."""
+    tool = get_tool("sglang-diffusion")
+    if spec.runtime not in tool.runtimes:
+        raise UsageError(
+            f"{tool.name} runs its own pipelines, the plan runs {spec.runtime}",
+            f"--runtime {tool.runtimes[0]}",
+        )
+    repository, *_ = get_tool("diffusers").models.get(spec.model, ("",))
+    if not repository:
+        raise UsageError(f"no weights of {spec.model} are known that {tool.name} loads")
+    if spec.precision not in DTYPES:
+        raise UsageError(
+            f"{spec.precision} needs weights that {tool.name} loads from a file of yours",
+            f"--precision {' or '.join(DTYPES)}",
+        )
+    degrees = {way: degree for way, degree in spec.spread if degree > 1}
+    other = sorted({*degrees} - {"ulysses", "ring", "cfg"})
+    if other or spec.cached:
+        what = f"shares no request by {other[0]}" if other else "skips no steps here"
+        raise UsageError(f"{tool.name} {what}", "--spread ulysses=N or cfg=2, and no cached= in --settings")
+    sizes, devices = dict(spec.sizes), spec.machine.devices
+    facts = {n: round(sizes.get(n, 0.0)) for n in ("steps", "width", "height", "frames")} | {
+        "guidance": sizes.get("guidance", 0.0),
+        "repository": repository,
+        "devices": devices,
+        "several": devices > 1,
+        **{way: degrees.get(way, 1) for way in ("ulysses", "ring", "cfg")},
+        "precision": spec.precision,
+        "waits": str(spec.offload != "none").lower(),
+        "parts_wait": str(spec.offload == "model").lower(),
+        "layers_wait": str(spec.offload == "sequential").lower(),
+        "batch": spec.batch,
+        "makes": "video" if sizes.get("frames", 1.0) > 1.0 else "image",
+        "requests": REQUESTS * spec.batch,
+        "port": PORT,
+        "url": f"http://127.0.0.1:{PORT}",
+    }
+    notes = [f"one replica, in an environment with sglang[diffusion]: {shorten(repository)}", *several(spec)]
+    serve = told(Command.of(tool.id, "sglang serve"), facts)
+    bench = told(
+        Command.of(tool.id, "python3 -m sglang.multimodal_gen.benchmarks.bench_serving"), facts, part="bench"
+    )
+    said = ["to verify the plan, with serve.sh up: its mean latency is the time that is predicted"]
+    return (
+        LaunchFile("serve.sh", script(spec, tool, serve, notes=notes), script=True),
+        LaunchFile("verify.sh", script(spec, tool, bench, notes=said), script=True),
+    )
 
 
 def several(spec: PipelineSpec) -> list[str]:

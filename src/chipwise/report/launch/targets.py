@@ -21,7 +21,7 @@ from chipwise.report.launch.networks import (
     network_torch,
     network_vllm,
 )
-from chipwise.report.launch.pipelines import diffusers, mflux
+from chipwise.report.launch.pipelines import diffusers, mflux, sglang_diffusion
 from chipwise.report.launch.serving import api, dynamo, llama_cpp, mlx, neuronx, sglang, trtllm, vllm
 from chipwise.report.launch.spec import Launched, LoopSpec, PipelineSpec, ServeSpec, SweepSpec, check_spec
 from chipwise.report.launch.sweeping import sweep_kuberay, sweep_kubernetes, sweep_skypilot
@@ -65,6 +65,7 @@ ON_PART = ("vllm", "sglang", "trtllm")
 PIPELINES: Mapping[str, Render] = {
     "diffusers": diffusers,
     "mflux": mflux,
+    "sglang-diffusion": sglang_diffusion,
     "torch": network_torch,
     "torch-neuronx": network_neuronx,
     "jax": network_jax,
@@ -128,7 +129,7 @@ def _does(target: str, spec: Launched) -> str:
         return "samples and trains in a loop"
     if target in ANYWHERE:
         return "starts language models here"
-    if target in ("diffusers", "mflux"):
+    if target in ("diffusers", "mflux", "sglang-diffusion"):
         return "makes pictures and clips"
     return "serves" if target in SERVING else "trains" if target in TRAINING else "serves encoders"
 

@@ -806,7 +806,9 @@ class Speech:
             else:
                 calls = net.calls(seconds, tokens) if ends else 0
                 stages = [body.stage("encoder")]
-                stages += [net.step(layers).stage("decoder", calls)] if ends else []
+                if ends:
+                    step = net.step(layers).stage("decoder", calls)
+                    stages.append(replace(step, looped=isinstance(net, Conformer)))
         wanted = asked.settings.get("part")
         if wanted is not None:
             found = [replace(s, calls=1.0) if s.name == "decoder" else s for s in stages if s.name == wanted]
