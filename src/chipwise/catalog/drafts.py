@@ -31,7 +31,9 @@ class Accepted:
         low, high = 0.0, 1.0
         for _ in range(HALVINGS):
             mid = 0.5 * (low + high)
-            low, high = (mid, high) if sum(mid**i for i in range(self.draft + 1)) < self.tokens else (low, mid)
+            low, high = (
+                (mid, high) if sum(mid**i for i in range(self.draft + 1)) < self.tokens else (low, mid)
+            )
         return low
 
 
@@ -57,10 +59,10 @@ def guessing(model: str, draft: int) -> Guessing:
     if mine:
         pages = ", ".join(dict.fromkeys(row.source["ref"].removeprefix("https://") for row in mine))
         texts = "; ".join(row.text for row in mine)
-        return Guessing(fmean(row.acceptance for row in mine), f"published for {mine[0].draft}: {texts} ({pages})")
-    others = {
-        row.model: _nearest([o for o in rows if o.model == row.model], draft) for row in rows
-    }
+        return Guessing(
+            fmean(row.acceptance for row in mine), f"published for {mine[0].draft}: {texts} ({pages})"
+        )
+    others = {row.model: _nearest([o for o in rows if o.model == row.model], draft) for row in rows}
     each = [fmean(row.acceptance for row in found) for found in others.values()]
     words = f"the median of {len(each)} other models, {min(each):.0%} to {max(each):.0%}"
     return Guessing(median(each), words)

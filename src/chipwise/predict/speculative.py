@@ -12,7 +12,6 @@ from chipwise.values import dataclass
 from chipwise.workload.graph import Graph
 from chipwise.workload.step import Segment, Step, decode
 
-
 LOOKED_UP = "looked up"
 """Instead of the words of an acceptance: it is not known before the model is."""
 
