@@ -120,7 +120,7 @@ def test_two_changes_that_keep_the_targets_are_asked_together() -> None:
     model, chips = "deepseek-ai/DeepSeek-R1", "b200-sxm"
     report = cw.plan(model, chips=chips, **asked)
     both, *alone = report.levers
-    assert both.options == "--speculate accept=0.82,draft=1 --precision nvfp4"
+    assert both.options == "--precision nvfp4 --speculate accept=0.82,draft=1"
     assert "nvidia/DeepSeek-R1-NVFP4" in both.words  # in the format of the chip, and who has published it
     assert both.saves > max(one.saves for one in alone)
     asked["runtime"] = report.plans[0].runtime

@@ -81,7 +81,7 @@ class Tactics:
             return self
         if graph.extra("mtp") is None:
             raise UsageError(
-                f"--speculate: no acceptance, and {graph.model.name} has no module of its own that guesses tokens",
+                f"--speculate: no acceptance, and {graph.model.name} cannot guess its own tokens",
                 "for example accept=0.7,draft=3",
             )
         found = guessing(graph.model.name, guess.draft_tokens)

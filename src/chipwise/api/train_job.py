@@ -210,8 +210,7 @@ class TrainedStep:
 
     def judged(self, mid: float, what: Literal["time", "memory"]) -> Estimate:
         """A figure with the interval of the model of error of training."""
-        tier = trained_tier(self.numbers, self.site.labels, self.site.levels("full"), what)
-        return replace(tier.scaled(mid), measured=None)
+        return trained_tier(self.numbers, self.site.labels, self.site.levels("full"), what).scaled(mid)
 
     @property
     def held(self) -> MemoryAccount:

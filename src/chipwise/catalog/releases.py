@@ -125,8 +125,8 @@ def dated(asked: str, runtime: str) -> str:
 
 
 def runtime_named(asked: str) -> str | None:
-    """The runtime that stands before a version ("vllm 0.11"), or the only one of which it is listed; None where there is
-    none. Raises `UnknownNameError` for software that nobody knows."""
+    """The runtime that stands before a version ("vllm 0.11"), or the only one of which it is listed; None where there
+    is none. Raises `UnknownNameError` for software that nobody knows."""
     found = _VERSION.fullmatch(asked.strip())
     said = _whose(found, "") if found and asked not in ROUNDS else ""
     return get_runtime(said).id if said else None

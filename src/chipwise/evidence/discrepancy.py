@@ -459,16 +459,15 @@ MEASURED = (("chip",), ("runtime",), ("trainer",))
 
 
 LEAN = 0.5
-"""share. Chosen: of the mean that known levels lie at, so much moves the ends of an interval, and nothing its middle. With
-a benchmarker left out, 9,700 rows of serving, desks, training and media are predicted no better by moving the middle (errors
-of serving 8.1 -> 11.1, of training 10.9 -> 13.2 %), and the score of the whole distribution (CRPS) is best at a half: 0.101
-of serving's rates where the middle of chances moved too gave 0.110; moves ends of intervals and chances."""
-
-
+"""share. Chosen: of the mean that known levels lie at, so much moves the ends of an interval, and nothing its middle.
+With a benchmarker left out, 9,700 rows of serving, desks, training and media are predicted no better by moving the
+middle (errors of serving 8.1 -> 11.1, of training 10.9 -> 13.2 %), and the score of the whole distribution (CRPS) is
+best at a half: 0.101 of serving's rates where the middle of chances moved too gave 0.110; moves ends of intervals and
+chances."""
 VERIFYING = 0.2
-"""logarithm of seconds. Source: published steps that verify guesses take 0.14, 0.27, -0.10 and 0.44 (logarithms, four sources,
-eight figures) more than is said, which no mechanism explains: the deviation of such passes beyond that of others; moves
-intervals with speculative decoding."""
+"""logarithm of seconds. Source: published steps that verify guesses take 0.14, 0.27, -0.10 and 0.44 (logarithms, four
+sources, eight figures) more than is said, which no mechanism explains: the deviation of such passes beyond that of
+others; moves intervals with speculative decoding."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from chipwise.workload.workload import Workload
 
 @dataclass(frozen=True)
 class Caution:
-    """How far predictions of N deployments may be off: where the 80 % interval lies and its upper end, both over what is
-    predicted, which is the median, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job,
+    """How far predictions of N deployments may be off: where the 80 % interval lies and its upper end, both over what
+    is predicted, which is the median, [2, N]: `first` of TTFT, `further` of TPOT, `whole` of the time of a job,
     `passes` of TPOT without the noise of single runs; and the `confidence` that was asked for. `first_by`, `further_by`
     are what the user's own runs multiply times with before anything is said of them."""
 
