@@ -173,7 +173,7 @@ def evaluate(
     few = (within[:, ONE:].sum(axis=1) < FEW_LOADS) | (served and workload.output_tokens <= 1.0)
     short = np.flatnonzero(few & (not lone))
     if len(short):
-        some = engines.take(short).under(overheads.service.take(rows.which[short]))
+        some = loads.take(short)
         shares = np.linspace(0.0, 1.0, len(LOADS) + 1)[1:]
         if served:
             most = some.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
