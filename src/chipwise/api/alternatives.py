@@ -19,13 +19,13 @@ from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
 from chipwise.report.plans import LeverRecord, PlanRecord
-from chipwise.units import duration_above, typed_s
+from chipwise.units import Array, duration_above, typed_s
 from chipwise.values import dataclass
 from chipwise.workload.lengths import PrefixCache
 
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
-GROUPS = 2.0 ** np.arange(12)
+GROUPS: Array = np.array([2.0**i for i in range(12)])
 """count: chips of a replica that share a machine. Exact: whatever layouts are tried."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
 FLOATS = ("nvfp4", "mxfp4")

@@ -83,17 +83,15 @@ class Evaluated:
 
     def take(self, rows: NDArray[np.intp]) -> Evaluated:
         """Some of the candidates."""
-        columns = (self.reason, self.allowed, self.beside, self.row)
-        reason, allowed, beside, row = (column[rows] for column in columns)
         return replace(
             self,
             group=self.group.take(rows),
             prediction=self.prediction.each(lambda values: values[rows]),
             memory=self.memory.each(lambda value: np.asarray(value)[rows] if np.size(value) > 1 else value),
-            reason=reason,
-            allowed=allowed,
-            beside=beside,
-            row=row,
+            reason=self.reason[rows],
+            allowed=self.allowed[rows],
+            beside=self.beside[rows],
+            row=self.row[rows],
             held=(self.held[0][rows], self.held[1][rows]),
         )
 
