@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
+
 from chipwise.api.context import Context
 from chipwise.api.loaded import load_generating
 from chipwise.catalog.checkpoints import published_as
@@ -18,12 +20,14 @@ from chipwise.errors import ChipwiseError
 from chipwise.predict.speculative import Speculation
 from chipwise.report.assemble import goal, rank_plans
 from chipwise.report.plans import LeverRecord, PlanRecord
-from chipwise.units import duration_above, typed_s
+from chipwise.units import Array, duration_above, typed_s
 from chipwise.values import dataclass
 from chipwise.workload.lengths import PrefixCache
 
 CACHED = 0.5
 """Of prompt tokens: what is asked of a prefix cache that nobody measured."""
+GROUPS: Array = np.array([2.0**i for i in range(12)])
+"""count: chips of a replica that share a machine. Exact: whatever layouts are tried."""
 HALF_BYTE = 6.0  # bits of a weight on average, scales included, below which it is one of four
 FLOATS = ("nvfp4", "mxfp4")
 """Formats of 4 bits, finer scales first."""
@@ -75,13 +79,13 @@ def levers(
     if goal(first, context.workload, paid=True) is None or context.workload.task == "local":
         return ()
     changes = chain(_techniques(context), _looser(context, first), _narrower(context, model, first, chip))
-    found = [(lever, record) for lever in changes if (record := _tried(lever, first, context, plans))]
+    found = [(lever, record) for lever in changes if (record := _tried(lever, first, chip, context, plans))]
     found.sort(key=lambda pair: -pair[1].saves)
     records = [record for _, record in found]
     kept = [pair for pair in found if pair[0].keeps][:2]
     if len(kept) == 2:
         (one, alone), (other, _) = kept
-        both = _tried(one + other, first, context, plans)
+        both = _tried(one + other, first, chip, context, plans)
         if both and 1.0 - both.saves <= (1.0 - alone.saves) * (1.0 - preferences().worth):
             records.insert(0, both)
     return tuple(records)
@@ -90,27 +94,41 @@ def levers(
 def _tried(
     lever: _Lever,
     first: PlanRecord,
+    chip: Chip,
     context: Context,
     plans: Callable[[Context, bool], list[PlanRecord]],
 ) -> LeverRecord | None:
-    """The lever as it is shown; None where it does not save enough."""
+    """The lever as it is shown; None where it does not save enough, or no plan costs so much less."""
     before = goal(first, context.workload, paid=True)
     if before is None or before.mid <= 0.0:
         return None
+    most = before.mid * (1.0 - preferences().worth) * (1.0 - lever.least)
     try:
         changed = lever.change(context)
+        if changed.workload.driven and _least_usd(changed, chip) > most:
+            return None
         ranked = rank_plans(plans(changed, lever.eases), changed.workload)
     except ChipwiseError:  # what cannot be done so is no lever
         return None
     if not ranked or not ranked[0].keeps_targets(changed.workload.confidence):
         return None
     plan, after = ranked[0], goal(ranked[0], context.workload, paid=True)
-    if after is None or after.mid > before.mid * (1.0 - preferences().worth) * (1.0 - lever.least):
+    if after is None or after.mid > most:
         return None
     other = f", with {plan.runtime}" if plan.runtime != first.runtime else ""
     saves = 1.0 - after.mid / before.mid
     words = lever.words + other
     return LeverRecord(lever.options, words, plan.chips, plan.spread, plan.price, saves, plan.chance)
+
+
+def _least_usd(context: Context, chip: Chip) -> float:
+    """Dollars per hour that no plan on a chip costs less than: of as few as hold the weights, in groups of any size."""
+    basis, graph = context.basis(chip.id), context.found.graph
+    if basis is None:
+        return 0.0
+    held = sum(size for cls, size in graph.weight_bytes_by_class().items() if cls != "embedding")
+    fewest = max(held / (chip.memory.found_bytes or np.inf), 1.0)
+    return float(np.min(basis.paid(np.ceil(fewest / GROUPS) * GROUPS, GROUPS)[0]))
 
 
 def _techniques(context: Context) -> Iterator[_Lever]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chipwise.cost.cost import Cost
+from chipwise.numeric import take
 from chipwise.predict.passes import BATCHES, Passes, PassTable
 from chipwise.predict.waiting import all_at_work
 from chipwise.units import Array, Real
@@ -219,8 +220,10 @@ class Engines:
 
     def under(self, service: Service, factors: Array | None = None) -> Loads:
         """The engines ready to be loaded; `factors` [N, part] where the table is by part."""
-        prompts = None if self.prompts is None else self.prompts.passes(factors)
-        return Loads(self, self.table.passes(factors), prompts, service)
+        passes, prompts = self.table.passes(factors), None
+        if self.prompts is not None:
+            prompts = passes if self.prompts is self.table else self.prompts.passes(factors)
+        return Loads(self, passes, prompts, service)
 
 
 _COLUMNS = ("replicas", "ranks", "coupled", "stages", "limit")
@@ -285,6 +288,11 @@ class Loads:
             passes(pools) if pools else None,
             Service.join([(one.service, len(one.engines)) for one in many]),
         )
+
+    def take(self, index: NDArray[np.intp]) -> Loads:
+        """Some of the engines."""
+        prompts = None if self.prompts is None else take(self.prompts, index)
+        return Loads(self.engines.take(index), take(self.passes, index), prompts, self.service.take(index))
 
     def closed(self, clients: Array, *, by_resource: bool = True) -> Prediction:
         """`clients` [N, K] in all, each sending its next request when the last has ended."""

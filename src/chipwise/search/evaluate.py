@@ -83,17 +83,15 @@ class Evaluated:
 
     def take(self, rows: NDArray[np.intp]) -> Evaluated:
         """Some of the candidates."""
-        columns = (self.reason, self.allowed, self.beside, self.row)
-        reason, allowed, beside, row = (column[rows] for column in columns)
         return replace(
             self,
             group=self.group.take(rows),
             prediction=self.prediction.each(lambda values: values[rows]),
             memory=self.memory.each(lambda value: np.asarray(value)[rows] if np.size(value) > 1 else value),
-            reason=reason,
-            allowed=allowed,
-            beside=beside,
-            row=row,
+            reason=self.reason[rows],
+            allowed=self.allowed[rows],
+            beside=self.beside[rows],
+            row=self.row[rows],
             held=(self.held[0][rows], self.held[1][rows]),
         )
 
@@ -173,7 +171,7 @@ def evaluate(
     few = (within[:, ONE:].sum(axis=1) < FEW_LOADS) | (served and workload.output_tokens <= 1.0)
     short = np.flatnonzero(few & (not lone))
     if len(short):
-        some = engines.take(short).under(overheads.service.take(rows.which[short]))
+        some = loads.take(short)
         shares = np.linspace(0.0, 1.0, len(LOADS) + 1)[1:]
         if served:
             most = some.open(np.full((len(short), 1), ENDLESS), by_resource=False).requests_per_s
