@@ -126,7 +126,8 @@ class Site:
         """What the trainer can be told to keep less, in the order in which it is tried."""
         open_ = not (self.memory or job.known or job.adapter)
         leaner = [dict(change) for change in self.trainer.leaner or ()] if open_ else []
-        if not self.usual or job.known or "loss" in self.memory:
+        limited = self.trainer.leaner is not None
+        if not self.usual or job.known or limited or "loss" in self.memory:
             return leaner
         loss = min("chunked", self.trainer.memory.loss, key=LOSSES.__getitem__)
         return [{"loss": loss}, *({**change, "loss": loss} for change in leaner)]
