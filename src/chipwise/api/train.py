@@ -56,7 +56,7 @@ from chipwise.catalog.override import told
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import LOSSES, KERNELS, Trainer, able_trainers, get_trainer, usual_trainer
+from chipwise.catalog.trainer import KERNELS, LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.tiers import Tier, trained_tier
 from chipwise.parallel.layout import Reason

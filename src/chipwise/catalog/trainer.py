@@ -54,7 +54,10 @@ class TrainerKernel:
 KERNELS: Mapping[str, Mapping[str, TrainerKernel]] = MappingProxyType(
     {
         setting: MappingProxyType(
-            {name: record(TrainerKernel, entry, f"{TABLE}: {setting}.{name}") for name, entry in table.items()}
+            {
+                name: record(TrainerKernel, entry, f"{TABLE}: {setting}.{name}")
+                for name, entry in table.items()
+            }
         )
         for setting, table in names(TABLE).items()
     }

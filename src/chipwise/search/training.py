@@ -293,9 +293,9 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
 def _frames(
     job: TrainJob, devices: int, pins: Mapping[str, int | str]
 ) -> tuple[Array, OperatorTable | None, Array]:
-    """`frames` with the table of their parts, None where there are none, and what they take at least; where a sequence is cut, K and V are gathered
-    if that is faster than round the ring: nothing else of a layout changes with it. The last ones are kept: policies of
-    memory, which follow each other, share them."""
+    """`frames` with the table of their parts, None where there are none, and what they take at least; where a sequence
+    is cut, K and V are gathered if that is faster than round the ring: nothing else of a layout changes with it. The
+    last ones are kept: policies of memory, which follow each other, share them."""
     same = (job.network, job.cluster, job.recipe.timed, job.rates, job.software, _base(job))
     known, key = job.kernels.framed, content((*same, devices, dict(pins)))
     if key not in known:

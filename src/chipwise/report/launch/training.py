@@ -219,7 +219,10 @@ def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
     """The script of every host; a short run whose logged step time is the prediction's check."""
     tool, notes = get_tool(target), train_notes(spec, target)
     if left := unsaid(spec, target):
-        notes = (*notes, f"the plan has {', '.join(left)}, of which {tool.name} is not told here: set it yourself")
+        notes = (
+            *notes,
+            f"the plan has {', '.join(left)}, of which {tool.name} is not told here: set it yourself",
+        )
     train, verify = (train_command(spec, target, steps) for steps in (spec.steps, MEASURED))
     files = {"train.sh": (train,), "verify.sh": _measured(spec, tool, verify)}
     return tuple(
