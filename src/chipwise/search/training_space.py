@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +146,10 @@ def frames(
     domain = int(min(float(c.domain), 1e6))
     experts = int(float(t.experts)) if float(t.moe_share) else 1
     options = partial(_options, pins, (*software.degrees, "micro_batch"))
+    # asked again for every way to cut the rest
+    pipelines_of = cache(lambda pp: _pipelines(t, pp, pins, software.schedules))
+    cuts_of = cache(lambda ranks, near, pp: _cuts(ranks, near, pp, pins, software))
+    spread_of = cache(lambda ranks: divisors(math.gcd(experts, ranks), experts))
     found = [np.empty((len(FRAME), 0))]
     for tp, pp, cp, dp in _degrees(t, domain, devices, seq, options):
         if int(pins.get("dp", dp)) != dp:
@@ -153,13 +157,13 @@ def frames(
         whole = max(batch // dp, 1) if batch % dp == 0 else 1
         at_once = pp == 1 and not software.accumulates
         micros = options("micro_batch", _micros(whole, seq, software, at_once=at_once))
-        eps = options("ep", divisors(math.gcd(experts, tp * cp * dp), experts))
-        cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software)
-        pipelines = _pipelines(t, pp, pins, software.schedules)
+        eps = options("ep", spread_of(tp * cp * dp))
+        cuts = cuts_of(dp * cp, max(min(domain, 64) // tp, 1), pp)
+        even = {micro: "vp" in pins or batch % (dp * micro * pp) == 0 for micro in micros}
         outer = [
             (tp, pp, cp, dp, *pipeline, micro)
-            for pipeline, micro in itertools.product(pipelines, micros)
-            if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
+            for pipeline, micro in itertools.product(pipelines_of(pp), micros)
+            if pipeline[0] == 1 or even[micro]
         ]
         inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
         if outer and inner:
