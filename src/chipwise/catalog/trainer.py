@@ -374,8 +374,9 @@ class Trainer(Software):
                 what = f"{setting} {name} is written for other matrix units than those of {chip.name}"
                 raise UsageError(what, f"--layout {setting}= one of {others}", field="layout")
             sets: dict[str, Any] = dict(kernel.sets)
-            warped = {"warps": chip.instruction in kernel.warps} if "attention" in sets else {}
-            made = replace(made, **warped, **sets)
+            if setting == "attention":
+                sets["warps"] = chip.instruction in kernel.warps
+            made = replace(made, **sets)
         return made
 
     def keeps(self, given: Mapping[str, str]) -> str:

@@ -301,7 +301,8 @@ def _frames(
     if key not in known:
         known.clear()
         known[key] = _framed(job, devices, pins)
-    return known[key]
+    found: tuple[Array, OperatorTable | None, Array] = known[key]
+    return found
 
 
 def _framed(

@@ -736,8 +736,18 @@ def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
         ("llama-factory", "card", {"attention_by": "flash3"}, ("--flash_attn fa3",)),
         ("axolotl", "card", {"attention_by": "eager"}, ('attn_implementation: "eager"',)),
         ("olmo-core", "sharded", {"attention_by": "flash3"}, ("'attention': 'flash_3'",)),
-        ("torchtitan", "sharded", {"attention_by": "cudnn"}, ("has attention=cudnn, of which torchtitan",)),
-        ("trl", "card", {"dispatch_by": "deepep"}, ("has dispatch=deepep, of which TRL is not told",)),
+        (
+            "torchtitan",
+            "sharded",
+            {"attention_by": "cudnn"},
+            ("has attention=cudnn: set it yourself, no option of torchtitan",),
+        ),
+        (
+            "trl",
+            "card",
+            {"dispatch_by": "deepep"},
+            ("has dispatch=deepep: set it yourself, no option of TRL",),
+        ),
     ],
 )
 def test_kernels_that_are_fixed_by_name_are_told_or_noted(
@@ -747,7 +757,7 @@ def test_kernels_that_are_fixed_by_name_are_told_or_noted(
     assert isinstance(plan, TrainSpec)
     text = launch_files(replace(plan, **({"recomputed": 0.0} | changes)), target)[0].text  # type: ignore[arg-type]
     assert all(part in text for part in said)
-    assert "is not told here: set it yourself" not in launch_files(plan, target)[0].text
+    assert ": set it yourself, no option" not in launch_files(plan, target)[0].text
 
 
 def test_overlapped_dispatch_asks_for_what_megatron_overlaps() -> None:

@@ -221,7 +221,7 @@ def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
     if left := unsaid(spec, target):
         notes = (
             *notes,
-            f"the plan has {', '.join(left)}, of which {tool.name} is not told here: set it yourself",
+            f"the plan has {', '.join(left)}: set it yourself, no option of {tool.name} here does",
         )
     train, verify = (train_command(spec, target, steps) for steps in (spec.steps, MEASURED))
     files = {"train.sh": (train,), "verify.sh": _measured(spec, tool, verify)}
