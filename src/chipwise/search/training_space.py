@@ -159,16 +159,28 @@ def frames(
         micros = options("micro_batch", _micros(whole, seq, software, at_once=at_once))
         eps = options("ep", spread_of(tp * cp * dp))
         cuts = cuts_of(dp * cp, max(min(domain, 64) // tp, 1), pp)
-        even = {micro: "vp" in pins or batch % (dp * micro * pp) == 0 for micro in micros}
-        outer = [
-            (tp, pp, cp, dp, *pipeline, micro)
-            for pipeline, micro in itertools.product(pipelines_of(pp), micros)
-            if pipeline[0] == 1 or even[micro]
-        ]
+        share = 1 if "vp" in pins else dp * pp
+        outer = _piped((tp, pp, cp, dp), pipelines_of(pp), micros, batch, share)
         inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
         if outer and inner:
             found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
     return np.concatenate(found, axis=1)
+
+
+def _piped(
+    degrees: tuple[int, int, int, int],
+    pipelines: list[tuple[float, float, float]],
+    micros: list[int],
+    batch: int,
+    share: int,
+) -> list[tuple[float, ...]]:
+    """Degrees with every pipeline and micro-batch: virtual stages where those of a batch divide among so many."""
+    even = {micro: share == 1 or batch % (share * micro) == 0 for micro in micros}
+    return [
+        (*degrees, *pipeline, micro)
+        for pipeline, micro in itertools.product(pipelines, micros)
+        if pipeline[0] == 1 or even[micro]
+    ]
 
 
 def _micros(whole: int, seq: int, software: TrainerRules, *, at_once: bool) -> list[int]:
