@@ -8,7 +8,7 @@ import pytest
 
 from chipwise.catalog.chips import get_chip
 from chipwise.catalog.software import SoftwareTable, all_software
-from chipwise.catalog.trainer import TOLD, Trainer, get_trainer, trainer_called, usual_trainer
+from chipwise.catalog.trainer import KERNELS, Trainer, get_trainer, trainer_called, usual_trainer
 from chipwise.errors import UnknownNameError, UsageError
 from chipwise.search.training_space import RECOMPUTE, SCHEDULES
 
@@ -131,7 +131,7 @@ def test_a_memory_policy_says_which_words_it_knows() -> None:
 def test_kernels_that_are_named_are_those_of_the_trainer_and_of_the_chip() -> None:
     for t in all_software(Trainer).values():
         for setting, names in t.told.items():
-            assert set(names) <= set(TOLD[setting]), t.id
+            assert set(names) <= set(KERNELS[setting]), t.id
     hopper, ampere, blackwell = (get_chip(c) for c in ("h100-sxm5-80gb", "a100-sxm4-80gb", "b200-sxm"))
     own = get_trainer("pytorch-fsdp")
     assert own.refusal({"attention": "flash3"}) == ""
@@ -150,3 +150,17 @@ def test_kernels_that_are_named_are_those_of_the_trainer_and_of_the_chip() -> No
     assert own.as_told({"attention": "sdpa"}, ampere).attention == "fa2"
     assert not own.as_told({"attention": "eager"}, hopper).flash
     assert own.as_told({}, hopper) is own
+    for setting, able in KERNELS.items():
+        for name, kernel in able.items():
+            assert kernel.source, name
+            assert own.as_told({setting: name}, hopper) or kernel.made_for
+            assert all(hasattr(own, key) for key in kernel.sets), name
+            assert not kernel.elsewhere or not able[kernel.elsewhere].made_for, name
+
+
+def test_policies_that_a_trainer_lacks_are_refused_with_those_it_has() -> None:
+    assert get_trainer("maxtext").keeps({"optimizer": "adamw-8bit"}) == (
+        "optimizer=adamw-8bit: this trainer keeps optimizer=adamw"
+    )
+    assert get_trainer("maxtext").keeps({"loss": "chunked"}) == ""
+    assert get_trainer("nemo").keeps({"loss": "chunked"}).endswith("keeps loss=fused")

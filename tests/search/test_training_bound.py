@@ -18,6 +18,7 @@ from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import plain
 from chipwise.predict.training.memory import MemoryRates
 from chipwise.predict.training.values import Cluster, Recipe, TrainRates
+from chipwise.search import training
 from chipwise.search.training import TrainJob, best, evaluate, layouts, search
 from chipwise.search.training_space import TrainerRules
 
@@ -87,6 +88,35 @@ def test_the_bound_leaves_the_best_in(job: TrainJob, devices: int) -> None:
     assert len(first) == len(again)
     if len(first):
         assert bounded.seconds[again[0]] <= every.seconds[first[0]]
+
+
+def test_ways_to_keep_memory_share_their_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a layout's kernels depends on what only memory and the update see."""
+    made, dense = [], plain(24, 3072, 24, 12288, 128256, tied=False)
+    kept = training.frames
+    monkeypatch.setattr(training, "frames", lambda *given: made.append(given) or kept(*given))
+    job = TrainJob(
+        dense,
+        H100,
+        Recipe(),
+        TrainRates(),
+        MemoryRates(),
+        replace(KERNELS),
+        64,
+        4096,
+        software=TrainerRules(),
+    )
+    lean = replace(job, recipe=replace(job.recipe, master=0.0, moments=4.0, gradient=2.0, loss=0.75))
+    first, second = search(job, 8), search(lean, 8)
+    assert len(made) == 1
+    assert second.memory_bytes.min() < first.memory_bytes.min()
+    search(replace(job, global_batch=128), 8)
+    assert len(made) == 2
+    alone = search(replace(lean, kernels=replace(KERNELS)), 8)
+    assert (alone.seconds[best(lean, alone)[0]], len(alone)) == (
+        second.seconds[best(lean, second)[0]],
+        len(second),
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from chipwise.catalog.software import shipped
 from chipwise.catalog.system import get_system
 from chipwise.catalog.token_prices import load_api_vendors
 from chipwise.catalog.tools import get_tool, tools_of
-from chipwise.catalog.trainer import get_trainer
+from chipwise.catalog.trainer import KERNELS, get_trainer
 from chipwise.errors import CommandText, Sentence, UsageError, shorten
 from chipwise.parallel.layout import Spread
 from chipwise.predict.training.objective import OBJECTIVES
@@ -586,6 +586,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
     adapters = adapters_of(pairs(saved.request.get("adapter"), "--adapter"))
     kept = {**pairs(plan.get("policy") or None, "--memory"), **pairs(saved.request.get("memory"), "--memory")}
     held = get_trainer(plan["stack"]).memory.changed(kept)
+    fixed = pairs(saved.request.get("layout"), "--layout")
     devices = layout["tp"] * layout["pp"] * layout["cp"] * layout["dp"]
     network = network_of(_model(saved))
     return TrainSpec(
@@ -641,6 +642,7 @@ def _train(saved: Saved, plan: Mapping[str, Any]) -> TrainSpec:
         passes=LaunchPasses(step_s=plan["step_s"]["mid"], interval=_ends(plan["step_s"])),
         objective=report["objective"],
         together=OBJECTIVES[report["objective"]].together,
+        **{f"{setting}_by": fixed.get(setting, "") for setting in KERNELS},
     )
 
 

@@ -56,7 +56,7 @@ from chipwise.catalog.override import told
 from chipwise.catalog.preferences import preferences
 from chipwise.catalog.price import OwnCosts, Pricing, Rent
 from chipwise.catalog.snapshot import today as day
-from chipwise.catalog.trainer import LOSSES, TOLD, Trainer, able_trainers, get_trainer, usual_trainer
+from chipwise.catalog.trainer import KERNELS, LOSSES, Trainer, able_trainers, get_trainer, usual_trainer
 from chipwise.errors import InfeasibleError, UsageError
 from chipwise.evidence.tiers import Tier, trained_tier
 from chipwise.parallel.layout import Reason
@@ -398,7 +398,7 @@ class TrainingAsked:
         run, loaded = self.run, self.found
         notes = [*loaded.notes, *_beside(loaded, self.ask), *told(run.changes)]
         notes += told(run.network_figures, "network")
-        if said := ", ".join(f"{name}={self.pins[name]}" for name in TOLD if name in self.pins):
+        if said := ", ".join(f"{name}={self.pins[name]}" for name in KERNELS if name in self.pins):
             notes.append(f"kernels as given: {said}; set them in the trainer, no launch file does")
         if not (run.chips or run.have):
             notes.append(f"chips: only {', '.join(USUAL)} are tried; name others with --chips")

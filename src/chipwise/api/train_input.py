@@ -11,7 +11,7 @@ import numpy as np
 from chipwise.api.requests.field import whole
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.chips import get_chip
-from chipwise.catalog.trainer import TOLD
+from chipwise.catalog.trainer import KERNELS
 from chipwise.errors import UnknownNameError, UsageError, check_known
 from chipwise.parallel.pipeline import most_virtual
 from chipwise.predict.training.dims import TARGETS
@@ -39,7 +39,7 @@ METHODS = ("full", "lora", "qlora")
 # with a network and training software.
 USUAL = ("h100-sxm5-80gb", "b200-sxm", "b300-sxm", "mi300x", "tpu-v5p", "tpu-v6e")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
-NAMED: Mapping[str, Collection[str]] = {"schedule": SCHEDULES, "recompute": RECOMPUTE, **TOLD}
+NAMED: Mapping[str, Collection[str]] = {"schedule": SCHEDULES, "recompute": RECOMPUTE, **KERNELS}
 SHARDING = {"zero": (0, 3), "shard": (1, 10**6), "offload": (0, 1), "stash": (0, 1), "sequence": (0, 1)}
 PINNABLE = (*DEGREES, *SHARDING, *NAMED)
 DEFAULT_SEQ = 4096  # of pre-training; what a model reads where that is less

@@ -125,10 +125,12 @@ class Site:
     def _leaner(self, job: TrainJob) -> list[dict[str, str]]:
         """What the trainer can be told to keep less, in the order in which it is tried."""
         open_ = not (self.memory or job.known or job.adapter)
-        leaner = [dict(change) for change in self.trainer.leaner or ()] if open_ else []
-        if not self.usual or job.known or "loss" in self.memory:
+        known = self.trainer.leaner
+        leaner = [dict(change) for change in known or ()] if open_ else []
+        can = ["chunked"] if known is None else [change["loss"] for change in known if "loss" in change]
+        if not self.usual or job.known or not can or "loss" in self.memory:
             return leaner
-        loss = min("chunked", self.trainer.memory.loss, key=LOSSES.__getitem__)
+        loss = min(*can, self.trainer.memory.loss, key=LOSSES.__getitem__)
         return [{"loss": loss}, *({**change, "loss": loss} for change in leaner)]
 
     @property

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from chipwise.catalog.chip import Chip
-from chipwise.catalog.parsed import parse
+from chipwise.catalog.parsed import names, parse
 from chipwise.catalog.schema import record
 from chipwise.catalog.snapshot import per_snapshot, shipped_text
 from chipwise.catalog.software import Software, SoftwareTable, all_software
@@ -24,24 +24,45 @@ DEGREES = ("tp", "pp", "cp", "ep")
 Recompute = Literal["none", "selective", "shares", "full"]
 RECOMPUTE: tuple[Recompute, ...] = get_args(Recompute)
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-# What a trainer can be told of its kernels, by name of the setting: `--layout attention=flash3`.
-TOLD: Mapping[str, tuple[str, ...]] = {
-    "attention": ("eager", "sdpa", "flash2", "flash3", "flash4", "cudnn", "triton"),
-    "dispatch": ("alltoall", "deepep", "overlapped"),
-    "experts": ("loop", "grouped"),
-}
-# Whose fitted kernels an attention calls, and the matrix instructions that it is written for (none: any chip's).
-LIBRARIES: Mapping[str, tuple[Literal["native", "fa2", "triton"], tuple[str, ...]]] = {
-    "sdpa": ("native", ("wgmma", "tcgen05")),  # cuDNN's before FlashAttention-2, since PyTorch 2.11
-    "flash2": ("fa2", ()),
-    "flash3": ("native", ("wgmma",)),
-    "flash4": ("native", ("wgmma", "tcgen05")),
-    "cudnn": ("native", ()),
-    "triton": ("triton", ()),
-}
-EAGER_PASSES = 3.9
-"""ratio: of the traffic of softmax, mask and casts as kernels of their own over that of one fused kernel. Source: as
-`software.pytorch-unfused` (github pytorch/pytorch, operation by operation); moves attention=eager."""
+TABLE = "catalog/data/training_kernels.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerKernel:
+    """A kernel that a trainer can be told of by name.
+
+    | field | meaning |
+    |---|---|
+    | sets | fields of `Trainer` as they are with it |
+    | source | where that was read |
+    | made_for | matrix instructions of the chips that it is written for; none: any chip's |
+    | elsewhere | what is called on other chips; "": it is refused there |
+    | warps | instructions of chips whose matrix units it uses by the older instructions of a warp |
+    """
+
+    sets: Mapping[str, bool | float | str]
+    source: str
+    made_for: tuple[str, ...] = ()
+    elsewhere: str = ""
+    warps: tuple[str, ...] = ()
+
+    def able(self, chip: Chip) -> bool:
+        """Whether it is written for a chip."""
+        return not self.made_for or chip.instruction in self.made_for
+
+
+KERNELS: Mapping[str, Mapping[str, TrainerKernel]] = MappingProxyType(
+    {
+        setting: MappingProxyType(
+            {
+                name: record(TrainerKernel, entry, f"{TABLE}: {setting}.{name}")
+                for name, entry in table.items()
+            }
+        )
+        for setting, table in names(TABLE).items()
+    }
+)
+"""What trainers can be told of their kernels, by setting and name: `--layout attention=flash3`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +203,7 @@ class Trainer(Software):
     | memory | how it keeps what it trains |
     | alone | what of it is otherwise on one device, where nothing is cut up, as `--memory` names it |
     | leaner | policies that it can be told to keep instead, as changes to its own, the leanest last; not said: any |
-    | told | what it can be told of its kernels: names of `TOLD` by setting |
+    | told | what it can be told of its kernels: names of `KERNELS` by setting |
     | permutes | kernels of experts sort tokens to them and back, and apply their activations |
     | copies | a token is sent to each of its experts, not once to each machine that holds any |
     | warps | its attention multiplies by instructions of a warp on chips whose units have later ones |
@@ -320,7 +341,7 @@ class Trainer(Software):
 
     def _unknown_kernel(self, pins: Mapping[str, int | str]) -> str:
         """Which kernel that is fixed by name it cannot be told of, and which it can; "" where it can all."""
-        for name in TOLD:
+        for name in KERNELS:
             able = self.told.get(name, ())
             if name in pins and pins[name] not in able:
                 return f"{name} {pins[name]}: this trainer knows {', '.join(able) or 'none by name'}"
@@ -342,24 +363,20 @@ class Trainer(Software):
         return ""
 
     def as_told(self, pins: Mapping[str, int | str], chip: Chip) -> Self:
-        """With the kernels that are fixed by name (`TOLD`). Raises `UsageError` for kernels of other chips."""
+        """With the kernels that are fixed by name (`KERNELS`). Raises `UsageError` for kernels of other chips."""
         made = self
-        if (name := str(pins.get("attention", ""))) in LIBRARIES:
-            library, made_for = LIBRARIES[name]
-            if name == "sdpa" and chip.instruction not in made_for:
-                library, made_for = LIBRARIES["flash2"]
-            if made_for and chip.instruction not in made_for:
-                able = ", ".join(n for n, (_, chips) in LIBRARIES.items() if not chips)
-                what = f"attention {name} is written for other matrix units than those of {chip.name}"
-                raise UsageError(what, f"--layout attention= one of {able}", field="layout")
-            warps = library == "fa2" and chip.instruction not in ("", "wgmma")
-            made = replace(made, attention=library, flash=True, warps=warps)
-        if name == "eager":
-            made = replace(made, flash=False, score_passes=EAGER_PASSES)
-        if way := pins.get("dispatch"):
-            made = replace(made, copies=way == "alltoall", hides_experts=way == "overlapped")
-        if way := pins.get("experts"):
-            made = replace(made, grouped=way == "grouped")
+        for setting, able in KERNELS.items():
+            if (name := str(pins.get(setting, ""))) not in able:
+                continue
+            kernel = able[name] if able[name].able(chip) else able.get(able[name].elsewhere)
+            if kernel is None:
+                others = ", ".join(n for n, k in able.items() if not k.made_for)
+                what = f"{setting} {name} is written for other matrix units than those of {chip.name}"
+                raise UsageError(what, f"--layout {setting}= one of {others}", field="layout")
+            sets: dict[str, Any] = dict(kernel.sets)
+            if setting == "attention":
+                sets["warps"] = chip.instruction in kernel.warps
+            made = replace(made, **sets)
         return made
 
     def keeps(self, given: Mapping[str, str]) -> str:

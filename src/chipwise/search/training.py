@@ -111,7 +111,7 @@ class TrainJob:
         """The operators of layouts and the exchanges of a layer, priced."""
         known = self.kernels.known
         sizes = replace(_base(self), global_batch=0.0, **{name: getattr(s, name) for name in DEGREES})
-        key = content((self.network, self.recipe, sizes))
+        key = content((self.network, self.recipe.timed, sizes))
         if key not in known:
             known[key] = self.work(s)
         return known[key], traffic_of(self.network, s, self.cluster, self.rates, self.recipe.copies)
@@ -143,7 +143,7 @@ class PricedLayouts:
 def layouts(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = None) -> TrainSpread:
     """Every layout worth trying on so many devices as columns (`training_space`); `pins` fixes degrees, schedule,
     sharding, recompute or offload by name."""
-    table, _ = _frames(job, devices, pins or {})
+    table, *_ = _frames(job, devices, pins or {})
     return _spread(job, table, variants(pins or {}, job.shared_memory, job.software))
 
 
@@ -159,8 +159,7 @@ def search(job: TrainJob, devices: int, pins: Mapping[str, int | str] | None = N
     if not job.known and (never := _too_much(job, devices, pins or {})) is not None:
         return never
     ways = variants(pins or {}, job.shared_memory, job.software)
-    table, work = _frames(job, devices, pins or {})
-    floors = _floors(job, table, work, ways[:, 0]) if work else np.zeros(0)
+    table, work, floors = _frames(job, devices, pins or {})
     order = np.argsort(floors, kind="stable")
     found, leaner, bound, done = [evaluate(job, _spread(job, table[:, :0], ways[:, :1]), work)], [], np.inf, 0
     while done < len(order):
@@ -291,12 +290,27 @@ def _enough(job: TrainJob, rows: Array, ways: Array, work: OperatorTable | None)
         yield evaluate(job, at(least), work, full=job.known)
 
 
-def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple[Array, OperatorTable | None]:
-    """`frames` with the table of their parts, None where there are none; where a sequence is cut, K and V are gathered
-    if that is faster than round the ring: nothing else of a layout changes with it."""
+def _frames(
+    job: TrainJob, devices: int, pins: Mapping[str, int | str]
+) -> tuple[Array, OperatorTable | None, Array]:
+    """`frames` with the table of their parts, None where there are none, and what they take at least; where a sequence
+    is cut, K and V are gathered if that is faster than round the ring: nothing else of a layout changes with it. The
+    last ones are kept: policies of memory, which follow each other, share them."""
+    same = (job.network, job.cluster, job.recipe.timed, job.rates, job.software, _base(job))
+    known, key = job.kernels.framed, content((*same, devices, dict(pins)))
+    if key not in known:
+        known.clear()
+        known[key] = _framed(job, devices, pins)
+    found: tuple[Array, OperatorTable | None, Array] = known[key]
+    return found
+
+
+def _framed(
+    job: TrainJob, devices: int, pins: Mapping[str, int | str]
+) -> tuple[Array, OperatorTable | None, Array]:
     table = frames(job.network, job.cluster, devices, job.global_batch, job.seq, pins, job.software)
     if not table.size:
-        return table, None
+        return table, None, np.zeros(0)
     priced = OperatorTable.of(replace(_base(job), **dict(zip(FRAME, table, strict=True))), job.parts)
     tp, cp, micro = (table[FRAME.index(name)] for name in ("tp", "cp", "micro_batch"))
     cut = np.flatnonzero(cp > 1.0)
@@ -308,7 +322,8 @@ def _frames(job: TrainJob, devices: int, pins: Mapping[str, int | str]) -> tuple
         parts = priced.at(ring)
         took = [context_time(replace(ring, gather=how), job.recipe, job.rates, *parts) for how in (0.0, 1.0)]
         table[FRAME.index("gather"), cut] = np.asarray(took[1] < took[0])[which]
-    return table, priced
+    fastest = variants(pins, job.shared_memory, job.software)[:, 0]
+    return table, priced, _floors(job, table, priced, fastest)
 
 
 def _spread(job: TrainJob, rows: Array, ways: Array) -> TrainSpread:

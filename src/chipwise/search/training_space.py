@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,6 +146,10 @@ def frames(
     domain = int(min(float(c.domain), 1e6))
     experts = int(float(t.experts)) if float(t.moe_share) else 1
     options = partial(_options, pins, (*software.degrees, "micro_batch"))
+    # asked again for every way to cut the rest
+    pipelines_of = cache(lambda pp: _pipelines(t, pp, pins, software.schedules))
+    cuts_of = cache(lambda ranks, near, pp: _cuts(ranks, near, pp, pins, software))
+    spread_of = cache(lambda ranks: divisors(math.gcd(experts, ranks), experts))
     found = [np.empty((len(FRAME), 0))]
     for tp, pp, cp, dp in _degrees(t, domain, devices, seq, options):
         if int(pins.get("dp", dp)) != dp:
@@ -153,18 +157,30 @@ def frames(
         whole = max(batch // dp, 1) if batch % dp == 0 else 1
         at_once = pp == 1 and not software.accumulates
         micros = options("micro_batch", _micros(whole, seq, software, at_once=at_once))
-        eps = options("ep", divisors(math.gcd(experts, tp * cp * dp), experts))
-        cuts = _cuts(dp * cp, max(min(domain, 64) // tp, 1), pp, pins, software)
-        pipelines = _pipelines(t, pp, pins, software.schedules)
-        outer = [
-            (tp, pp, cp, dp, *pipeline, micro)
-            for pipeline, micro in itertools.product(pipelines, micros)
-            if pipeline[0] == 1 or "vp" in pins or batch % (dp * micro * pp) == 0
-        ]
+        eps = options("ep", spread_of(tp * cp * dp))
+        cuts = cuts_of(dp * cp, max(min(domain, 64) // tp, 1), pp)
+        share = 1 if "vp" in pins else dp * pp
+        outer = _piped((tp, pp, cp, dp), pipelines_of(pp), micros, batch, share)
         inner = [(0.0, ep, *cut) for ep, cut in itertools.product(eps, cuts)]
         if outer and inner:
             found.append(crossed(np.array(outer, dtype=float).T, np.array(inner, dtype=float).T))
     return np.concatenate(found, axis=1)
+
+
+def _piped(
+    degrees: tuple[int, int, int, int],
+    pipelines: list[tuple[float, float, float]],
+    micros: list[int],
+    batch: int,
+    share: int,
+) -> list[tuple[float, ...]]:
+    """Degrees with every pipeline and micro-batch: virtual stages where those of a batch divide among so many."""
+    even = {micro: share == 1 or batch % (share * micro) == 0 for micro in micros}
+    return [
+        (*degrees, *pipeline, micro)
+        for pipeline, micro in itertools.product(pipelines, micros)
+        if pipeline[0] == 1 or even[micro]
+    ]
 
 
 def _micros(whole: int, seq: int, software: TrainerRules, *, at_once: bool) -> list[int]:

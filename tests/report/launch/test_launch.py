@@ -706,7 +706,7 @@ def test_states_are_kept_as_the_plan_keeps_them(
     ("target", "changes", "words"),
     [
         ("automodel", {}, "not configured here for optimizer=adamw-bf16, only for adamw"),
-        ("deepspeed", {}, "not configured here for optimizer=adamw-bf16"),
+        ("deepspeed", {"optimizer": "adamw-8bit"}, "not configured here for optimizer=adamw-8bit"),
         ("megatron", {}, "keeps a copy of the weights in fp32"),
         ("torchtune", {"optimizer": "adafactor"}, "only for adamw-bf16, adamw-8bit"),
         ("torchtune", {"optimizer": "adamw-8bit", "tuned": "lora"}, "8-bit states of all weights on one"),
@@ -726,9 +726,17 @@ def test_weights_that_are_cut_have_states_in_fp32() -> None:
         "shard_ranks": 2,
         "machine": LaunchMachine("rtx-4090", "nvidia", 2, 2),
     }
-    for target in ("trl", "llama-factory", "axolotl"):
+    for target, changes in (
+        ("llama-factory", {}),
+        ("trl", {"optimizer": "adamw-8bit"}),
+        ("axolotl", {"optimizer": "adamw-8bit"}),
+    ):
         with pytest.raises(ChipwiseError, match=r"16 bits.*optimizer=adamw,master=yes"):
-            launch_files(alone(**two), target)
+            launch_files(alone(**two, **changes), target)
+    for target in ("trl", "axolotl", "deepspeed"):  # DeepSpeed cuts what FSDP would keep in fp32
+        text = launch_files(alone(**two), target)[0].text
+        assert '"bf16_master_weights_and_grads": true' in text, target
+        assert '"stage": 3' in text, target
     eight = launch_files(alone(**two, optimizer="adamw-8bit", master=True), "axolotl")[0].text
     assert 'optimizer: "adamw_torch_8bit"' in eight
 
@@ -740,6 +748,47 @@ def test_torchtitan_keeps_states_of_16_bits_beside_weights_or_alike() -> None:
     text = launch_files(lean, "torchtitan")[0].text
     assert "--optimizer.implementation fused_opt_states_bf16" in text
     assert "--training.dtype bfloat16" in launch_files(replace(lean, master=False), "torchtitan")[0].text
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "changes", "said"),
+    [
+        ("megatron", "deep", {"dispatch_by": "deepep"}, ("dispatcher-type flex", "backend deepep")),
+        ("megatron", "deep", {"dispatch_by": "overlapped", "vp": 2}, ("--overlap-moe-expert-parallel-comm",)),
+        ("megatron", "train", {"attention_by": "cudnn"}, ("--attention-backend fused",)),
+        ("trl", "card", {"attention_by": "flash2"}, ("--attn_implementation flash_attention_2",)),
+        ("llama-factory", "card", {"attention_by": "flash3"}, ("--flash_attn fa3",)),
+        ("axolotl", "card", {"attention_by": "eager"}, ('attn_implementation: "eager"',)),
+        ("olmo-core", "sharded", {"attention_by": "flash3"}, ("'attention': 'flash_3'",)),
+        (
+            "torchtitan",
+            "sharded",
+            {"attention_by": "cudnn"},
+            ("has attention=cudnn: set it yourself, no option of torchtitan",),
+        ),
+        (
+            "trl",
+            "card",
+            {"dispatch_by": "deepep"},
+            ("has dispatch=deepep: set it yourself, no option of TRL",),
+        ),
+    ],
+)
+def test_kernels_that_are_fixed_by_name_are_told_or_noted(
+    target: str, name: str, changes: dict[str, object], said: tuple[str, ...]
+) -> None:
+    plan = plan_for(name, target)
+    assert isinstance(plan, TrainSpec)
+    text = launch_files(replace(plan, **({"recomputed": 0.0} | changes)), target)[0].text  # type: ignore[arg-type]
+    assert all(part in text for part in said)
+    assert ": set it yourself, no option" not in launch_files(plan, target)[0].text
+
+
+def test_overlapped_dispatch_asks_for_what_megatron_overlaps() -> None:
+    plan = plan_for("deep", "megatron")
+    assert isinstance(plan, TrainSpec)
+    with pytest.raises(ChipwiseError, match=r"recompute=none, and pp=1 or a vp"):
+        launch_files(replace(plan, dispatch_by="overlapped", recomputed=1.0), "megatron")
 
 
 def test_tools_are_given_the_objectives_that_they_are_told() -> None:

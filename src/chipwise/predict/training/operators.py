@@ -43,7 +43,8 @@ class TrainKernels:
     """Where the operators of a layout's device run: on `parts` devices of a package (a rank that is a package of two
     has the rows of each halved; of two ranks on a device: 0.5), by these numbers. `narrow` is the format of products
     with weights, `wide` that of the head; the attention core runs in 16 bit. `known` are operators that were priced
-    there: jobs on other counts, with another batch or that keep memory otherwise, have the same."""
+    there: jobs on other counts, with another batch or that keep memory otherwise, have the same; `framed` are the last
+    layouts that were searched with what their parts take, which jobs share that keep memory otherwise."""
 
     device: Device
     numbers: CostParameters
@@ -51,6 +52,7 @@ class TrainKernels:
     wide: str = "bf16"
     parts: float = 1.0
     known: dict[Hashable, TrainWork] = field(default_factory=dict, init=False, compare=False, repr=False)
+    framed: dict[Hashable, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def faster(self, compute: float = 1.0, memory: float = 1.0) -> TrainKernels:
         """The same on devices with a faster clock (matrix units, what feeds them, and the power that they draw) and

@@ -280,6 +280,20 @@ class Recipe:
     dropped: Real = 0.0
     masks: Real = 1.0
 
+    @property
+    def timed(self) -> Recipe:
+        """What the kernels of layers and the head see of it: what only memory and the update see is as by default."""
+        return replace(
+            self,
+            master=4.0,
+            moments=8.0,
+            gradient=4.0,
+            released=0.0,
+            loss=6.0,
+            gathered=8.0,
+            gathered_table=6.0,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class TrainRates:

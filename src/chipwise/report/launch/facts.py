@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from chipwise.catalog.tools import command_rows
-from chipwise.catalog.trainer import learning_of
+from chipwise.catalog.trainer import KERNELS, learning_of
 from chipwise.report.launch.command import Command, Env
 from chipwise.report.launch.spec import ServeSpec, TrainSpec
 
@@ -84,6 +84,18 @@ def document(table: str, facts: Facts, part: str = "file") -> dict[str, Any]:
             place = place.setdefault(name, {})
         place[last] = value
     return found
+
+
+def unsaid(spec: TrainSpec, table: str) -> tuple[str, ...]:
+    """Kernels that a plan fixes by name, and that no row of a table tells its tool."""
+    rows = (row for part, rows in command_rows().get(table, {}).items() if part != "joined" for row in rows)
+    asked = {word for row in rows for word in (*row, "", "")[2].split()}
+    fixed = {setting: getattr(spec, f"{setting}_by") for setting in KERNELS}
+    return tuple(
+        f"{setting}={name}"
+        for setting, name in fixed.items()
+        if name and f"{setting}_by={name}" not in asked and not any(f"{setting}_by!=" in w for w in asked)
+    )
 
 
 def _said(table: str, part: str, facts: Facts) -> Iterator[tuple[str, Any]]:

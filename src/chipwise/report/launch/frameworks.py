@@ -164,9 +164,9 @@ def zero_file(spec: TrainSpec, tool: Tool) -> str:
     """DeepSpeed's configuration as the shell writes it to ds.json; what waits in host memory is updated by its own
     Adam there, at stage 1 at least."""
     stage = max(STAGES[spec.sharding], int(spec.offload > 0))
-    file = document(
-        "deepspeed", run_facts(spec, 0) | {"stage": stage, "own_adam": "optimizer" in tool.options}
-    )
+    narrow = spec.optimizer == "adamw-bf16" and not spec.master and spec.tuned not in ("lora", "qlora")
+    own = {"stage": stage, "own_adam": "optimizer" in tool.options, "narrow": narrow and stage > 0}
+    file = document("deepspeed", run_facts(spec, 0) | own)
     documented(file, tool)
     return here_document("ds.json", json.dumps(file, indent=2) + "\n")
 
@@ -221,6 +221,7 @@ def _olmo_core(spec: TrainSpec, steps: int) -> str:
         spec,
         model=spec.model,
         factory=factory,
+        attention=next(iter(document(tool.id, learned, "attention")), ""),
         dp=spec.dp,
         tp=spec.tp,
         cp=spec.cp,

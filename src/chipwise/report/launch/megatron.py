@@ -106,6 +106,7 @@ def _told(spec: TrainSpec) -> None:
             "Megatron-LM keeps what layers save in host memory in one stage, and where nothing is run again",
             "plan with --layout stash=0, or pp=1,recompute=none",
         )
+    _overlapped(spec)
     known_precision(spec, "megatron", ("bf16", "fp8", "mxfp8"))
     known_optimizer(spec, "megatron")
     if not spec.master:
@@ -117,6 +118,15 @@ def _told(spec: TrainSpec) -> None:
         raise UsageError(
             f"Megatron-FSDP ({spec.sharding}) is not configured here for optimizer=adamw-bf16",
             "plan with --layout zero=1, or --memory optimizer=adamw",
+        )
+
+
+def _overlapped(spec: TrainSpec) -> None:
+    """Raises `UsageError` where dispatch of experts cannot run behind another micro-batch."""
+    if spec.dispatch_by == "overlapped" and (spec.recomputed or (spec.pp > 1 and spec.vp == 1)):
+        raise UsageError(
+            "Megatron-LM hides dispatch of experts where no layer runs again whole, and stages have virtual ones",
+            "plan with --layout dispatch=overlapped,recompute=none, and pp=1 or a vp",
         )
 
 

@@ -279,7 +279,8 @@ class TrainSpec:
     `optimizer` is "" for the trainer's own; `master`, `gradients` and `loss` are kept as `catalog.trainer.MemoryPolicy`
     says. `recomputed` is the share of layers that run again in the backward pass, `offload` that of the optimiser in
     host memory, `stash` that of what layers save; `schedule` is "" without stages.
-    `objective` is what is learned, of examples of `together` sequences.
+    `objective` is what is learned, of examples of `together` sequences; `attention_by`, `dispatch_by` and `experts_by`
+    are kernels fixed by name, of `catalog.trainer.KERNELS`, "" for the trainer's own.
     `save_steps` are those between two checkpoints; `one_queue`: a GPU before Blackwell, where kernels overlap with
     communication in the right order only when they are launched through one queue."""
 
@@ -319,6 +320,9 @@ class TrainSpec:
     master: bool = True
     objective: str = "next-token"
     together: int = 1
+    attention_by: str = ""
+    dispatch_by: str = ""
+    experts_by: str = ""
 
     @property
     def examples(self) -> int:

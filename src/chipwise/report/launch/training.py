@@ -9,7 +9,7 @@ from chipwise.catalog.snapshot import shipped_text
 from chipwise.catalog.tools import Tool, get_tool
 from chipwise.errors import UsageError
 from chipwise.report.launch.command import Command, Env, script, terminator
-from chipwise.report.launch.facts import MEASURED, run_facts, told
+from chipwise.report.launch.facts import MEASURED, run_facts, told, unsaid
 from chipwise.report.launch.files import LaunchFile
 from chipwise.report.launch.frameworks import FRAMEWORKS, framework_notes
 from chipwise.report.launch.megatron import megatron_command, megatron_notes
@@ -218,6 +218,11 @@ def _off_mesh(spec: TrainSpec, cut: int, tool: Tool) -> UsageError:
 def _pair(spec: TrainSpec, target: str) -> tuple[LaunchFile, ...]:
     """The script of every host; a short run whose logged step time is the prediction's check."""
     tool, notes = get_tool(target), train_notes(spec, target)
+    if left := unsaid(spec, target):
+        notes = (
+            *notes,
+            f"the plan has {', '.join(left)}: set it yourself, no option of {tool.name} here does",
+        )
     train, verify = (train_command(spec, target, steps) for steps in (spec.steps, MEASURED))
     files = {"train.sh": (train,), "verify.sh": _measured(spec, tool, verify)}
     return tuple(

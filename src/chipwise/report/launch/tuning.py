@@ -32,7 +32,7 @@ def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
     parts; `narrow`: trained in 16 bits, `wide`: in 32 on one device; `optim` as the tool calls it; `liger`: Liger's
     kernels fuse losses and norms, where the plan keeps no copies of logits."""
     _told(spec, target)
-    other = _by_deepspeed(spec)
+    other = _by_deepspeed(spec, target)
     return run_facts(spec, steps) | {
         "packed": spec.tuned == "qlora",
         "linear": spec.targets == "linear",
@@ -43,7 +43,7 @@ def _facts(spec: TrainSpec, target: str, steps: int) -> dict[str, Any]:
         "cut": spec.sharding == "fsdp" and spec.dp > 1,
         "optim": known_optimizer(spec, target),
         "narrow": _narrow(spec),
-        "wide": _whole(spec) and spec.tuned == "full" and spec.optimizer != "" and not _narrow(spec),
+        "wide": _whole(spec, target) and spec.tuned == "full" and spec.optimizer != "" and not _narrow(spec),
         "liger": spec.loss in FUSED,
     }
 
@@ -85,7 +85,8 @@ def _states(spec: TrainSpec, target: str) -> None:
     """Raises `UsageError` for an optimiser, or a type of its states, that a tool is not told."""
     tool = get_tool(target)
     known_optimizer(spec, target)
-    if _narrow(spec) and not _whole(spec) and not tool.cuts_narrow:
+    cuts = tool.cuts_narrow and (spec.optimizer == "adamw-bf16" or not tool.by_deepspeed)
+    if _narrow(spec) and not _whole(spec, target) and not cuts:
         raise UsageError(
             f"{tool.name} trains weights of 16 bits (optimizer={spec.optimizer}) where all are on every device: "
             "where they are cut up it keeps them and its states in fp32",
@@ -98,9 +99,9 @@ def _states(spec: TrainSpec, target: str) -> None:
         )
 
 
-def _whole(spec: TrainSpec) -> bool:
+def _whole(spec: TrainSpec, target: str) -> bool:
     """Whether every device holds all weights and states itself."""
-    return not _by_deepspeed(spec) and (spec.dp * spec.cp == 1 or spec.sharding == "none")
+    return not _by_deepspeed(spec, target) and (spec.dp * spec.cp == 1 or spec.sharding == "none")
 
 
 def _narrow(spec: TrainSpec) -> bool:
@@ -109,9 +110,12 @@ def _narrow(spec: TrainSpec) -> bool:
     return spec.tuned == "full" and bits
 
 
-def _by_deepspeed(spec: TrainSpec) -> bool:
-    """Whether DeepSpeed does what FSDP has no word for: an optimiser that is cut alone, or waits in host memory."""
-    return spec.offload > 0 or (spec.dp > 1 and spec.sharding == "zero-1")
+def _by_deepspeed(spec: TrainSpec, target: str) -> bool:
+    """Whether DeepSpeed does what FSDP has no word for: an optimiser that is cut alone, or waits in host memory, and
+    weights of 16 bits that are cut without a copy in fp32."""
+    tool = get_tool(target)
+    narrow = tool.by_deepspeed and tool.cuts_narrow and _narrow(spec) and spec.sharding != "none"
+    return spec.offload > 0 or (spec.dp > 1 and (spec.sharding == "zero-1" or narrow))
 
 
 def _started(spec: TrainSpec, target: str, program: str, steps: int) -> str:
