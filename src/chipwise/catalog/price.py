@@ -465,6 +465,12 @@ class Pricing:
         kind = f"price of {' or '.join(self.providers)} in" if mine else "price in"
         return UnknownNameError(kind, self.region, regions, "; ".join([*said, "without --region: anywhere"]))
 
+    def otherwise(self) -> Pricing:
+        """Renting for one who buys, at the user's own prices too; buying for one who rents."""
+        if self.kind == "own":
+            return replace(self, kind="rent")
+        return Pricing("own", figures=self.figures)
+
     @property
     def providers(self) -> tuple[str, ...]:
         """The providers that are asked, a name that several begin with (`runpod`) standing for all of those; none: all.

@@ -50,7 +50,8 @@ class StatementRecord:
     @property
     def sentence(self) -> str:
         """The verdict and why, to be quoted alone."""
-        return f"{self.verdict[0].upper()}{self.verdict[1:]}. {self.because}".strip()
+        told = ":" if self.because[:1].islower() else "."
+        return f"{self.verdict[0].upper()}{self.verdict[1:]}{told} {self.because}".strip()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
