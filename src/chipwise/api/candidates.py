@@ -16,7 +16,7 @@ from chipwise.api.searching import Found, search, shortlist, size_fleet
 from chipwise.catalog.checkpoints import published_as
 from chipwise.catalog.chip import Chip
 from chipwise.catalog.preferences import preferences
-from chipwise.catalog.price import Pricing, Rent
+from chipwise.catalog.price import Rent
 from chipwise.catalog.quality import quality_of, quality_words
 from chipwise.catalog.runtime import runtimes_for
 from chipwise.catalog.runtime_spec import Runtime
